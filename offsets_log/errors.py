@@ -1,0 +1,132 @@
+"""One error tree for everything this library can refuse.
+
+*Corrupt* means that Kafka cannot have written these bytes; *unsupported* means that it may have and we do not
+read them yet. Every error knows where it happened: file, byte position, record offset, field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class OffsetsLogError(Exception):
+    """Base of all errors of this package.
+
+    Attributes:
+        problem: one sentence, without the place.
+        file: name of the file, or None where bytes came from nowhere in particular.
+        position: bytes from the start of the file.
+        record_offset: offset of the record (or of the batch's first record) in the log.
+        field: path of the field, such as ``value.members[2].clientId``.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        position: int | None = None,
+        record_offset: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.file = file
+        self.position = position
+        self.record_offset = record_offset
+        self.field = field
+
+    def at(
+        self,
+        *,
+        file: str | None = None,
+        position: int | None = None,
+        record_offset: int | None = None,
+        field: str | None = None,
+    ) -> OffsetsLogError:
+        """Fill in what is not known yet of the place, and return this same error."""
+        self.file = self.file if self.file is not None else file
+        self.position = self.position if self.position is not None else position
+        self.record_offset = self.record_offset if self.record_offset is not None else record_offset
+        self.field = self.field if self.field is not None else field
+        return self
+
+    def __str__(self) -> str:
+        place = [
+            f"{label} {value}"
+            for label, value in (
+                ("position", self.position),
+                ("record offset", self.record_offset),
+                ("field", self.field),
+            )
+            if value is not None
+        ]
+        where = ", ".join(place)
+        head = f"{self.file}: {where}" if self.file and where else self.file or where
+        return f"{head}: {self.problem}" if head else self.problem
+
+
+class InputError(OffsetsLogError):
+    """What was given cannot be opened, is empty, or is nothing we know."""
+
+
+class OutputError(OffsetsLogError):
+    """The output could not be written whole; nothing was left behind."""
+
+
+class CorruptLogError(OffsetsLogError, ValueError):
+    """Kafka cannot have written these bytes."""
+
+
+class TruncatedBatchError(CorruptLogError):
+    """A batch is cut off, and not by the end of the last segment."""
+
+
+class CorruptBatchError(CorruptLogError):
+    """A batch header, its checksum or its compressed records make no sense."""
+
+
+class CorruptRecordError(CorruptLogError):
+    """A record, its key or its value does not parse."""
+
+
+class UnsupportedError(OffsetsLogError):
+    """Kafka may have written these bytes; this version does not read them."""
+
+
+class UnsupportedMagicError(UnsupportedError):
+    """A batch format other than magic 0, 1 and 2."""
+
+
+class UnsupportedCompressionTypeError(UnsupportedError):
+    """A codec id other than none, gzip, snappy, lz4 and zstd."""
+
+
+class UnknownRecordTypeError(UnsupportedError):
+    """A record type no known release writes."""
+
+
+class UnsupportedVersionError(UnsupportedError):
+    """A value version no known release writes for this record type."""
+
+
+class ReplayError(OffsetsLogError):
+    """A coordinator would refuse to load a partition because of this record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A piece of a segment that could not be read, kept as it is.
+
+    Attributes:
+        error: what is wrong with it and where it lies.
+        raw: the bytes of the piece, from ``error.position`` on.
+    """
+
+    error: OffsetsLogError
+    raw: bytes
+
+    @property
+    def is_unsupported(self) -> bool:
+        """Whether Kafka may have written it."""
+        return isinstance(self.error, UnsupportedError)

@@ -1,0 +1,356 @@
+"""Kafka's wire types as construct: the alphabet of batches, records and messages (``records.md`` §1).
+
+All integers are big-endian. Every length and count is checked against the bytes that are left before it is used to
+read or to loop, so a forged length costs nothing. Strings are decoded as Java does it: malformed UTF-8 reads as
+U+FFFD and keeps its raw bytes (`MalformedString`), so that building gives the same bytes again.
+
+References: ``clients/.../common/protocol/types/Type.java``, ``common/utils/ByteUtils.java``, ``common/Uuid.java``.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from typing import Any
+
+import construct as c
+
+from offsets_log.errors import CorruptRecordError
+
+REPLACEMENT = "\ufffd"
+
+
+class WireError(c.ConstructError):  # type: ignore[misc]
+    """Bytes that are not this wire type; ``path`` names the field as construct does."""
+
+
+# ---------------------------------------------------------------------------------------------- values
+
+
+class MalformedString(str):
+    """Text read from malformed UTF-8: prints as Java decodes it, builds as the ``raw`` bytes it came from."""
+
+    __slots__ = ("raw",)
+    raw: bytes
+
+    def __new__(cls, raw: bytes) -> MalformedString:
+        text = super().__new__(cls, decode_java_utf8(raw))
+        text.raw = raw
+        return text
+
+    def __reduce__(self) -> tuple[type[MalformedString], tuple[bytes]]:
+        return MalformedString, (self.raw,)
+
+
+class Uuid(bytes):
+    """16 raw bytes; its text is Kafka's: URL-safe base64 without padding."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(self).rstrip(b"=").decode("ascii")
+
+    @classmethod
+    def from_text(cls, text: str) -> Uuid:
+        """Inverse of ``str``. Raises ValueError for anything that is not 16 bytes."""
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        if len(raw) != 16:
+            raise ValueError(f"{text!r} is not a topic id: {len(raw)} bytes, not 16")
+        return cls(raw)
+
+
+ZERO_UUID = Uuid(16)
+
+
+def _is_continuation(byte: int) -> bool:
+    return byte & 0xC0 == 0x80
+
+
+def _malformed_length(raw: bytes, at: int) -> int:
+    """How many bytes Java replaces by one U+FFFD at ``at``, where strict decoding fails."""
+    lead, rest = raw[at], raw[at + 1 : at + 4]
+    if 0xE0 <= lead <= 0xEF:
+        if not rest or not _is_continuation(rest[0]) or (lead == 0xE0 and rest[0] < 0xA0):
+            return 1
+        if len(rest) < 2 or not _is_continuation(rest[1]):
+            return 2
+        return 3  # a surrogate: three well-formed bytes, one replacement
+    if 0xF0 <= lead <= 0xF4:
+        low, high = {0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}.get(lead, (0x80, 0xBF))
+        if not rest or not low <= rest[0] <= high:
+            return 1
+        continued = 1
+        while continued < len(rest) and _is_continuation(rest[continued]):
+            continued += 1
+        return 1 + continued
+    return 1
+
+
+def decode_java_utf8(raw: bytes) -> str:
+    """Decode UTF-8 as ``new String(bytes, UTF_8)`` does: malformed parts become U+FFFD, never an error.
+
+    Python's ``errors="replace"`` differs for encoded surrogates, which Java replaces as one character.
+    """
+    pieces: list[str] = []
+    at = 0
+    while at < len(raw):
+        try:
+            pieces.append(raw[at:].decode())
+            break
+        except UnicodeDecodeError as error:
+            pieces.append(raw[at : at + error.start].decode())
+            at += error.start
+            pieces.append(REPLACEMENT)
+            at += _malformed_length(raw, at)
+    return "".join(pieces)
+
+
+def decode_string(raw: bytes) -> str:
+    """UTF-8 bytes to text; a `MalformedString` where they are not UTF-8."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return MalformedString(raw)
+
+
+def encode_string(text: str) -> bytes:
+    """Text to the bytes it came from."""
+    return text.raw if isinstance(text, MalformedString) else text.encode()
+
+
+# --------------------------------------------------------------------------------------------- streams
+
+
+def bytes_left(stream: io.BytesIO) -> int:
+    """How many bytes the enclosing structure still has."""
+    return len(stream.getbuffer()) - stream.tell()
+
+
+def read_exactly(stream: io.BytesIO, size: int, path: str, what: str = "") -> bytes:
+    """Read ``size`` bytes or raise, without allocating for a forged size."""
+    left = bytes_left(stream)
+    if size > left:
+        raise WireError(f"{what or 'it'} takes {size} bytes, {left} are left", path=path)
+    return stream.read(size)
+
+
+# -------------------------------------------------------------------------------------------- integers
+
+INT8 = c.Int8sb
+INT16 = c.Int16sb
+INT32 = c.Int32sb
+INT64 = c.Int64sb
+UINT16 = c.Int16ub
+UINT32 = c.Int32ub
+
+
+class UnsignedVarint(c.Construct):  # type: ignore[misc]
+    """LEB128 of at most ``bits`` bits: 5 bytes for 32, 10 for 64. Bits beyond are dropped as in Java."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__()
+        self.bits = bits
+        self.max_bytes = (bits + 6) // 7
+        self.mask = (1 << bits) - 1
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> int:
+        value = 0
+        for i in range(self.max_bytes):
+            byte = stream.read(1)
+            if not byte:
+                raise WireError("the varint is cut off", path=path)
+            value |= (byte[0] & 0x7F) << (7 * i)
+            if byte[0] < 0x80:
+                return value & self.mask
+        raise WireError(f"the varint is longer than {self.max_bytes} bytes", path=path)
+
+    def _build(self, obj: int, stream: io.BytesIO, context: Any, path: str) -> int:
+        if not 0 <= obj <= self.mask:
+            raise WireError(f"{obj} does not fit into {self.bits} bits", path=path)
+        rest = obj
+        while rest >= 0x80:
+            stream.write(bytes((rest & 0x7F | 0x80,)))
+            rest >>= 7
+        stream.write(bytes((rest,)))
+        return obj
+
+
+class SignedVarint(c.Construct):  # type: ignore[misc]
+    """Zigzag LEB128: Kafka's varint (32 bits) and varlong (64 bits)."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__()
+        self.unsigned = UnsignedVarint(bits)
+        self.limit = 1 << (bits - 1)
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> int:
+        value = self.unsigned._parse(stream, context, path)
+        return (value >> 1) ^ -(value & 1)
+
+    def _build(self, obj: int, stream: io.BytesIO, context: Any, path: str) -> int:
+        if not -self.limit <= obj < self.limit:
+            raise WireError(f"{obj} is out of range", path=path)
+        self.unsigned._build((obj << 1) ^ (obj >> self.unsigned.bits), stream, context, path)
+        return obj
+
+
+UVARINT = UnsignedVarint(32)
+VARINT = SignedVarint(32)
+VARLONG = SignedVarint(64)
+
+# ------------------------------------------------------------------------- lengths, strings, bytes, arrays
+
+
+class CompactLength(c.Construct):  # type: ignore[misc]
+    """The length of a compact type: uvarint of N + 1, 0 for null (read as −1)."""
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> int:
+        return UVARINT._parse(stream, context, path) - 1
+
+    def _build(self, obj: int, stream: io.BytesIO, context: Any, path: str) -> int:
+        UVARINT._build(obj + 1, stream, context, path)
+        return obj
+
+
+COMPACT = CompactLength()
+
+
+class Sized(c.Construct):  # type: ignore[misc]
+    """A length, then so many bytes; −1 is null where ``nullable``. Null and empty stay apart.
+
+    Args:
+        length: INT16, INT32, VARINT or COMPACT.
+        nullable: whether −1 may occur.
+        decode, encode: between the raw bytes and the value.
+    """
+
+    def __init__(
+        self,
+        length: c.Construct,
+        nullable: bool,
+        decode: Callable[[bytes], Any] = bytes,
+        encode: Callable[[Any], bytes] = bytes,
+    ) -> None:
+        super().__init__()
+        self.length, self.nullable, self.decode, self.encode = length, nullable, decode, encode
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
+        size = self.length._parsereport(stream, context, path)
+        if size < 0:
+            _check_null(size, self.nullable, path)
+            return None
+        return self.decode(read_exactly(stream, size, path))
+
+    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+        if obj is None:
+            _check_null(-1, self.nullable, path)
+            self.length._build(-1, stream, context, path)
+        else:
+            raw = self.encode(obj)
+            self.length._build(len(raw), stream, context, path)
+            stream.write(raw)
+        return obj
+
+
+class Array(c.Construct):  # type: ignore[misc]
+    """A count, then so many elements; −1 is null where ``nullable``. An element takes at least one byte."""
+
+    def __init__(self, length: c.Construct, element: c.Construct, nullable: bool = False) -> None:
+        super().__init__()
+        self.length, self.element, self.nullable = length, element, nullable
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> list[Any] | None:
+        count = self.length._parsereport(stream, context, path)
+        if count < 0:
+            _check_null(count, self.nullable, path)
+            return None
+        left = bytes_left(stream)
+        if count > left:
+            raise WireError(f"{count} elements are declared, {left} bytes are left", path=path)
+        return [self.element._parsereport(stream, context, f"{path}[{i}]") for i in range(count)]
+
+    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+        if obj is None:
+            _check_null(-1, self.nullable, path)
+            self.length._build(-1, stream, context, path)
+        else:
+            self.length._build(len(obj), stream, context, path)
+            for i, element in enumerate(obj):
+                self.element._build(element, stream, context, f"{path}[{i}]")
+        return obj
+
+
+def _check_null(length: int, nullable: bool, path: str) -> None:
+    if length != -1:
+        raise WireError(f"the length is {length}", path=path)
+    if not nullable:
+        raise WireError("null, where null is not allowed", path=path)
+
+
+def string(length: c.Construct, nullable: bool = False) -> Sized:
+    """A string behind the given length type."""
+    return Sized(length, nullable, decode_string, encode_string)
+
+
+UUID = c.ExprAdapter(c.Bytes(16), lambda raw, _: Uuid(raw), lambda uuid, _: bytes(uuid))
+"""16 bytes, most significant first."""
+
+
+# ------------------------------------------------------------------------------------ parsing, explained
+
+
+def field_of(path: str | None, root: str) -> str:
+    """construct's ``(parsing) -> members[2] -> clientId`` as ``root.members[2].clientId``."""
+    names = (path or "").split(" -> ")[1:]
+    return ".".join([root, *names]) if root else ".".join(names)
+
+
+def parse_exactly(struct: c.Construct, data: bytes, root: str) -> Any:
+    """Parse the whole of ``data``; leftovers are an error.
+
+    Raises:
+        CorruptRecordError: with the field path below ``root``.
+    """
+    value, trailing = parse_prefix(struct, data, root)
+    if trailing:
+        raise CorruptRecordError(f"{len(trailing)} bytes are left over after the last field", field=root)
+    return value
+
+
+def parse_prefix(struct: c.Construct, data: bytes, root: str) -> tuple[Any, bytes]:
+    """Parse the head of ``data``; return the value and the bytes behind it (``records:P4``).
+
+    Raises:
+        CorruptRecordError: with the field path below ``root``.
+    """
+    stream = io.BytesIO(data)
+    try:
+        value = struct.parse_stream(stream)
+    except c.ConstructError as error:
+        raise CorruptRecordError(
+            f"{_sentence(error)} (byte {stream.tell()} of {len(data)})", field=field_of(error.path, root)
+        ) from None
+    return value, stream.read()
+
+
+def build(struct: c.Construct, value: Any, root: str) -> bytes:
+    """Inverse of parsing.
+
+    Raises:
+        CorruptRecordError: if the value does not fit the struct.
+    """
+    stream = io.BytesIO()
+    try:
+        struct.build_stream(value, stream)
+    except c.ConstructError as error:
+        raise CorruptRecordError(_sentence(error), field=field_of(error.path, root)) from None
+    except KeyError as error:
+        raise CorruptRecordError(f"the field {error} is missing", field=root) from None
+    return stream.getvalue()
+
+
+def _sentence(error: c.ConstructError) -> str:
+    lines = str(error).splitlines()
+    sentence = lines[-1] if lines else "it does not parse"
+    return "it is cut off" if sentence.startswith("stream read less") else sentence

@@ -1,0 +1,421 @@
+"""Records inside a batch, of every magic, and the control records among them (``records.md`` §3.1, §3.2, §4).
+
+magic 2   length varint · attributes int8 · timestampDelta varlong · offsetDelta varint · key · value · headers
+magic 0,1 the message itself, or behind a wrapper's compressed value a sequence of whole messages
+
+`iter_records` gives what can be read and one `Damage` for a rest that cannot. `encode_records` and
+`build_batch` write.
+
+References: ``DefaultRecord.java``, ``AbstractLegacyRecordBatch.java``, ``ControlRecordType.java``,
+``EndTransactionMarker.java``.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import construct as c
+
+from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
+from offsets_log.log_format import batch as b
+from offsets_log.log_format import primitives as p
+from offsets_log.log_format.batch import RecordBatch, decode_batch_header, encode_batch
+from offsets_log.log_format.compression import CODEC_NAMED
+
+VARINT_BYTES = p.Sized(p.VARINT, nullable=True)
+
+HEADER = c.Struct("key" / p.Sized(p.VARINT, nullable=False), "value" / VARINT_BYTES)
+
+RECORD = c.Struct(
+    "attributes" / p.INT8,
+    "timestamp_delta" / p.VARLONG,
+    "offset_delta" / p.VARINT,
+    "key" / VARINT_BYTES,
+    "value" / VARINT_BYTES,
+    "headers" / p.Array(p.VARINT, HEADER),
+)
+
+SIZED_RECORD = p.Sized(p.VARINT, nullable=False)
+"""A record behind its own length."""
+
+LEGACY_BYTES = p.Sized(p.INT32, nullable=True)
+LEGACY_PAYLOAD = c.Struct("key" / LEGACY_BYTES, "value" / LEGACY_BYTES)
+
+MAX_SEQUENCE = 0x7FFFFFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record, whatever the magic.
+
+    Attributes:
+        offset: absolute.
+        position: of its first byte in the file; of the compressed bytes it is in where it is compressed.
+        timestamp_ms: −1 for magic 0.
+        timestamp_delta: as it stands in a batch of LogAppendTime, where it has no meaning (``records:B2``).
+        sequence: the producer's sequence number, −1 without one (``records:B3``).
+        value: None is a tombstone, empty bytes are not.
+        attributes: int8, 0 as Kafka writes it.
+    """
+
+    offset: int
+    position: int = 0
+    timestamp_ms: int = b.NO_TIMESTAMP
+    timestamp_delta: int = 0
+    sequence: int = b.NO_SEQUENCE
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    attributes: int = 0
+
+
+def iter_records(batch: RecordBatch) -> Iterator[Record | Damage]:
+    """The records of a batch in order; a `Damage`, which is then the last item, for what cannot be read."""
+    try:
+        if batch.magic == 2:
+            yield from _iter_default(batch)
+        else:
+            yield from _iter_legacy(batch)
+    except OffsetsLogError as error:
+        yield Damage(error.at(position=batch.position, record_offset=batch.base_offset), batch.raw)
+
+
+# --------------------------------------------------------------------------------------------- magic 2
+
+
+def _iter_default(batch: RecordBatch) -> Iterator[Record | Damage]:
+    codec = batch.codec
+    body = codec.decompress(batch.raw[b.BATCH_HEADER_SIZE :], batch.magic)
+    start = batch.position + b.BATCH_HEADER_SIZE
+    if batch.records_count < 0:
+        raise CorruptBatchError(f"the count is {batch.records_count}", field="records_count")
+    stream = io.BytesIO(body)
+    for i in range(batch.records_count):
+        at = stream.tell()
+        position = start if codec.id else start + at
+        try:
+            raw = SIZED_RECORD.parse_stream(stream)
+        except c.ConstructError as error:
+            raise CorruptRecordError(
+                f"record {i} of {batch.records_count}: {error.args[0].splitlines()[-1]}",
+                position=position,
+                record_offset=batch.base_offset,
+                field="length",
+            ) from None
+        try:
+            yield _decode_default(batch, raw, position)
+        except OffsetsLogError as error:
+            # Its length is sound, so the records behind it can still be read.
+            yield Damage(error.at(position=position, record_offset=batch.base_offset), raw)
+    if stream.tell() != len(body):
+        raise CorruptBatchError(
+            f"{len(body) - stream.tell()} bytes are left behind the last of {batch.records_count} records",
+            field="records",
+        )
+
+
+def _decode_default(batch: RecordBatch, raw: bytes, position: int) -> Record:
+    fields = p.parse_exactly(RECORD, raw, "record")
+    is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
+    sequence = b.NO_SEQUENCE
+    if batch.base_sequence >= 0:
+        sequence = batch.base_sequence + fields.offset_delta & MAX_SEQUENCE
+    return Record(
+        offset=batch.base_offset + fields.offset_delta,
+        position=position,
+        timestamp_ms=batch.max_timestamp_ms if is_append_time else batch.base_timestamp_ms + fields.timestamp_delta,
+        timestamp_delta=fields.timestamp_delta,
+        sequence=sequence,
+        key=fields.key,
+        value=fields.value,
+        headers=tuple((p.decode_string(header.key), header.value) for header in fields.headers),
+        attributes=fields.attributes,
+    )
+
+
+def encode_records(batch: RecordBatch, records: Sequence[Record]) -> bytes:
+    """The records of magic 2, uncompressed, with the batch's base offset and timestamp as their base."""
+    out = io.BytesIO()
+    is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
+    for record in records:
+        fields = {
+            "attributes": record.attributes,
+            "timestamp_delta": record.timestamp_delta
+            if is_append_time
+            else record.timestamp_ms - batch.base_timestamp_ms,
+            "offset_delta": record.offset - batch.base_offset,
+            "key": record.key,
+            "value": record.value,
+            "headers": [{"key": p.encode_string(key), "value": value} for key, value in record.headers],
+        }
+        out.write(p.build(SIZED_RECORD, p.build(RECORD, fields, "record"), "record"))
+    return out.getvalue()
+
+
+# ----------------------------------------------------------------------------------------- magic 0 and 1
+
+
+def _legacy_payload(raw: bytes, magic: int) -> tuple[bytes | None, bytes | None]:
+    payload = p.parse_exactly(LEGACY_PAYLOAD, raw[b.LEGACY_HEADER_SIZE[magic] :], "message")
+    return payload.key, payload.value
+
+
+def _iter_legacy(batch: RecordBatch) -> Iterator[Record]:
+    codec = batch.codec
+    key, value = _legacy_payload(batch.raw, batch.magic)
+    if codec.id == 0:
+        yield Record(
+            offset=batch.base_offset,
+            position=batch.position,
+            timestamp_ms=batch.max_timestamp_ms,
+            key=key,
+            value=value,
+        )
+        return
+    if value is None:
+        raise CorruptBatchError("a compressed message has a null value", field="value")
+    inner = list(_iter_inner_messages(codec.decompress(value, batch.magic)))
+    if not inner:
+        raise CorruptBatchError("a compressed message is empty", field="value")
+    base = _inner_base_offset(batch, inner[-1].base_offset)
+    for message in inner:
+        key, value = _legacy_payload(message.raw, message.magic)
+        # The wrapper rules over the inner messages' timestamps only if it is LogAppendTime (records:M6).
+        is_append_time = message.magic > 0 and batch.timestamp_type == "log_append"
+        yield Record(
+            offset=base + message.base_offset,
+            position=batch.position,
+            timestamp_ms=batch.max_timestamp_ms if is_append_time else message.max_timestamp_ms,
+            key=key,
+            value=value,
+        )
+
+
+def _iter_inner_messages(data: bytes) -> Iterator[RecordBatch]:
+    """Whole messages; one cut off at the end is left out in silence, as Kafka does (``records:M10``)."""
+    at = 0
+    while at + b.LOG_OVERHEAD <= len(data):
+        length = int.from_bytes(data[at + 8 : at + b.LOG_OVERHEAD], signed=True)
+        if length < b.MIN_SIZE[0]:
+            raise CorruptBatchError(f"an inner message takes {length} bytes", field="size")
+        end = at + b.LOG_OVERHEAD + length
+        if end > len(data):
+            return
+        magic = data[at + b.MAGIC_POSITION]
+        if magic not in b.LEGACY_HEADER_SIZE:
+            raise CorruptBatchError(f"an inner message has magic {magic}", field="magic")
+        b.size_of_entry(length, magic)
+        message = decode_batch_header(data[at:end])
+        if message.codec.id:
+            raise CorruptBatchError("an inner message is compressed again", field="attributes")
+        yield message
+        at = end
+
+
+def _inner_base_offset(batch: RecordBatch, last_inner_offset: int) -> int:
+    """What to add to inner offsets: nothing for magic 0, which has them absolute (``records:M5``)."""
+    if batch.magic == 0 or batch.last_offset == 0:
+        return 0
+    if batch.last_offset < last_inner_offset:
+        raise CorruptBatchError(
+            f"the last inner offset {last_inner_offset} is beyond the wrapper's {batch.last_offset}",
+            field="offset",
+        )
+    return batch.last_offset - last_inner_offset
+
+
+def encode_legacy_message(
+    *,
+    magic: int,
+    offset: int,
+    timestamp_ms: int,
+    attributes: int,
+    key: bytes | None,
+    value: bytes | None,
+) -> bytes:
+    """One message of magic 0 or 1, with its own length and checksum."""
+    payload = p.build(LEGACY_PAYLOAD, {"key": key, "value": value}, "message")
+    header = {
+        "offset": offset,
+        "size": b.LEGACY_HEADER_SIZE[magic] - b.LOG_OVERHEAD + len(payload),
+        "crc": 0,
+        "magic": magic,
+        "attributes": attributes,
+        "timestamp": timestamp_ms if magic else None,
+    }
+    raw = bytearray(p.build(b.LEGACY_HEADER, header, "message") + payload)
+    raw[b.LEGACY_CRC_POSITION : b.MAGIC_POSITION] = zlib.crc32(raw[b.MAGIC_POSITION :]).to_bytes(4)
+    return bytes(raw)
+
+
+# --------------------------------------------------------------------------------------------- writing
+
+
+def rebuild_batch(batch: RecordBatch, records: Sequence[Record]) -> bytes:
+    """A batch as found, written anew from its records: the same bytes where it is not compressed."""
+    if batch.magic == 2:
+        return encode_batch(batch, encode_records(batch, records))
+    codec = batch.codec
+    if codec.id == 0:
+        (record,) = records
+        return _legacy(batch.magic, batch.attributes, record)
+    offset = records[-1].offset
+    # Magic 1 numbers the inner messages from the first one on, gaps kept; magic 0 has absolute offsets.
+    base = 0 if batch.magic == 0 else records[0].offset
+    inner = b"".join(
+        _legacy(batch.magic, batch.attributes & b.TIMESTAMP_TYPE_MASK, record, record.offset - base)
+        for record in records
+    )
+    return encode_legacy_message(
+        magic=batch.magic,
+        offset=offset,
+        timestamp_ms=batch.max_timestamp_ms,
+        attributes=batch.attributes,
+        key=None,
+        value=codec.compress(inner, batch.magic),
+    )
+
+
+def _legacy(magic: int, attributes: int, record: Record, offset: int | None = None) -> bytes:
+    return encode_legacy_message(
+        magic=magic,
+        offset=record.offset if offset is None else offset,
+        timestamp_ms=record.timestamp_ms,
+        attributes=attributes,
+        key=record.key,
+        value=record.value,
+    )
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    magic: int = 2,
+    compression: str = "none",
+    timestamp_type: str = "create",
+    producer_id: int = b.NO_PRODUCER_ID,
+    producer_epoch: int = b.NO_PRODUCER_EPOCH,
+    base_sequence: int = b.NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    partition_leader_epoch: int = 0,
+    last_offset: int | None = None,
+) -> bytes:
+    """A new batch as a broker would append it: one batch of magic 2, or messages of magic 0 or 1.
+
+    Args:
+        records: at least one; offsets ascend.
+        last_offset: where the batch ends if beyond its last record (a compacted batch); magic 2 only.
+
+    Raises:
+        CorruptBatchError: zstd with magic 0 or 1, or no records.
+    """
+    if not records:
+        raise CorruptBatchError("a batch needs a record")
+    codec = CODEC_NAMED[compression]
+    if codec.name == "zstd" and magic < 2:
+        raise CorruptBatchError("zstd needs magic 2")
+    attributes = codec.id | (b.TIMESTAMP_TYPE_MASK if timestamp_type == "log_append" and magic > 0 else 0)
+    max_timestamp_ms = max(record.timestamp_ms for record in records)
+    if magic < 2 and codec.id == 0:
+        return b"".join(_legacy(magic, attributes, record) for record in records)
+    batch = RecordBatch(
+        position=0,
+        raw=b"",
+        magic=magic,
+        crc=0,
+        attributes=attributes
+        | (b.TRANSACTIONAL_MASK if is_transactional else 0)
+        | (b.CONTROL_MASK if is_control else 0),
+        base_offset=records[0].offset,
+        last_offset=records[-1].offset if last_offset is None else last_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        base_timestamp_ms=records[0].timestamp_ms,
+        max_timestamp_ms=max_timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        records_count=len(records),
+    )
+    return rebuild_batch(batch, records)
+
+
+# -------------------------------------------------------------------------------------- control records
+
+CONTROL_KEY = c.Struct("version" / p.INT16, "type" / p.INT16)
+END_TXN_MARKER = c.Struct("version" / p.INT16, "coordinator_epoch" / p.INT32)
+CONTROL_TYPES = {
+    0: "ABORT",
+    1: "COMMIT",
+    2: "LEADER_CHANGE",
+    3: "SNAPSHOT_HEADER",
+    4: "SNAPSHOT_FOOTER",
+    5: "KRAFT_VERSION",
+    6: "KRAFT_VOTERS",
+}
+END_TRANSACTION = frozenset({"ABORT", "COMMIT"})
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRecord:
+    """What a control record says: ``COMMIT``, ``ABORT`` or another of `CONTROL_TYPES`, else ``UNKNOWN``."""
+
+    type: str
+    coordinator_epoch: int | None
+
+    @property
+    def ends_transaction(self) -> bool:
+        """COMMIT or ABORT."""
+        return self.type in END_TRANSACTION
+
+
+def decode_control_record(record: Record) -> ControlRecord:
+    """Read a control record's key and, of a transaction marker, its value (``records:C2``, ``C3``).
+
+    Raises:
+        CorruptRecordError: a key below 4 bytes or of a negative version, a marker's value that is cut off.
+    """
+    key, _ = p.parse_prefix(CONTROL_KEY, record.key or b"", "control.key")
+    if key.version < 0:
+        raise CorruptRecordError(f"the version is {key.version}", field="control.key.version")
+    name = CONTROL_TYPES.get(key.type, "UNKNOWN")
+    if name not in END_TRANSACTION:
+        return ControlRecord(name, None)
+    marker, _ = p.parse_prefix(END_TXN_MARKER, record.value or b"", "control.value")
+    if marker.version < 0:
+        raise CorruptRecordError(f"the version is {marker.version}", field="control.value.version")
+    return ControlRecord(name, marker.coordinator_epoch)
+
+
+def build_marker(
+    offset: int,
+    *,
+    commit: bool,
+    producer_id: int,
+    producer_epoch: int,
+    timestamp_ms: int,
+    coordinator_epoch: int = 0,
+) -> bytes:
+    """A transaction marker: a control batch of one record, 78 bytes (``records:C1``)."""
+    record = Record(
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        key=p.build(CONTROL_KEY, {"version": 0, "type": int(commit)}, "control.key"),
+        value=p.build(END_TXN_MARKER, {"version": 0, "coordinator_epoch": coordinator_epoch}, "control.value"),
+    )
+    return build_batch(
+        [record],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
+    )
+
+
+def empty_batch(batch: RecordBatch) -> bytes:
+    """What the cleaner leaves of a batch whose records are all gone: 61 bytes (``records:X5``)."""
+    kept = batch.attributes & (b.TIMESTAMP_TYPE_MASK | b.TRANSACTIONAL_MASK | b.CONTROL_MASK)
+    return encode_batch(replace(batch, attributes=kept, base_timestamp_ms=b.NO_TIMESTAMP, records_count=0), b"")

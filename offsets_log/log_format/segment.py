@@ -1,0 +1,138 @@
+"""A segment file's bytes as a row of batches, whatever happened to the file (``records.md`` §7).
+
+`iter_batches` walks from batch to batch by their sizes. Where that fails — a checksum that does not match, a length
+that cannot be, a hole — the piece is given as `Damage` and the walk goes on at the next place that is a whole batch
+with a right checksum. A batch cut off by the end of the file and a tail of zeros (a preallocated file) are normal
+at the end of a partition's last segment: they are given as a `Tail`.
+
+References: ``FileLogInputStream.java``, ``LogSegment.recover``; ``records:T1``–``T6``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError, TruncatedBatchError
+from offsets_log.log_format import batch as b
+from offsets_log.log_format.batch import RecordBatch
+
+Buffer = bytes | bytearray | memoryview
+"""Anything with bytes; a mapped file comes as a memoryview."""
+
+MAX_QUARANTINED_BYTES = 16 * 1024 * 1024
+"""How much of one damaged piece is kept raw; its size is told in any case."""
+
+_PLAUSIBLE = re.compile(rb"(?=[\x00-\x0f].{7}[\x00-\x0f].{7}[\x00-\x02])", re.DOTALL)
+"""A place that may be a batch: offset and length that are not absurd, a magic of 0, 1 or 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What stands behind the last whole batch.
+
+    Attributes:
+        kind: ``torn`` (a batch cut off by the end of the file) or ``zeros`` (preallocated and never written).
+        position: where it begins.
+        size_bytes: to the end of the file.
+    """
+
+    kind: str
+    position: int
+    size_bytes: int
+
+
+def iter_batches(
+    buffer: Buffer, *, is_last: bool = True, start: int = 0, verify_crc: bool = True
+) -> Iterator[RecordBatch | Damage | Tail]:
+    """The batches of a segment in file order.
+
+    Args:
+        buffer: the whole file.
+        is_last: whether it is the last segment of its partition, the only one that may have a tail.
+        start: byte position of a batch to start at.
+        verify_crc: whether a batch with a wrong checksum is damage (as in log recovery) or is read all the same
+            (as a coordinator's load does, ``records:B4``).
+    """
+    view = memoryview(buffer)
+    position = start
+    while position < len(view):
+        found = _entry_at(view, position, verify_crc)
+        if isinstance(found, RecordBatch):
+            yield found
+            position += found.size_bytes
+            continue
+        if _is_zero(view, position):
+            yield from _tail("zeros", view, position, is_last)
+            return
+        next_position = _next_after(view, position, found)
+        if next_position is None and isinstance(found, TruncatedBatchError):
+            yield from _tail("torn", view, position, is_last)
+            return
+        end = len(view) if next_position is None else next_position
+        yield _damage(found, view, position, end)
+        position = end
+
+
+def _entry_at(view: memoryview, position: int, verify_crc: bool) -> RecordBatch | OffsetsLogError:
+    """The whole batch at a position, or why there is none."""
+    left = len(view) - position
+    if left <= b.MAGIC_POSITION:
+        return TruncatedBatchError(f"{left} bytes are too few for a batch")
+    length = int.from_bytes(view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
+    magic = int.from_bytes(view[position + b.MAGIC_POSITION : position + b.MAGIC_POSITION + 1], signed=True)
+    try:
+        size = b.size_of_entry(length, magic)
+    except OffsetsLogError as error:
+        return error
+    if size > left:
+        return TruncatedBatchError(f"the batch takes {size} bytes, {left} are left", field="batch_length")
+    batch = b.decode_batch_header(bytes(view[position : position + size]), position)
+    if verify_crc and not batch.is_valid():
+        return CorruptBatchError(
+            f"the checksum is {batch.computed_crc():#010x}, the batch says {batch.crc:#010x}",
+            record_offset=batch.base_offset,
+            field="crc",
+        )
+    return batch
+
+
+def _next_after(view: memoryview, position: int, error: OffsetsLogError) -> int | None:
+    """Where the walk goes on behind a bad place; None if no whole batch follows.
+
+    The declared end is taken if a whole batch (or the end of the file) is there; a damaged length leads nowhere, and
+    then every place that looks like a batch is tried.
+    """
+    if len(view) - position > b.LOG_OVERHEAD:
+        length = int.from_bytes(view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
+        declared_end = position + b.LOG_OVERHEAD + length
+        if length >= b.MIN_SIZE[0] and declared_end <= len(view):
+            if declared_end == len(view):
+                return declared_end
+            if isinstance(_entry_at(view, declared_end, True), RecordBatch) or _is_zero(view, declared_end):
+                return declared_end
+    for match in _PLAUSIBLE.finditer(view, position + 1):
+        if isinstance(_entry_at(view, match.start(), True), RecordBatch):
+            return match.start()
+    return None
+
+
+def _is_zero(view: memoryview, position: int) -> bool:
+    """Whether only zero bytes are left."""
+    step = 1 << 20
+    return not any(any(view[at : at + step]) for at in range(position, len(view), step))
+
+
+def _tail(kind: str, view: memoryview, position: int, is_last: bool) -> Iterator[Damage | Tail]:
+    if is_last:
+        yield Tail(kind, position, len(view) - position)
+        return
+    problem = {"torn": "a batch is cut off", "zeros": "zeros fill the rest of the file"}[kind]
+    error = TruncatedBatchError(f"{problem}, but this is not the last segment")
+    yield _damage(error, view, position, len(view))
+
+
+def _damage(error: OffsetsLogError, view: memoryview, position: int, end: int) -> Damage:
+    error.problem += f" ({end - position} bytes left out)"
+    return Damage(error.at(position=position), bytes(view[position : min(end, position + MAX_QUARANTINED_BYTES)]))

@@ -1,0 +1,354 @@
+"""Schema tables: a message as rows that can be laid beside Kafka's own JSON, and the construct Struct of each version.
+
+A row is a `Field`: name, wire type, versions, nullable, default, tag. Rows are in wire order. `Message.struct`
+makes the codec of one value version from them; whatever else is made of a message (Kafka's JSON, a flat table)
+reads the same rows, so a field is declared once.
+
+Parsed messages are plain dicts by field name. A flexible struct that carried unknown tagged fields has them, raw,
+under `UNKNOWN_TAGS` as ``[(tag, bytes), …]`` and builds them again (``records:P3``).
+
+References: ``generator/.../MessageDataGenerator.java``, ``JsonConverterGenerator.java``; ``records.md`` §1, §9.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import construct as c
+
+from offsets_log.log_format import primitives as p
+
+ZEROS = object()
+"""Default of a tagged struct that Kafka's generated class holds as an object with zeros and empty lists."""
+
+UNKNOWN_TAGS = "unknown tags"
+"""Key of the unknown tagged fields inside a parsed struct; not a field name, because it holds a space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A wire type without parts. ``name`` is Kafka's, ``code`` its construct where no length is involved."""
+
+    name: str
+    code: c.Construct | None = None
+
+
+INT8 = Scalar("int8", p.INT8)
+INT16 = Scalar("int16", p.INT16)
+INT32 = Scalar("int32", p.INT32)
+INT64 = Scalar("int64", p.INT64)
+UINT16 = Scalar("uint16", p.UINT16)
+UUID = Scalar("uuid", p.UUID)
+STRING = Scalar("string")
+BYTES = Scalar("bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A nested struct: its rows in wire order."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """An array of scalars or structs."""
+
+    element: Scalar | Struct
+
+
+WireType = Scalar | Struct | ArrayOf
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One row of a schema table.
+
+    Attributes:
+        name: Kafka's name, in snake_case.
+        type: wire type.
+        versions: value versions that have it: "0+", "1", "2-3".
+        nullable: whether null may stand on the wire.
+        default: what a missing tag means (``records:P2``), which is not always null where null may stand: a
+            ``"default": null`` of the schema is an empty list or object in Kafka's class (``records.md`` §9).
+        tag: number of a tagged field, None for a plain one.
+    """
+
+    name: str
+    type: WireType
+    versions: str = "0+"
+    nullable: bool = False
+    default: Any = None
+    tag: int | None = None
+
+    @property
+    def json_name(self) -> str:
+        """Kafka's own spelling: camelCase."""
+        head, *tail = self.name.split("_")
+        return head + "".join(word.capitalize() for word in tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A schema table.
+
+    Attributes:
+        name: Kafka's class name.
+        fields: rows in wire order.
+        versions: value versions this table describes, such as "0-4".
+        flexible: versions with compact lengths and tagged fields; None where there are none.
+        releases: the Kafka releases (major, minor) that write this layout, first and last; None is open.
+            Two layouts may share a version number: then the bytes or the release tell them apart.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+    versions: str = "0"
+    flexible: str | None = None
+    releases: tuple[tuple[int, int] | None, tuple[int, int] | None] = (None, None)
+
+    def has_version(self, version: int) -> bool:
+        """Whether this table describes that version."""
+        return in_versions(version, self.versions)
+
+    def is_written_by(self, release: tuple[int, int]) -> bool:
+        """Whether that Kafka release writes this layout."""
+        first, last = self.releases
+        return (first is None or first <= release) and (last is None or release <= last)
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether that version has compact lengths and tagged fields (``records:P1``)."""
+        return self.flexible is not None and in_versions(version, self.flexible)
+
+    def fields_of(self, version: int) -> tuple[Field, ...]:
+        """The rows of one version."""
+        return _of_version(self.fields, version)
+
+    def struct(self, version: int) -> c.Construct:
+        """The construct codec of one version."""
+        return _struct_of(self, version)
+
+    def to_json(self, value: dict[str, Any], version: int) -> dict[str, Any]:
+        """A parsed message as Kafka's JSON converters write it: its names, uuids and bytes as text."""
+        return _struct_json(self.fields, value, version)
+
+    def from_json(self, json: dict[str, Any], version: int) -> dict[str, Any]:
+        """Inverse of `to_json`, defaults filled in."""
+        return _struct_from_json(self.fields, json, version)
+
+
+@cache
+def in_versions(version: int, versions: str) -> bool:
+    """Whether a version is in "3", "1-4" or "2+"."""
+    first, dash, last = versions.removesuffix("+").partition("-")
+    if versions.endswith("+"):
+        return version >= int(first)
+    return int(first) <= version <= int(last if dash else first)
+
+
+@cache
+def _of_version(fields: tuple[Field, ...], version: int) -> tuple[Field, ...]:
+    return tuple(field for field in fields if in_versions(version, field.versions))
+
+
+# ------------------------------------------------------------------------------ from rows to construct
+
+
+class MessageStruct(c.Struct):  # type: ignore[misc]
+    """A construct Struct that gives a plain dict and knows Kafka's tagged-field section.
+
+    Args:
+        fields: the plain fields, in wire order.
+        tagged: tag → (field row, construct of its data); None for a struct without a section.
+    """
+
+    def __init__(self, fields: list[c.Construct], tagged: dict[int, tuple[Field, c.Construct]] | None) -> None:
+        super().__init__(*fields)
+        self.tagged = tagged
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
+        value = {field.name: field._parsereport(stream, context, path) for field in self.subcons}
+        if self.tagged is not None:
+            self._parse_tagged(value, stream, context, path)
+        return value
+
+    def _parse_tagged(self, value: dict[str, Any], stream: io.BytesIO, context: Any, path: str) -> None:
+        assert self.tagged is not None
+        for field, _ in self.tagged.values():
+            value[field.name] = _default(field)
+        unknown: list[tuple[int, bytes]] = []
+        section = f"{path} -> tagged fields"
+        for _ in range(p.UVARINT._parsereport(stream, context, section)):
+            tag = p.UVARINT._parsereport(stream, context, section)
+            size = p.UVARINT._parsereport(stream, context, section)
+            data = p.read_exactly(stream, size, section, f"tag {tag}")
+            if tag not in self.tagged:
+                unknown.append((tag, data))
+                continue
+            field, code = self.tagged[tag]
+            inner = io.BytesIO(data)
+            value[field.name] = code._parsereport(inner, context, f"{path} -> {field.name}")
+            if p.bytes_left(inner):
+                raise p.WireError(f"tag {tag} has {p.bytes_left(inner)} bytes left over", path=section)
+        if unknown:
+            value[UNKNOWN_TAGS] = unknown
+
+    def _build(self, obj: dict[str, Any], stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
+        for field in self.subcons:
+            field._build(obj[field.name], stream, context, path)
+        if self.tagged is not None:
+            self._build_tagged(obj, stream, context, path)
+        return obj
+
+    def _build_tagged(self, obj: dict[str, Any], stream: io.BytesIO, context: Any, path: str) -> None:
+        assert self.tagged is not None
+        section: list[tuple[int, bytes]] = list(obj.get(UNKNOWN_TAGS, ()))
+        for tag, (field, code) in self.tagged.items():
+            if obj[field.name] != _default(field):
+                inner = io.BytesIO()
+                code._build(obj[field.name], inner, context, f"{path} -> {field.name}")
+                section.append((tag, inner.getvalue()))
+        p.UVARINT._build(len(section), stream, context, path)
+        for tag, data in sorted(section, key=lambda item: item[0]):
+            p.UVARINT._build(tag, stream, context, path)
+            p.UVARINT._build(len(data), stream, context, path)
+            stream.write(data)
+
+
+class NullableStruct(c.Construct):  # type: ignore[misc]
+    """A struct behind a presence marker: int8 (below 0: null), or inside a tagged field uvarint (0: null)."""
+
+    def __init__(self, struct: c.Construct, tagged: bool) -> None:
+        super().__init__()
+        self.struct = struct
+        self.marker: c.Construct = p.UVARINT if tagged else p.INT8
+        self.null, self.present = (0, 1) if tagged else (-1, 1)
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
+        marker = self.marker._parsereport(stream, context, path)
+        if marker == self.null or marker < 0:
+            return None
+        return self.struct._parsereport(stream, context, path)
+
+    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
+        self.marker._build(self.null if obj is None else self.present, stream, context, path)
+        if obj is not None:
+            self.struct._build(obj, stream, context, path)
+        return obj
+
+
+def _default(field: Field) -> Any:
+    if field.default is ZEROS:
+        assert isinstance(field.type, Struct)
+        return {row.name: _zero(row.type) for row in field.type.fields}
+    return list(field.default) if isinstance(field.default, tuple) else field.default
+
+
+def _zero(type_: WireType) -> Any:
+    match type_:
+        case ArrayOf():
+            return []
+        case Scalar("string"):
+            return ""
+        case Scalar("bytes"):
+            return b""
+        case _:
+            return 0
+
+
+@cache
+def _struct_of(message: Message, version: int) -> c.Construct:
+    return _struct(message.fields, version, message.is_flexible(version))
+
+
+def _struct(fields: tuple[Field, ...], version: int, flexible: bool) -> c.Construct:
+    rows = _of_version(fields, version)
+    plain = [row.name / _code(row, version, flexible) for row in rows if row.tag is None]
+    tagged = {row.tag: (row, _code(row, version, flexible)) for row in rows if row.tag is not None}
+    return MessageStruct(plain, tagged if flexible else None)
+
+
+def _code(field: Field, version: int, flexible: bool) -> c.Construct:
+    match field.type:
+        case Struct(fields):
+            struct = _struct(fields, version, flexible)
+            return NullableStruct(struct, tagged=field.tag is not None) if field.nullable else struct
+        case ArrayOf(element):
+            inner = _code(Field(field.name, element), version, flexible)
+            return p.Array(p.COMPACT if flexible else p.INT32, inner, field.nullable)
+        case Scalar("string"):
+            return p.string(p.COMPACT if flexible else p.INT16, field.nullable)
+        case Scalar("bytes"):
+            return p.Sized(p.COMPACT if flexible else p.INT32, field.nullable)
+        case Scalar(code=code):
+            return code
+
+
+# ------------------------------------------------------------------------------------ from rows to JSON
+
+
+def _struct_json(fields: tuple[Field, ...], value: dict[str, Any], version: int) -> dict[str, Any]:
+    return {
+        row.json_name: _json(row.type, value[row.name], version)
+        for row in _of_version(fields, version)
+        if row.tag is None or value[row.name] != _default(row)
+    }
+
+
+def _json(type_: WireType, value: Any, version: int) -> Any:
+    if value is None:
+        return None
+    match type_:
+        case Struct(fields):
+            return _struct_json(fields, value, version)
+        case ArrayOf(element):
+            return [_json(element, item, version) for item in value]
+        case Scalar("bytes"):
+            return base64.b64encode(value).decode("ascii")
+        case Scalar("uuid"):
+            return str(value)
+        case _:
+            return value
+
+
+def _struct_from_json(fields: tuple[Field, ...], json: dict[str, Any], version: int) -> dict[str, Any]:
+    return {
+        row.name: _from_json(row.type, json[row.json_name], version) if row.json_name in json else _default(row)
+        for row in _of_version(fields, version)
+    }
+
+
+def _from_json(type_: WireType, json: Any, version: int) -> Any:
+    if json is None:
+        return None
+    match type_:
+        case Struct(fields):
+            return _struct_from_json(fields, json, version)
+        case ArrayOf(element):
+            return [_from_json(element, item, version) for item in json]
+        case Scalar("bytes"):
+            return base64.b64decode(json)
+        case Scalar("uuid"):
+            return p.Uuid.from_text(json)
+        case _:
+            return json
+
+
+# -------------------------------------------------------------------------- walking a parsed message
+
+
+def walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every part of a parsed message with its path, Kafka's spelling, containers before their parts."""
+    yield path, value
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if name != UNKNOWN_TAGS:
+                yield from walk(part, f"{path}.{Field(name, INT8).json_name}")
+    elif isinstance(value, list):
+        for i, part in enumerate(value):
+            yield from walk(part, f"{path}[{i}]")
