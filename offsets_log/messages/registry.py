@@ -33,7 +33,7 @@ INT16 = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """One row of the registry: the number in the key, Kafka's name, the key's table, the value's tables newest first."""
+    """One row: the number in the key, Kafka's name, the key's table, the value's tables newest first."""
 
     number: int
     name: str
