@@ -17,7 +17,7 @@ class OffsetsLogError(Exception):
         file: name of the file, or None where bytes came from nowhere in particular.
         position: bytes from the start of the file.
         record_offset: offset of the record (or of the batch's first record) in the log.
-        field: path of the field, such as ``value.members[2].clientId``.
+        field: path of the field, such as ``value.members[2].client_id``.
     """
 
     def __init__(

@@ -234,6 +234,7 @@ CODECS: tuple[Codec, ...] = (
     Codec(3, "lz4", _decompress_lz4, _compress_lz4),
     Codec(4, "zstd", _decompress_zstd, _compress_zstd),
 )
+CODEC_MASK = 0x07
 CODEC_NAMED = {codec.name: codec for codec in CODECS}
 
 
@@ -243,7 +244,7 @@ def codec_of(attributes: int) -> Codec:
     Raises:
         UnsupportedCompressionTypeError: ids 5 to 7.
     """
-    codec_id = attributes & 0x07
+    codec_id = attributes & CODEC_MASK
     if codec_id >= len(CODECS):
         raise UnsupportedCompressionTypeError(f"unknown compression type {codec_id}", field="attributes")
     return CODECS[codec_id]

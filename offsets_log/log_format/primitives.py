@@ -10,6 +10,7 @@ References: ``clients/.../common/protocol/types/Type.java``, ``common/utils/Byte
 from __future__ import annotations
 
 import base64
+import codecs
 import io
 from collections.abc import Callable
 from typing import Any
@@ -87,23 +88,20 @@ def _malformed_length(raw: bytes, at: int) -> int:
     return 1
 
 
+def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return REPLACEMENT, error.start + _malformed_length(error.object, error.start)
+
+
+codecs.register_error("offsets_log.java", _replace_as_java)
+
+
 def decode_java_utf8(raw: bytes) -> str:
     """Decode UTF-8 as ``new String(bytes, UTF_8)`` does: malformed parts become U+FFFD, never an error.
 
     Python's ``errors="replace"`` differs for encoded surrogates, which Java replaces as one character.
     """
-    pieces: list[str] = []
-    at = 0
-    while at < len(raw):
-        try:
-            pieces.append(raw[at:].decode())
-            break
-        except UnicodeDecodeError as error:
-            pieces.append(raw[at : at + error.start].decode())
-            at += error.start
-            pieces.append(REPLACEMENT)
-            at += _malformed_length(raw, at)
-    return "".join(pieces)
+    return raw.decode(errors="offsets_log.java")
 
 
 def decode_string(raw: bytes) -> str:

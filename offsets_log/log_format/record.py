@@ -80,7 +80,7 @@ def iter_records(batch: RecordBatch) -> Iterator[Record | Damage]:
         else:
             yield from _iter_legacy(batch)
     except OffsetsLogError as error:
-        yield Damage(error.at(position=batch.position, record_offset=batch.base_offset), batch.raw)
+        yield Damage(error.at(position=batch.position, record_offset=batch.base_offset, field="records"), batch.raw)
 
 
 # --------------------------------------------------------------------------------------------- magic 2

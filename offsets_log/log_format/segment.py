@@ -135,4 +135,4 @@ def _tail(kind: str, view: memoryview, position: int, is_last: bool) -> Iterator
 
 def _damage(error: OffsetsLogError, view: memoryview, position: int, end: int) -> Damage:
     error.problem += f" ({end - position} bytes left out)"
-    return Damage(error.at(position=position), bytes(view[position : min(end, position + MAX_QUARANTINED_BYTES)]))
+    return Damage(error.at(position=position, field="batch"), bytes(view[position : min(end, position + MAX_QUARANTINED_BYTES)]))

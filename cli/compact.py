@@ -1,0 +1,50 @@
+"""``offsets-log compact``: the latest committed offset of every group, topic and partition."""
+
+from __future__ import annotations
+
+import click
+
+from cli.options import PROFILE, Output, Reading, output_option, reading_options
+
+
+@click.command(
+    "compact",
+    epilog="Examples: offsets-log compact /var/lib/kafka/data -g 'billing-*' · "
+    "offsets-log compact backup.tar.gz -o csv --to offsets.csv",
+)
+@reading_options
+@PROFILE
+@click.option(
+    "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
+)
+@click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
+@output_option("table", "jsonl", "json", "csv")
+def command(reading: Reading, output: Output, profile: str, orphans: bool, unstable: bool) -> None:
+    """The latest served offset of every group, topic and partition.
+
+    One row each, as OffsetFetch would answer after a broker has loaded these files: transactions resolved, deleted
+    offsets and groups gone. Sorted by group, topic and partition.
+    """
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import open_session
+    from offsets_log.pipeline import replay
+    from offsets_log.replay.coordinator_state import finish
+    from offsets_log.replay.profile import PROFILES
+    from offsets_log.tables import COMPACT_COLUMNS, Row, offset_row, offset_row_order
+
+    with open_session(reading) as session:
+        rows: list[Row] = []
+        for log in session.logs:
+            partial = replay(session.events(log), PROFILES[profile], on_damage=session.on_damage, keep=session.keep)
+            state = finish(partial)
+            pending = {value.key for value in state.pending}
+            for value in state.committed if orphans else state.iter_served():
+                row = offset_row(value, log.offsets_partition)
+                rows.append(row | {"unstable": value.key in pending} if unstable else row)
+        rows.sort(key=offset_row_order)
+        names = [column.name for column in COMPACT_COLUMNS] + ["unstable"] * unstable
+        extra = sorted({name for row in rows for name in row} - set(names))
+        with destination(output, session.files) as stream:
+            write_rows(stream, rows, names + extra, chosen_format(output))
+        groups = len({row["group"] for row in rows})
+        session.finish(f"{len(rows)} offsets of {groups} groups, {len(session.logs)} partitions; profile {profile}")

@@ -1,0 +1,98 @@
+"""``offsets-log decode``: every record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import Output, Reading, output_option, reading_options
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.pipeline import Event, LogEvent
+    from offsets_log.tables import Row
+
+TABLE_COLUMNS = (
+    "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
+)  # fmt: skip
+"""What fits a terminal; the other formats have everything."""
+
+
+@click.command(
+    "decode",
+    epilog="Examples: offsets-log decode /var/lib/kafka/data/__consumer_offsets-3 -g billing · "
+    "offsets-log decode 00000000000000000000.log --as dump-log",
+)
+@reading_options
+@click.option("--expand", is_flag=True, help="Show subscriptions, assignments and user data decoded, not as base64.")
+@click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
+@output_option("table", "jsonl", "json", "csv")
+def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> None:
+    """Every record, in log order: keys and values in Kafka's own JSON.
+
+    A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those
+    groups and topics are shown; transaction markers belong to none.
+    """
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import open_session
+    from offsets_log.dump_log import iter_lines
+    from offsets_log.tables import DECODE_COLUMNS
+
+    with open_session(reading) as session:
+        account = _Account(session)
+        with destination(output, session.files) as stream:
+            if as_ is not None:
+                for log in session.logs:
+                    for line in iter_lines(account.watch(log)):
+                        stream.write(line.encode() + b"\n")
+            else:
+                format_name = chosen_format(output)
+                names = TABLE_COLUMNS if format_name == "table" else [column.name for column in DECODE_COLUMNS]
+                write_rows(stream, account.rows(expand), names, format_name)
+        session.finish(f"{account.records} records, {len(session.logs)} partitions")
+
+
+class _Account:
+    """The events of all partitions, with damage told and records counted on the way."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.records = 0
+
+    def watch(self, log: PartitionLog) -> Iterator[LogEvent]:
+        """Events within the filters."""
+        from offsets_log.errors import Damage
+        from offsets_log.pipeline import Event
+
+        for event in self.session.events(log):
+            match event:
+                case Damage():
+                    self.session.on_damage(event)
+                case Event():
+                    if event.damage is not None:
+                        self.session.on_damage(event.damage)
+                    if not self._is_kept(event):
+                        continue
+                    self.records += 1
+            yield event
+
+    def _is_kept(self, event: Event) -> bool:
+        reading, keep, decoded = self.session.reading, self.session.keep, event.decoded
+        if not reading.group and not reading.topic:
+            return True
+        if decoded is None or not keep.group(decoded.group):
+            return False
+        return not reading.topic or (decoded.is_offset_commit and keep.topic(decoded.key["topic"]))
+
+    def rows(self, expand: bool) -> Iterator[Row]:
+        """One row a record."""
+        from offsets_log.pipeline import Event
+        from offsets_log.tables import decode_row
+
+        for log in self.session.logs:
+            for event in self.watch(log):
+                if isinstance(event, Event):
+                    yield decode_row(event, expand=expand)

@@ -1,0 +1,38 @@
+"""``offsets-log info``: one page about what is there."""
+
+from __future__ import annotations
+
+import click
+
+from cli.options import PROFILE, Output, Reading, output_option, reading_options
+
+
+@click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
+@reading_options
+@PROFILE
+@output_option("table", "jsonl", "json", "csv")
+def command(reading: Reading, output: Output, profile: str) -> None:
+    """One page: partitions and segments found, spans of offsets and time, gaps, damage, kinds of records and groups.
+
+    As JSON Lines: one object for each offsets partition.
+    """
+    from cli.info_page import info_row, write_page
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import open_session
+    from offsets_log.errors import Damage
+    from offsets_log.replay.profile import PROFILES
+
+    with open_session(reading) as session:
+        rows = []
+        for log in session.logs:
+            damages: list[Damage] = []
+            rows.append(info_row(log, session.events(log), PROFILES[profile], damages.append))
+            for damage in damages:
+                session.on_damage(damage)
+        with destination(output, session.files) as stream:
+            format_name = chosen_format(output)
+            if format_name == "table":
+                write_page(stream, rows)
+            else:
+                write_rows(stream, rows, list(rows[0]) if rows else [], format_name)
+        session.finish(f"{len(rows)} partitions, {sum(row['records'] for row in rows)} records")

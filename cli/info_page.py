@@ -1,0 +1,92 @@
+"""What `info` says: a row for each offsets partition, and all of them on one page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import IO, Any
+
+from cli.output import shown_time, visible, write_rows
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import LogEvent, OnDamage, replay
+from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.profile import Profile
+from offsets_log.survey import Survey
+from offsets_log.tables import Row
+
+PAGE_COLUMNS = (
+    "offsets_partition", "files", "size_bytes", "batches", "records", "tombstones", "first_offset", "end_offset",
+    "gaps", "first_timestamp_ms", "last_timestamp_ms", "cleaned_until", "groups", "offsets", "open_transactions",
+    "corrupt", "unsupported",
+)  # fmt: skip
+
+
+def info_row(log: PartitionLog, events: Iterable[LogEvent], profile: Profile, on_damage: OnDamage) -> Row:
+    """One offsets partition: what the log holds and what a load makes of it."""
+    found = Survey(log.offsets_partition, len(log.segments), log.size_bytes)
+    state = finish(replay(found.watch(events), profile, on_damage=on_damage))
+    return {
+        "offsets_partition": found.offsets_partition,
+        "files": found.files,
+        "size_bytes": found.size_bytes,
+        "batches": found.batches,
+        "records": found.records,
+        "tombstones": found.tombstones,
+        "first_offset": found.first_offset,
+        "end_offset": found.end_offset,
+        "gaps": found.gaps,
+        "missing_offsets": found.missing_offsets,
+        "first_timestamp_ms": found.first_timestamp_ms,
+        "last_timestamp_ms": found.last_timestamp_ms,
+        "cleaned_until": log.cleaned_until,
+        "groups": len(state.group_kinds),
+        "offsets": sum(1 for _ in state.iter_served()),
+        "orphans": sum(1 for _ in state.iter_orphans()),
+        "corrupt": found.corrupt,
+        "unsupported": found.unsupported,
+        "record_names": dict(found.record_names.most_common()),
+        "group_kinds": dict(Counter(state.group_kinds.values()).most_common()),
+        "magics": {str(magic): count for magic, count in sorted(found.magics.items())},
+        "compression": dict(found.codecs.most_common()),
+        "written_by": dict(found.releases.most_common()),
+        "open_transactions": [
+            {"producer_id": producer_id, "first_record_offset": offset, "first_timestamp_ms": time, "records": count}
+            for producer_id, (offset, time, count) in sorted(found.open_transactions.items())
+        ],
+        "tails": found.tails,
+    }
+
+
+def write_page(stream: IO[bytes], rows: list[Row]) -> None:
+    """All partitions as one table, then what they hold together."""
+    shown = [row | {"open_transactions": len(row["open_transactions"])} for row in rows]
+    write_rows(stream, shown, PAGE_COLUMNS, "table")
+    lines = [""]
+    for title, name in (
+        ("records", "record_names"),
+        ("groups after a load", "group_kinds"),
+        ("batch formats (magic)", "magics"),
+        ("compression (batches)", "compression"),
+        ("values as written by Kafka", "written_by"),
+    ):
+        lines.append(f"{title}: {_counts(rows, name) or 'none'}")
+    for row in rows:
+        for transaction in row["open_transactions"]:
+            lines.append(_open_transaction(row, transaction))
+        lines += row["tails"]
+    stream.write("".join(visible(line) + "\n" for line in lines).encode())
+
+
+def _counts(rows: list[Row], name: str) -> str:
+    total: Counter[str] = Counter()
+    for row in rows:
+        total.update(row[name])
+    return " · ".join(f"{what} {count}" for what, count in total.most_common())
+
+
+def _open_transaction(row: Row, transaction: dict[str, Any]) -> str:
+    return (
+        f"open transaction: offsets partition {row['offsets_partition']}, producer id {transaction['producer_id']}, "
+        f"{transaction['records']} offsets since {shown_time(transaction['first_timestamp_ms'])} "
+        f"(record offset {transaction['first_record_offset']})"
+    )

@@ -1,0 +1,46 @@
+"""The console script ``offsets-log``. Each command is a module of its own, loaded when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+COMMANDS = {
+    "compact": "cli.compact",
+    "decode": "cli.decode",
+    "info": "cli.info",
+}
+"""Command → the module whose ``command`` it is."""
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module only when the command is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None if there is no such one."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        return command
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: offsets-log compact /var/lib/kafka/data",
+)
+@click.version_option(package_name="offsets-log", message="%(prog)s %(version)s (reads Kafka 0.8.2 to 4.3)")
+def main() -> None:
+    """Read Kafka's __consumer_offsets from its files, without a broker.
+
+    PATH is a broker's data directory, a partition directory (__consumer_offsets-3), a segment file, a glob, an
+    archive of these (.tar, .tar.gz, .tar.zst, .zip), or - for a pipe. Nothing is ever written to it.
+
+    Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
+    unsupported (standard error says what).
+    """

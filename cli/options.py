@@ -1,0 +1,183 @@
+"""Options that several commands share: the same words everywhere, gathered into one value each.
+
+Nothing here imports the library: `--help` must not pay for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+PROFILE_NAMES = ("modern", "modern-3.7", "classic")
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+class UntilOffset(click.ParamType):  # type: ignore[type-arg]
+    """``[P:]N`` → (P or None, N)."""
+
+    name = "[P:]N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None, int]:
+        """Fails for anything but one or two whole numbers."""
+        match = re.fullmatch(r"(?:(\d+):)?(\d+)", str(value))
+        if match is None:
+            self.fail(f"{value!r} is not [P:]N, such as 1200 or 3:1200", param, ctx)
+        partition, offset = match.groups()
+        return (None if partition is None else int(partition)), int(offset)
+
+
+class Time(click.ParamType):  # type: ignore[type-arg]
+    """Epoch milliseconds, ISO 8601 (UTC unless it says otherwise), or how long ago: ``2h`` → epoch ms."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Fails for anything else."""
+        text = str(value).strip()
+        if re.fullmatch(r"-?\d+", text):
+            return int(text)
+        if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)(?: ago)?", text):
+            return int(time.time() * 1000) - int(match[1]) * UNITS_MS[match[2]]
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail(f"{value!r} is no time: give epoch ms, 2026-01-31T14:05:00Z, or 2h for two hours ago", param, ctx)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return round(aware.timestamp() * 1000)
+
+
+class Release(click.ParamType):  # type: ignore[type-arg]
+    """``X.Y`` or ``X.Y.Z`` → (X, Y)."""
+
+    name = "X.Y"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Fails for anything else."""
+        match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)*", str(value))
+        if match is None:
+            self.fail(f"{value!r} is no Kafka release, such as 3.7", param, ctx)
+        return int(match[1]), int(match[2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What to read and how far: the value of `reading_options`."""
+
+    paths: tuple[str, ...]
+    as_partition: int | None
+    offsets_partition: tuple[int, ...]
+    group: tuple[str, ...]
+    topic: tuple[str, ...]
+    until_offset: tuple[tuple[int | None, int], ...]
+    until_time: int | None
+    kafka: tuple[int, int] | None
+    strict: bool
+    quarantine: str | None
+    progress: bool | None
+    quiet: bool
+    verbose: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where the answer goes: the value of `output_options`."""
+
+    output: str | None
+    to: str | None
+
+
+READING = (
+    click.argument("paths", metavar="PATH...", nargs=-1, required=True),
+    click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable."),
+    click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable."),
+    click.option(
+        "-p",
+        "--offsets-partition",
+        metavar="N",
+        type=click.IntRange(min=0),
+        multiple=True,
+        help="Only these partitions of __consumer_offsets; repeatable.",
+    ),
+    click.option(
+        "--as-partition",
+        metavar="N",
+        type=click.IntRange(min=0),
+        help="The offsets partition of a lone file whose directory does not tell.",
+    ),
+    click.option(
+        "--until-offset",
+        type=UntilOffset(),
+        multiple=True,
+        help="Only records below offset N (of offsets partition P, else of every one); repeatable.",
+    ),
+    click.option(
+        "--until-time",
+        type=Time(),
+        help="Only batches up to the first that is later: epoch ms, ISO 8601 (UTC), or 2h for two hours ago.",
+    ),
+    click.option(
+        "--kafka",
+        type=Release(),
+        help="The release that wrote records whose layout changed under one version number (3.7, 4.0).",
+    ),
+    click.option("--strict", is_flag=True, help="Stop at the first error, with exit status 1."),
+    click.option(
+        "--quarantine", metavar="FILE", help="Write damaged and unreadable pieces there, JSON Lines with raw bytes."
+    ),
+    click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal."),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
+    click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few."),
+)
+
+PROFILE = click.option(
+    "--profile",
+    type=click.Choice(PROFILE_NAMES),
+    default=PROFILE_NAMES[0],
+    show_default=True,
+    help="Whose rules: the Java coordinator of 4.3, its 3.7 preview, or the Scala one (up to 3.9).",
+)
+
+
+def output_option(*formats: str) -> Callable[..., Any]:
+    """The options -o and --to for a command with these formats."""
+    return _gather(
+        "output",
+        Output,
+        (
+            click.option(
+                "-o",
+                "--output",
+                type=click.Choice(formats),
+                help="Format; by default table on a terminal and jsonl in a pipe or a file.",
+            ),
+            click.option("--to", metavar="FILE", help="Write there, whole or not at all, instead of standard output."),
+        ),
+    )
+
+
+def _gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    """A decorator that adds options and hands their values over as one object called ``name``."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def gathered(**values: Any) -> Any:
+            parts = {field.name: values.pop(field.name) for field in fields(kind)}
+            return function(**values, **{name: kind(**parts)})
+
+        wrapped: Callable[..., Any] = gathered
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped
+
+    return decorate
+
+
+reading_options = _gather("reading", Reading, READING)
+"""PATH..., filters, bounds, and what to do about damage."""

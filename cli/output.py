@@ -1,0 +1,166 @@
+"""Rows as a table for people, or JSON Lines, JSON and CSV for programs; to standard output or whole into a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import IO, Any
+
+from cli.options import Output
+from offsets_log.disk.writer import atomic_output
+from offsets_log.tables import Row
+
+CHUNK = 1 << 16
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def chosen_format(output: Output) -> str:
+    """What -o says; else a table on a terminal and JSON Lines elsewhere."""
+    if output.output is not None:
+        return output.output
+    return "table" if output.to is None and sys.stdout.isatty() else "jsonl"
+
+
+@contextmanager
+def destination(output: Output, inputs: Sequence[str] = ()) -> Iterator[IO[bytes]]:
+    """Standard output, or the file of --to, which appears whole or not at all."""
+    if output.to is not None:
+        with atomic_output(output.to, inputs=inputs) as file:
+            yield file
+        return
+    with quiet_pipe():
+        stream = io.BufferedWriter(_Unclosed(sys.stdout.buffer), CHUNK)
+        yield stream
+        stream.flush()
+        sys.stdout.buffer.flush()
+
+
+class _Unclosed(io.RawIOBase):
+    """Standard output behind a buffer of its own, left open when that buffer goes."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self.stream.write(data)
+
+
+@contextmanager
+def quiet_pipe() -> Iterator[None]:
+    """End in silence when the reader of a pipe has gone, as `head` does."""
+    try:
+        yield
+    except BrokenPipeError:
+        # What is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+
+
+def write_rows(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str], format_name: str) -> None:
+    """Write rows in one of the formats; columns matter for tables and CSV, where a row may lack some."""
+    WRITERS[format_name](stream, rows, columns)
+
+
+def to_json(value: Any) -> str:
+    """One line of JSON, names of any alphabet as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _write_jsonl(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
+    for row in rows:
+        stream.write(to_json(row).encode() + b"\n")
+
+
+def _write_json(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
+    separator = b"[\n"
+    for row in rows:
+        stream.write(separator + to_json(row).encode())
+        separator = b",\n"
+    stream.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
+
+
+def _write_csv(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
+    """RFC 4180 quoting, `\\n` line ends, one header line; null is an empty field, structures are JSON."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_csv_cell(row.get(column)) for column in columns])
+    text.detach()
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return to_json(value) if isinstance(value, dict | list) else value
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+
+def visible(text: str) -> str:
+    """Text on one line that cannot disturb a terminal: control and format characters as escapes."""
+    return "".join(
+        character.encode("unicode_escape").decode("ascii") if _is_disturbing(character) else character
+        for character in text
+    )
+
+
+def _is_disturbing(character: str) -> bool:
+    return character == "\\" or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def shown_time(epoch_ms: int) -> str:
+    """Epoch milliseconds as a UTC time; as the number it is where no calendar has it."""
+    try:
+        return (EPOCH + timedelta(milliseconds=epoch_ms)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+    except OverflowError:
+        return str(epoch_ms)
+
+
+def _table_cell(column: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if column.endswith("_ms") and isinstance(value, int) and value >= 0:
+        return shown_time(value)
+    return visible(to_json(value) if isinstance(value, dict | list | bool) else str(value))
+
+
+def _write_table(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
+    """Columns that are null in every row are left out."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    shown = [column for column in columns if any(row.get(column) is not None for row in rows)]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in shown:
+        is_number = all(isinstance(row.get(column), int | None) for row in rows) and not column.endswith("_ms")
+        name = column.removesuffix("_ms").replace("_", " ")
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_table_cell(column, row.get(column))) for column in shown))
+    text = io.StringIO()
+    width = None if sys.stdout.isatty() else 10_000
+    Console(file=text, width=width, force_terminal=False, color_system=None).print(table)
+    stream.write("".join(line.rstrip() + "\n" for line in text.getvalue().split("\n") if line.strip()).encode())
+
+
+WRITERS: dict[str, Callable[[IO[bytes], Iterable[Row], Sequence[str]], None]] = {
+    "table": _write_table,
+    "jsonl": _write_jsonl,
+    "json": _write_json,
+    "csv": _write_csv,
+}

@@ -1,0 +1,149 @@
+"""One run of a command: opens what was given, counts and keeps what could not be read, and says so at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
+from typing import NoReturn
+
+import click
+
+from cli.options import Reading
+from cli.output import to_json, visible
+from offsets_log.disk.reader import open_logs
+from offsets_log.disk.writer import atomic_output
+from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import BatchEnd, Filter, LogEvent, TailFound, Until, iter_events
+from offsets_log.survey import describe_tail
+from offsets_log.tables import damage_row
+
+EXIT_ERROR = 1
+EXIT_DAMAGED = 3
+DAMAGE_SHOWN = 5
+PROGRESS_FROM_BYTES = 8 << 20
+
+
+class Session:
+    """The opened logs and the account of a run. Use `open_session`."""
+
+    def __init__(self, reading: Reading, logs: list[PartitionLog], stack: ExitStack) -> None:
+        self.reading = reading
+        self.logs = logs
+        self.corrupt = 0
+        self.unsupported = 0
+        self.keep = Filter(group=_matcher(reading.group), topic=_matcher(reading.topic))
+        self._quarantine = (
+            stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
+        )
+        self._advance = stack.enter_context(_progress(reading, logs))
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the segment files."""
+        return [segment.file for log in self.logs for segment in log.segments]
+
+    def say(self, words: str) -> None:
+        """A line on standard error, unless it was asked for quiet."""
+        if not self.reading.quiet:
+            click.echo(visible(words), err=True)
+
+    def until(self, log: PartitionLog) -> Until:
+        """Where the replay of this partition stops."""
+        offsets = [
+            offset
+            for partition, offset in self.reading.until_offset
+            if partition is None or partition == log.offsets_partition
+        ]
+        return Until(min(offsets, default=None), self.reading.until_time)
+
+    def events(self, log: PartitionLog) -> Iterator[LogEvent]:
+        """The events of one partition within the bounds; tails are told on the way."""
+        for event in iter_events(log, until=self.until(log), release=self.reading.kafka):
+            match event:
+                case BatchEnd(batch=batch):
+                    self._advance(batch.size_bytes)
+                case TailFound(segment, tail):
+                    self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
+            yield event
+
+    def on_damage(self, damage: Damage) -> None:
+        """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
+        if self.reading.strict:
+            raise damage.error
+        if damage.is_unsupported:
+            self.unsupported += 1
+        else:
+            self.corrupt += 1
+        if self._quarantine is not None:
+            self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
+        count = self.corrupt + self.unsupported
+        if self.reading.verbose or count <= DAMAGE_SHOWN:
+            kind = "unsupported" if damage.is_unsupported else "corrupt"
+            self.say(f"{kind}: {damage.error}")
+        elif count == DAMAGE_SHOWN + 1:
+            self.say("more pieces could not be read; -v names them all")
+
+    def finish(self, words: str) -> None:
+        """Say the result; exit with 3 if something could not be read."""
+        self.say(words)
+        if self.corrupt or self.unsupported:
+            self.say(
+                f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
+                + ("" if self.reading.quarantine else "; --quarantine FILE keeps the pieces")
+            )
+
+    @property
+    def exit_status(self) -> int:
+        """0, or 3 if something was damaged or unsupported."""
+        return EXIT_DAMAGED if self.corrupt or self.unsupported else 0
+
+
+@contextmanager
+def open_session(reading: Reading) -> Iterator[Session]:
+    """Open what was given. At the end the process exits with the run's status; errors end it with one line."""
+    try:
+        with ExitStack() as stack:
+            opened = stack.enter_context(
+                open_logs(reading.paths, as_partition=reading.as_partition, partitions=reading.offsets_partition)
+            )
+            session = Session(reading, opened.logs, stack)
+            for note in (*opened.notes, *(note for log in opened.logs for note in log.notes)):
+                session.say(note)
+            yield session
+    except OffsetsLogError as error:
+        fail(error)
+    sys.exit(session.exit_status)
+
+
+def fail(error: OffsetsLogError) -> NoReturn:
+    """One line, exit status 1."""
+    click.echo(visible(f"offsets-log: error: {error}"), err=True)
+    sys.exit(EXIT_ERROR)
+
+
+def _matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
+    if not globs:
+        return lambda name: True
+    return lambda name: any(fnmatchcase(name, glob) for glob in globs)
+
+
+@contextmanager
+def _progress(reading: Reading, logs: list[PartitionLog]) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error for long work on a terminal."""
+    total = sum(log.size_bytes for log in logs)
+    wanted = reading.progress
+    if wanted is None:
+        wanted = sys.stderr.isatty() and not reading.quiet and total >= PROGRESS_FROM_BYTES
+    if not wanted:
+        yield lambda size_bytes: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=total)
+        yield lambda size_bytes: bar.advance(task, size_bytes)

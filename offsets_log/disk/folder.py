@@ -1,0 +1,126 @@
+"""Folders of named, readable files, and what Kafka's names mean: the seam between any file system and the rules.
+
+A disk, an archive, a pipe (and later a remote store) each hand out `Folder`; nothing behind it knows which it was.
+
+References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java``; ``records.md`` §2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from offsets_log.log_format.segment import Buffer
+
+OFFSETS_TOPIC = "__consumer_offsets"
+CHECKPOINT = "cleaner-offset-checkpoint"
+METADATA = "partition.metadata"
+
+Opener = Callable[[], Buffer]
+"""Gives a file's whole contents. Raises InputError."""
+
+SEGMENT = re.compile(r"([0-9]{20})\.log(\.deleted|\.cleaned|\.swap)?(\.gz|\.zst)?")
+CLEANED = re.compile(r"([0-9]{20})\..*\.cleaned")
+_DIRECTORY = re.compile(r"(.+)-([0-9]+)(\.[^.]*-(?:delete|future|stray))?")
+_NEVER_A_SEGMENT = re.compile(
+    r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
+    r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
+)
+
+
+@dataclass(slots=True)
+class Folder:
+    """A directory and those of its files that may matter.
+
+    Attributes:
+        prefix: stands before a file's name to show it: ``data/__consumer_offsets-3/``, ``a.tar!``.
+        name: its own name, which tells topic and partition.
+        files: name → how to read it.
+        named: files the user named one by one; they are read where a directory's files of such names are not.
+        checkpoint: ``cleaner-offset-checkpoint`` of the directory above.
+    """
+
+    prefix: str
+    name: str
+    files: dict[str, Opener] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+    checkpoint: Opener | None = None
+
+    def shown(self, name: str) -> str:
+        """A file's name with its place."""
+        return self.prefix + name
+
+    @property
+    def shown_path(self) -> str:
+        """The folder itself, to show."""
+        return self.prefix.rstrip("/!") or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryName:
+    """What a directory's name says: ``<topic>-<partition>``, with a suffix while a broker deletes or moves it.
+
+    Attributes:
+        topic: None where the name is not of this form; a user's own folder, perhaps.
+        leftover: ``.<id>-delete``, ``-future`` or ``-stray``, else "".
+    """
+
+    topic: str | None
+    partition: int | None
+    leftover: str
+
+    @classmethod
+    def parse(cls, name: str) -> DirectoryName:
+        """The partition is what follows the last ``-``."""
+        match = _DIRECTORY.fullmatch(name)
+        return cls(match[1], int(match[2]), match[3] or "") if match else cls(None, None, "")
+
+    @property
+    def is_offsets(self) -> bool:
+        """A partition of ``__consumer_offsets``, or what is left of one."""
+        return self.topic == OFFSETS_TOPIC
+
+    @property
+    def is_foreign(self) -> bool:
+        """Another topic's partition."""
+        return self.topic is not None and not self.is_offsets
+
+
+def never_a_segment(name: str) -> bool:
+    """Files Kafka keeps beside segments (``records:L3``)."""
+    return bool(_NEVER_A_SEGMENT.fullmatch(name))
+
+
+def matters(name: str) -> bool:
+    """Whether the rules look at a file of a partition directory: ``.deleted`` is ignored (``records:L2``)."""
+    match = SEGMENT.fullmatch(name)
+    return match[2] != ".deleted" if match else bool(CLEANED.fullmatch(name))
+
+
+def matters_in(directory: str, name: str) -> bool:
+    """Whether a file of an archive has to be read.
+
+    Args:
+        directory: the own name of the directory it is in.
+    """
+    parsed = DirectoryName.parse(directory)
+    if name == CHECKPOINT or parsed.is_foreign:
+        return name in (CHECKPOINT, METADATA)
+    return matters(name)
+
+
+def cleaned_until(folder: Folder) -> int | None:
+    """The first offset the cleaner has not reached in this partition, from the checkpoint above it.
+
+    An empty checkpoint, one of another version and lines that make no sense say nothing.
+    """
+    partition = DirectoryName.parse(folder.name).partition
+    text = bytes(folder.checkpoint()).decode("ascii", "replace") if folder.checkpoint else ""
+    version, _, rest = text.partition("\n")
+    if version.strip() != "0":
+        return None
+    for words in map(str.split, rest.splitlines()[1:]):
+        if words[:2] == [OFFSETS_TOPIC, str(partition)] and len(words) == 3 and words[2].isdecimal():
+            return int(words[2])
+    return None

@@ -1,0 +1,108 @@
+"""The disk of this machine, read-only: mapped files, pipes, directories as folders.
+
+A mapped file is as long as it was when it was opened. One that is cut shorter afterwards must not be read on: the
+system ends the process. Brokers cut only replicas that fell out of step with their leader.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import resource
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from offsets_log.errors import InputError
+from offsets_log.log_format.segment import Buffer
+
+
+@contextmanager
+def input_errors(file: str | Path) -> Iterator[None]:
+    """Whatever the system says against reading a file, as an InputError that names it."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise InputError(f"cannot be read: {reason or error}", file=str(file)) from None
+
+
+def map_file(path: Path, stack: ExitStack) -> Buffer:
+    """A file's contents; a pipe is read to its end. The mapping ends with the stack.
+
+    Raises:
+        InputError: the file vanished, may not be read, or is a directory.
+    """
+    with input_errors(path):
+        try:
+            return _map(path, stack)
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+            # A mapping holds a descriptor, and logs have thousands of segments.
+            _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+            return _map(path, stack)
+
+
+def _map(path: Path, stack: ExitStack) -> Buffer:
+    with path.open("rb", buffering=0) as file:
+        status = os.fstat(file.fileno())
+        return _map_open(file, status.st_size, stack) if stat.S_ISREG(status.st_mode) else spool(file, stack)
+
+
+def spool(stream: IO[bytes], stack: ExitStack) -> Buffer:
+    """A pipe's contents to its end, mapped from a temporary file that has no name."""
+    with tempfile.TemporaryFile() as file:
+        shutil.copyfileobj(stream, file, 1 << 20)
+        file.flush()
+        return _map_open(file, file.tell(), stack)
+
+
+def _map_open(file: IO[bytes], size: int, stack: ExitStack) -> Buffer:
+    if size == 0:
+        return b""
+    mapping = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    view = memoryview(mapping)
+    stack.callback(_unmap, mapping, view)
+    return view
+
+
+def _unmap(mapping: mmap.mmap, view: memoryview) -> None:
+    with suppress(BufferError):  # a view someone still holds keeps the mapping until it goes too
+        view.release()
+        mapping.close()
+
+
+def list_directory(path: Path) -> tuple[list[str], list[str]]:
+    """Names of the regular files and of the directories in a directory, links followed, sorted. Raises InputError."""
+    files, directories = [], []
+    with input_errors(path), os.scandir(path) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                directories.append(entry.name)
+            elif entry.is_file():
+                files.append(entry.name)
+    return sorted(files), sorted(directories)
+
+
+def expand(pattern: str) -> list[Path]:
+    """A path as it is if it exists, else as a glob.
+
+    Raises:
+        InputError: nothing has this name, or matches.
+    """
+    path = Path(pattern)
+    with input_errors(pattern):
+        if os.path.lexists(path):
+            return [path]
+        found = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    if not found:
+        is_glob = any(sign in pattern for sign in "*?[")
+        raise InputError("no file matches" if is_glob else "no such file or directory", file=pattern)
+    return found

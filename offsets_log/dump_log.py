@@ -1,0 +1,121 @@
+"""Events as the lines of ``kafka-dump-log --offsets-decoder`` 4.x, for eyes and scripts that know them.
+
+References: ``tools/.../DumpLogSegments.java``; ``formats.md`` §3c.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from offsets_log.errors import Damage, OffsetsLogError, UnknownRecordTypeError
+from offsets_log.log_format.batch import NO_SEQUENCE, RecordBatch
+from offsets_log.log_format.record import MAX_SEQUENCE, ControlRecord
+from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEvent, TailFound
+
+TIMESTAMP_TYPE_NAMES = {"create": "CreateTime", "log_append": "LogAppendTime", "none": "NoTimestampType"}
+
+
+def iter_lines(events: Iterable[LogEvent]) -> Iterator[str]:
+    """The lines of a dump, without line ends; as in the original nothing escapes line breaks inside a value."""
+    file: str | None = None
+    for event in events:
+        match event:
+            case BatchStart(segment, batch, base_offset):
+                if segment.file != file:
+                    file = segment.file
+                    yield f"Dumping {file}"
+                    yield f"Log starting offset: {segment.base_offset if segment.base_offset is not None else 0}"
+                yield batch_line(batch, base_offset)
+            case Event():
+                yield record_line(event)
+            case TailFound(segment, tail):
+                if tail.kind == "torn":
+                    yield f"Found {tail.size_bytes} invalid bytes at the end of {segment.file.rpartition('/')[2]}"
+            case Damage(error):
+                yield f"Error at position {error.position}, skipping. {error.problem}"
+            case BatchEnd():
+                pass
+
+
+def _java(flag: bool) -> str:
+    return "true" if flag else "false"
+
+
+def batch_line(batch: RecordBatch, base_offset: int) -> str:
+    """The line of a batch, or of a message of magic 0 or 1."""
+    time = f"{TIMESTAMP_TYPE_NAMES[batch.timestamp_type]}: {batch.max_timestamp_ms}"
+    end = (
+        f"position: {batch.position} {time} size: {batch.size_bytes} magic: {batch.magic} "
+        f"compresscodec: {batch.compression} crc: {batch.crc} isvalid: {_java(batch.is_valid())}"
+    )
+    if batch.magic < 2:
+        return f"offset: {batch.last_offset} {end}"
+    last_sequence = batch.base_sequence
+    if last_sequence != NO_SEQUENCE:
+        last_sequence = last_sequence + batch.last_offset - batch.base_offset & MAX_SEQUENCE
+    horizon = batch.delete_horizon_ms
+    return (
+        f"baseOffset: {base_offset} lastOffset: {batch.last_offset} count: {batch.records_count} "
+        f"baseSequence: {batch.base_sequence} lastSequence: {last_sequence} producerId: {batch.producer_id} "
+        f"producerEpoch: {batch.producer_epoch} partitionLeaderEpoch: {batch.partition_leader_epoch} "
+        f"isTransactional: {_java(batch.is_transactional)} isControl: {_java(batch.is_control)} "
+        f"deleteHorizonMs: {'OptionalLong.empty' if horizon is None else f'OptionalLong[{horizon}]'} {end}"
+    )
+
+
+def record_line(event: Event) -> str:
+    """The line of a record."""
+    batch, record = event.batch, event.record
+    line = (
+        f"| offset: {record.offset} {TIMESTAMP_TYPE_NAMES[batch.timestamp_type]}: {record.timestamp_ms} "
+        f"keySize: {-1 if record.key is None else len(record.key)} "
+        f"valueSize: {-1 if record.value is None else len(record.value)} "
+    )
+    if batch.magic < 2:
+        line += f"isValid: {_java(batch.is_valid())} crc: {batch.crc}"
+    else:
+        line += f"sequence: {record.sequence} headerKeys: [{','.join(key for key, _ in record.headers)}]"
+    match event:
+        case Event(control=ControlRecord() as control):
+            if control.ends_transaction:
+                return f"{line} endTxnMarker: {control.type} coordinatorEpoch: {control.coordinator_epoch}"
+            return f"{line} controlType: {control.type}"
+        case Event(decoded=CoordinatorRecord() as decoded):
+            return f"{line} key: {_key(decoded)} payload: {_payload(decoded)}"
+        case Event(damage=Damage(UnknownRecordTypeError())):
+            number = int.from_bytes((record.key or b"")[:2], signed=True)
+            return f"{line} key: Unknown record type {number} at offset {record.offset}, skipping."
+        case Event(damage=Damage(error)):
+            return f"{line} key: Error at offset {record.offset}, skipping. {error.problem}"
+    return line
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _key(decoded: CoordinatorRecord) -> str:
+    return _json({"type": str(decoded.record_type), "data": decoded.key_json()})
+
+
+def _payload(decoded: CoordinatorRecord) -> str:
+    data = decoded.value_json()
+    if data is None or decoded.value is None:
+        return "<DELETE>"
+    if decoded.record_type == 2 and decoded.value["protocol_type"] == "consumer":
+        for member, raw in zip(data["members"], decoded.value["members"], strict=True):
+            _expand_member(member, raw)
+    return _json({"version": str(decoded.value_version), "data": data})
+
+
+def _expand_member(member: dict[str, Any], raw: dict[str, Any]) -> None:
+    """Of protocol type ``consumer`` the tool shows subscription and assignment as JSON, where they parse."""
+    for name, decode in (("subscription", decode_subscription), ("assignment", decode_assignment)):
+        try:
+            member[name] = decode(raw[name]).to_json()
+        except OffsetsLogError:
+            continue

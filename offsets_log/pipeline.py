@@ -1,0 +1,235 @@
+"""Start reading here: the whole way from bytes to answers, on one screen.
+
+    bytes ─► segments ─► batches ─► records ─► typed keys and values ─► partial states ─► what the broker would serve
+    disk     log_format.partition_log  …record     messages.registry        replay.partial      replay.coordinator_state
+
+`iter_events` walks one offsets partition and gives every record with all that is known of it; `replay` folds the same
+events into a partial state, which `finish` turns into the coordinator's memory. What cannot be read comes out
+of both as a `Damage`, in its place, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from offsets_log.log_format.record import ControlRecord, Record, decode_control_record, iter_records
+from offsets_log.log_format.segment import Tail
+from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.replay.partial import Marker, PartialState, offset_and_metadata
+from offsets_log.replay.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Where a replay stops.
+
+    Attributes:
+        record_offset: only records below it; None reads to the end.
+        time_ms: only batches up to the first whose max timestamp is beyond it.
+    """
+
+    record_offset: int | None = None
+    time_ms: int | None = None
+
+    def stops_before(self, batch: RecordBatch) -> bool:
+        """Whether neither this batch nor any later one is read."""
+        if self.time_ms is not None and batch.max_timestamp_ms > self.time_ms:
+            return True
+        return self.record_offset is not None and batch.magic == 2 and batch.base_offset >= self.record_offset
+
+    def cuts(self, record: Record) -> bool:
+        """Whether this record is beyond."""
+        return self.record_offset is not None and record.offset >= self.record_offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One record with its batch, decoded.
+
+    Attributes:
+        batch_base_offset: of the batch, or of the first message inside a compressed one of magic 0 and 1.
+        control: set for a control record.
+        decoded: set for a data record that could be decoded.
+        damage: set for one that could not: why, and its raw key and value in ``record``.
+    """
+
+    segment: Segment
+    offsets_partition: int | None
+    batch: RecordBatch
+    batch_base_offset: int
+    record: Record
+    control: ControlRecord | None = None
+    decoded: CoordinatorRecord | None = None
+    damage: Damage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStart:
+    """A batch begins; its records follow. ``base_offset`` as in `Event`; of an empty batch, its own."""
+
+    segment: Segment
+    batch: RecordBatch
+    base_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEnd:
+    """A batch has been read whole; ``read_until`` is the offset the log goes on at."""
+
+    segment: Segment
+    batch: RecordBatch
+    read_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class TailFound:
+    """The file goes on behind its last whole batch, as a partition's last segment may."""
+
+    segment: Segment
+    tail: Tail
+
+
+LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound
+
+
+def iter_events(
+    log: PartitionLog, *, until: Until = Until(), release: tuple[int, int] | None = None
+) -> Iterator[LogEvent]:
+    """Everything in one offsets partition, in log order.
+
+    Args:
+        until: where to stop.
+        release: the Kafka release that wrote the log, where layouts share a version number.
+    """
+    for segment, item in iter_log(log):
+        match item:
+            case Damage():
+                yield item
+            case Tail():
+                yield TailFound(segment, item)
+            case RecordBatch():
+                if until.stops_before(item):
+                    return
+                yield from _batch_events(log, segment, item, until, release)
+
+
+def _batch_events(
+    log: PartitionLog,
+    segment: Segment,
+    batch: RecordBatch,
+    until: Until,
+    release: tuple[int, int] | None,
+) -> Iterator[LogEvent]:
+    records = list(iter_records(batch))
+    base_offset = _base_offset(batch, records)
+    yield BatchStart(segment, batch, base_offset)
+    for record in records:
+        if isinstance(record, Damage):
+            record.error.at(file=segment.file)
+            yield record
+            continue
+        if until.cuts(record):
+            return
+        control, decoded, damage = _decode(segment, batch, record, release)
+        yield Event(
+            segment=segment,
+            offsets_partition=log.offsets_partition,
+            batch=batch,
+            batch_base_offset=base_offset,
+            record=record,
+            control=control,
+            decoded=decoded,
+            damage=damage,
+        )
+    end = batch.next_offset if until.record_offset is None else min(batch.next_offset, until.record_offset)
+    yield BatchEnd(segment, batch, end)
+
+
+def _base_offset(batch: RecordBatch, records: list[Record | Damage]) -> int:
+    """Only its first message tells where a compressed message of magic 0 or 1 begins."""
+    if batch.magic == 2 or not records or isinstance(records[0], Damage):
+        return batch.base_offset
+    return records[0].offset
+
+
+def _decode(
+    segment: Segment, batch: RecordBatch, record: Record, release: tuple[int, int] | None
+) -> tuple[ControlRecord | None, CoordinatorRecord | None, Damage | None]:
+    try:
+        if batch.is_control:
+            return decode_control_record(record), None, None
+        return None, decode_coordinator_record(record.key, record.value, release), None
+    except OffsetsLogError as error:
+        error.at(file=segment.file, position=record.position, record_offset=record.offset)
+        return None, None, Damage(error, (record.key or b"") + (record.value or b""))
+
+
+# ---------------------------------------------------------------------------------------------- replay
+
+OnDamage = Callable[[Damage], None]
+"""What to do with a piece that could not be read: count it, keep it, or raise its error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which groups and topics a replay keeps; everything by default. Markers are always replayed."""
+
+    group: Callable[[str], bool] = field(default=lambda group: True)
+    topic: Callable[[str], bool] = field(default=lambda topic: True)
+
+
+def replay(
+    events: Iterable[LogEvent], profile: Profile, *, on_damage: OnDamage, keep: Filter = Filter()
+) -> PartialState:
+    """Fold the events of one offsets partition, or of a piece of one, into a partial state.
+
+    Args:
+        on_damage: called for every piece that could not be read, in log order.
+        keep: what is left out as early as can be.
+    """
+    state = PartialState(profile)
+    control_batch: RecordBatch | None = None
+    for event in events:
+        match event:
+            case Damage():
+                on_damage(event)
+            case BatchEnd(read_until=read_until):
+                state.end_offset = max(state.end_offset, read_until)
+            case Event(damage=Damage() as damage):
+                on_damage(damage)
+            case Event(control=ControlRecord()):
+                is_first = event.batch is not control_batch
+                control_batch = event.batch
+                if is_first or not profile.reads_first_control_record_only:
+                    _replay_control(state, event)
+            case Event(decoded=CoordinatorRecord() as record) if keep.group(record.group):
+                _replay_record(state, event, record, keep)
+    return state
+
+
+def _replay_control(state: PartialState, event: Event) -> None:
+    assert event.control is not None
+    if event.control.ends_transaction or state.profile.unknown_marker_aborts:
+        state.add_marker(event.batch.producer_id, Marker(event.control.type == "COMMIT", event.record.offset))
+
+
+def _replay_record(state: PartialState, event: Event, record: CoordinatorRecord, keep: Filter) -> None:
+    batch, record_offset = event.batch, event.record.offset
+    if not record.is_offset_commit:
+        state.add_group_record(record, record_offset)
+        return
+    transactional = state.profile.is_transactional(batch)
+    is_kept = keep.topic(record.key["topic"])
+    if record.is_tombstone:
+        key = (record.key["group"], record.key["topic"], record.key["partition"])
+        if is_kept:
+            state.add_tombstone(key, record_offset, batch.producer_id, transactional)
+    elif is_kept:
+        value = offset_and_metadata(record, record_offset, batch.producer_id, batch.producer_epoch)
+        state.add_offset(value, transactional)
+    else:
+        state.add_existence(record.group, record_offset)

@@ -1,0 +1,253 @@
+"""What a piece of a log does to the offsets, and how two pieces join: the only replay of offsets there is.
+
+A `PartialState` is the effect of a run of records of one offsets partition. Joining the states of two neighbouring
+runs (`PartialState.merge`) gives the state of both together, whatever the cut: inside a transaction, between a value
+and its tombstone. A sequential reader adds records to one state; threads and Spark merge many.
+
+The rules, with m(x) the offset of the commit marker of a transactional value x and r(x) its record offset:
+
+* A value is *applied* at r(x) if it is plain (``J-7``, ``L-17``), at m(x) if its transaction committed (``J-11``,
+  ``L-13``), never if it aborted (``J-10``, ``L-12``), and is *pending* while no marker has been seen (``J-8``).
+* modern: a tombstone at t ends every value with r(x) < t, pending ones of all producers too (``J-12``); of the applied
+  ones the highest r(x) is the committed offset (``J-11``).
+* classic: a plain tombstone at t ends every value applied before t and no pending one (``L-18``, ``L-19``); a
+  transactional one cancels the pending value of its own producer only; the highest r(x) wins (``L-13``).
+* modern-3.7: a tombstone ends every value applied before t; the value applied last wins.
+* Markers match data by producer id alone (``J-13``, ``B-10``). Type 0 and type 1 keys name the same thing (``L-22``).
+
+So a run has to remember, per GroupTopicPartition, the winner and the *last tombstone* even if a later value beat it
+(it ends values of earlier runs), and per producer the *head* — the first marker, which decides values of earlier runs
+— with what was cancelled before it, and the *open* values behind the last marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.timeline import Timeline
+
+NO_OFFSET = -1
+
+GroupTopicPartition = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetAndMetadata:
+    """A committed or pending offset, as the broker's class of that name holds it.
+
+    Attributes:
+        leader_epoch, expire_timestamp_ms, topic_id: None where the record says −1 or nothing (``L-23``).
+        record_offset: of the record in the log.
+        applied_offset: where it took effect: its own record offset, or that of its commit marker.
+        producer_id, producer_epoch: of its transaction; −1 for a plain commit.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    committed_offset: int
+    leader_epoch: int | None
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None
+    topic_id: str | None
+    record_offset: int
+    applied_offset: int
+    producer_id: int
+    producer_epoch: int
+
+    @property
+    def key(self) -> GroupTopicPartition:
+        """What it is the offset of."""
+        return self.group, self.topic, self.partition
+
+
+def offset_and_metadata(
+    record: CoordinatorRecord, record_offset: int, producer_id: int, producer_epoch: int
+) -> OffsetAndMetadata:
+    """The offset a type 0 or 1 record with a value commits."""
+    key, value = record.key, record.value
+    assert value is not None
+    leader_epoch = value.get("leader_epoch", -1)
+    expire = value.get("expire_timestamp", -1)
+    topic_id = value.get("topic_id")
+    return OffsetAndMetadata(
+        group=key["group"],
+        topic=key["topic"],
+        partition=key["partition"],
+        committed_offset=value["offset"],
+        leader_epoch=None if leader_epoch == -1 else leader_epoch,
+        metadata=value["metadata"],
+        commit_timestamp_ms=value["commit_timestamp"],
+        expire_timestamp_ms=None if expire == -1 else expire,
+        topic_id=str(topic_id) if topic_id and any(topic_id) else None,
+        record_offset=record_offset,
+        applied_offset=record_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+
+
+@dataclass(slots=True)
+class KeyState:
+    """One GroupTopicPartition in a run: the winner and the last tombstone that ends committed values."""
+
+    committed: OffsetAndMetadata | None = None
+    tombstone_offset: int = NO_OFFSET
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The end of a transaction."""
+
+    commit: bool
+    record_offset: int
+
+
+@dataclass(slots=True)
+class ProducerState:
+    """One producer id in a run.
+
+    Attributes:
+        head: the first marker: it decides what earlier runs left open.
+        cancelled: before the head, or in the whole run without one, what the producer's own tombstones cancelled.
+        open: pending values behind the last marker, the last one per GroupTopicPartition.
+    """
+
+    head: Marker | None = None
+    cancelled: set[GroupTopicPartition] = field(default_factory=set)
+    open: dict[GroupTopicPartition, OffsetAndMetadata] = field(default_factory=dict)
+
+
+class PartialState:
+    """The effect of a run of records. Add records in log order, or merge with the run that follows."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.keys: dict[GroupTopicPartition, KeyState] = {}
+        self.producers: dict[int, ProducerState] = {}
+        self.timelines: dict[str, Timeline] = {}
+        self.end_offset = 0
+
+    # ------------------------------------------------------------------------------------- adding records
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """Replay a type 0 or 1 record with a value."""
+        self.add_existence(value.group, value.record_offset)
+        if transactional:
+            self._producer(value.producer_id).open[value.key] = value
+        else:
+            self._apply(value)
+
+    def add_existence(self, group: str, record_offset: int) -> None:
+        """An offset value of the group was replayed, whatever became of it (``J-6``, ``B-17``)."""
+        self._timeline(group).add_offset(record_offset)
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """Replay a type 0 or 1 record without a value (``J-12``, ``L-18``)."""
+        if not (transactional and self.profile.tombstone_spares_committed):
+            self._end(key, record_offset)
+        match self.profile.cancels_pending:
+            case "all":
+                for producer in self.producers.values():
+                    producer.open.pop(key, None)
+            case "own" if transactional:
+                producer = self._producer(producer_id)
+                producer.open.pop(key, None)
+                if producer.head is None:
+                    producer.cancelled.add(key)
+
+    def add_marker(self, producer_id: int, marker: Marker) -> None:
+        """Replay the end of a transaction; the next one of this producer starts with nothing (``L-15``)."""
+        producer = self._producer(producer_id)
+        self._resolve(producer.open, marker)
+        producer.open = {}
+        producer.head = producer.head or marker
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """Replay a record of any other type."""
+        self._timeline(record.group).add_record(record, record_offset)
+
+    # --------------------------------------------------------------------------------------------- merging
+
+    def merge(self, right: PartialState) -> PartialState:
+        """Join with the run that follows; this state becomes that of both. ``right`` must not be used after."""
+        self._merge_keys(right)
+        for producer_id, later in right.producers.items():
+            self._merge_producer(self._producer(producer_id), later)
+        for group, timeline in right.timelines.items():
+            self._timeline(group).extend(timeline)
+        self.end_offset = max(self.end_offset, right.end_offset)
+        return self
+
+    def _merge_keys(self, right: PartialState) -> None:
+        for key, later in right.keys.items():
+            if later.tombstone_offset > NO_OFFSET:
+                self._end(key, later.tombstone_offset)
+                if self.profile.cancels_pending == "all":
+                    for producer in self.producers.values():
+                        producer.open.pop(key, None)
+            if later.committed is not None:
+                self._apply(later.committed)
+
+    def _merge_producer(self, earlier: ProducerState, later: ProducerState) -> None:
+        for key in later.cancelled:
+            earlier.open.pop(key, None)
+        if earlier.head is None:
+            earlier.cancelled |= later.cancelled
+        if later.head is not None:
+            self._resolve(earlier.open, later.head)
+            earlier.open = {}
+            earlier.head = earlier.head or later.head
+        earlier.open.update(later.open)
+
+    # ------------------------------------------------------------------------------------------- the rules
+
+    def _apply(self, value: OffsetAndMetadata) -> None:
+        state = self._key(value.key)
+        if self._is_ended(value, state.tombstone_offset):
+            return
+        if state.committed is None or self._rank(value) > self._rank(state.committed):
+            state.committed = value
+
+    def _resolve(self, pending: dict[GroupTopicPartition, OffsetAndMetadata], marker: Marker) -> None:
+        if marker.commit:
+            for value in pending.values():
+                self._apply(replace(value, applied_offset=marker.record_offset))
+
+    def _end(self, key: GroupTopicPartition, tombstone_offset: int) -> None:
+        state = self._key(key)
+        state.tombstone_offset = max(state.tombstone_offset, tombstone_offset)
+        if state.committed is not None and self._is_ended(state.committed, state.tombstone_offset):
+            state.committed = None
+
+    def _is_ended(self, value: OffsetAndMetadata, tombstone_offset: int) -> bool:
+        by_record = self.profile.cancels_pending == "all"
+        return (value.record_offset if by_record else value.applied_offset) < tombstone_offset
+
+    def _rank(self, value: OffsetAndMetadata) -> int:
+        return value.record_offset if self.profile.latest_by_record else value.applied_offset
+
+    # ------------------------------------------------------------------------------------------- the parts
+
+    def _key(self, key: GroupTopicPartition) -> KeyState:
+        return self.keys.setdefault(key, KeyState())
+
+    def _producer(self, producer_id: int) -> ProducerState:
+        return self.producers.setdefault(producer_id, ProducerState())
+
+    def _timeline(self, group: str) -> Timeline:
+        return self.timelines.setdefault(group, Timeline())
+
+    def iter_committed(self) -> Iterator[OffsetAndMetadata]:
+        """The committed offset of every GroupTopicPartition that has one."""
+        return (state.committed for state in self.keys.values() if state.committed is not None)
+
+    def iter_pending(self) -> Iterator[OffsetAndMetadata]:
+        """Values of transactions that were open at the end of the run."""
+        return (value for producer in self.producers.values() for value in producer.open.values())

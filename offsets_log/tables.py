@@ -1,0 +1,228 @@
+"""Output rows, declared once for the command line and for Spark: columns, and one function that fills a row.
+
+Times are epoch milliseconds. A name that was not UTF-8 stands as the broker reads it, with U+FFFD, and its raw bytes
+beside it in a column with the suffix ``_base64`` (``replay:B-7``), which other rows do not have.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+from offsets_log.errors import Damage
+from offsets_log.log_format.primitives import MalformedString
+from offsets_log.log_format.record import ControlRecord
+from offsets_log.messages.embedded import expand_assignment, expand_subscription
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.pipeline import Event
+from offsets_log.replay.partial import OffsetAndMetadata
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a flat table: its name, its SQL type, what it holds."""
+
+    name: str
+    sql_type: str
+    doc: str
+
+
+COMPACT_COLUMNS = (
+    Column("group", "string", "group id"),
+    Column("topic", "string", "topic the group consumes"),
+    Column("partition", "int", "partition of that topic"),
+    Column("committed_offset", "bigint", "what the group committed"),
+    Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
+    Column("metadata", "string", "the client's own text"),
+    Column("commit_timestamp_ms", "bigint", "when it was committed"),
+    Column("expire_timestamp_ms", "bigint", "explicit expiry of value version 1; null if none"),
+    Column("topic_id", "string", "null if the record carries none"),
+    Column("record_offset", "bigint", "of the commit in the offsets partition"),
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+)
+
+DECODE_COLUMNS = (
+    Column("file", "string", "segment file"),
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    Column("position", "bigint", "of the record in the file; of the compressed records where it is compressed"),
+    Column("batch_base_offset", "bigint", "first offset of its batch"),
+    Column("record_offset", "bigint", "of the record in the offsets partition"),
+    Column("timestamp_ms", "bigint", "of the record; -1 if none"),
+    Column("timestamp_type", "string", "create, log_append, or none (magic 0)"),
+    Column("magic", "int", "batch format"),
+    Column("compression", "string", "none, gzip, snappy, lz4 or zstd"),
+    Column("producer_id", "bigint", "-1 if none"),
+    Column("producer_epoch", "int", "-1 if none"),
+    Column("is_transactional", "boolean", "attribute bit 4"),
+    Column("is_control", "boolean", "attribute bit 5"),
+    Column("record_type", "int", "the key's number; null for a control record"),
+    Column("name", "string", "Kafka's name of the record type"),
+    Column("key", "json", "the key's fields"),
+    Column("value_version", "int", "null for a tombstone"),
+    Column("value", "json", "the value's fields; null for a tombstone"),
+    Column("control", "json", "of a control record: type, coordinator epoch"),
+    Column("error", "string", "why the record could not be decoded"),
+)
+
+
+def to_base64(raw: bytes) -> str:
+    """Bytes as text."""
+    return base64.b64encode(raw).decode("ascii")
+
+
+def offset_row(value: OffsetAndMetadata, offsets_partition: int | None) -> Row:
+    """One row of `COMPACT_COLUMNS`."""
+    row: Row = {
+        "group": value.group,
+        "topic": value.topic,
+        "partition": value.partition,
+        "committed_offset": value.committed_offset,
+        "leader_epoch": value.leader_epoch,
+        "metadata": value.metadata,
+        "commit_timestamp_ms": value.commit_timestamp_ms,
+        "expire_timestamp_ms": value.expire_timestamp_ms,
+        "topic_id": value.topic_id,
+        "record_offset": value.record_offset,
+        "offsets_partition": offsets_partition,
+    }
+    for name in ("group", "topic", "metadata"):
+        text = row[name]
+        if isinstance(text, MalformedString):
+            row[f"{name}_base64"] = to_base64(text.raw)
+    return row
+
+
+def offset_row_order(row: Row) -> tuple[str, str, int, int]:
+    """By group and topic in code point order, then by partition."""
+    return row["group"], row["topic"], row["partition"], row["offsets_partition"] or 0
+
+
+def decode_row(event: Event, *, expand: bool = False) -> Row:
+    """One record as `decode` shows it: its place, its batch, its key and value in Kafka's own JSON.
+
+    Args:
+        expand: show the bytes of members (subscription, assignment, user data) decoded where they can be.
+    """
+    batch, record = event.batch, event.record
+    row: Row = {
+        "file": event.segment.file,
+        "offsets_partition": event.offsets_partition,
+        "position": record.position,
+        "batch_base_offset": event.batch_base_offset,
+        "record_offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "timestamp_type": batch.timestamp_type,
+        "magic": batch.magic,
+        "compression": batch.compression,
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "is_transactional": batch.is_transactional,
+        "is_control": batch.is_control,
+    }
+    match event:
+        case Event(control=ControlRecord() as control):
+            row |= {"record_type": None, "name": None, "control": control_json(control)}
+        case Event(decoded=CoordinatorRecord() as decoded):
+            row |= _decoded_columns(decoded)
+            if expand:
+                _expand_members(decoded, row["value"])
+        case Event(damage=Damage(error)):
+            row |= _raw_columns(record.key, record.value) | {"error": str(error)}
+    if record.headers:
+        row["headers"] = [
+            {"key": key, "value_base64": None if value is None else to_base64(value)} for key, value in record.headers
+        ]
+    return row
+
+
+def control_json(control: ControlRecord) -> Row:
+    """A control record: its type and, of a transaction marker, the coordinator's epoch."""
+    if control.coordinator_epoch is None:
+        return {"type": control.type}
+    return {"type": control.type, "coordinatorEpoch": control.coordinator_epoch}
+
+
+def _decoded_columns(decoded: CoordinatorRecord) -> Row:
+    row: Row = {
+        "record_type": decoded.record_type,
+        "name": decoded.name,
+        "key": decoded.key_json(),
+        "value_version": decoded.value_version,
+        "value": decoded.value_json(),
+    }
+    unknown_tags = [{"path": path, "tag": tag, "hex": data.hex()} for path, tag, data in decoded.unknown_tags()]
+    if unknown_tags:
+        row["unknown_tags"] = unknown_tags
+    if decoded.key_trailing:
+        row["key_trailing_hex"] = decoded.key_trailing.hex()
+    if decoded.value_trailing:
+        row["trailing_hex"] = decoded.value_trailing.hex()
+    return row | _malformed_columns(decoded)
+
+
+def _expand_members(decoded: CoordinatorRecord, json: Any) -> None:
+    """Replace base64 by what is in it: members of type 2, classic members of type 5 (``records.md`` §9)."""
+    value = decoded.value
+    if value is None:
+        return
+    if decoded.record_type == 2:
+        protocol_type, protocol = value["protocol_type"], value["protocol"]
+        for shown, member in zip(json["members"], value["members"], strict=True):
+            _replace(shown, "subscription", expand_subscription(protocol_type, protocol, member["subscription"]))
+            _replace(shown, "assignment", expand_assignment(protocol_type, protocol, member["assignment"]))
+    elif value.get("classic_member_metadata") and json.get("classicMemberMetadata"):
+        shown_protocols = json["classicMemberMetadata"]["supportedProtocols"]
+        for shown, row in zip(shown_protocols, value["classic_member_metadata"]["supported_protocols"], strict=True):
+            _replace(shown, "metadata", expand_subscription("consumer", row["name"], row["metadata"]))
+
+
+def _replace(shown: Row, name: str, expanded: Row | None) -> None:
+    if expanded is not None:
+        shown[name] = expanded
+
+
+NAME_PATHS = {
+    "key.group": "group_base64",
+    "key.groupId": "group_base64",
+    "key.topic": "topic_base64",
+    "value.metadata": "metadata_base64",
+}
+
+
+def _malformed_columns(decoded: CoordinatorRecord) -> Row:
+    row: Row = {}
+    others = []
+    for path, raw in decoded.malformed_strings():
+        if path in NAME_PATHS:
+            row[NAME_PATHS[path]] = to_base64(raw)
+        else:
+            others.append({"path": path, "base64": to_base64(raw)})
+    return row | ({"malformed_strings": others} if others else {})
+
+
+def _raw_columns(key: bytes | None, value: bytes | None) -> Row:
+    number = int.from_bytes(key[:2], signed=True) if key is not None and len(key) >= 2 else None
+    known = RECORD_TYPES.get(number) if number is not None else None
+    return {
+        "record_type": number,
+        "name": known.name if known else None,
+        "key_hex": None if key is None else key.hex(),
+        "value_hex": None if value is None else value.hex(),
+    }
+
+
+def damage_row(damage: Damage) -> Row:
+    """A damaged or unreadable piece as the quarantine keeps it."""
+    error = damage.error
+    return {
+        "file": error.file,
+        "position": error.position,
+        "record_offset": error.record_offset,
+        "field": error.field,
+        "kind": "unsupported" if damage.is_unsupported else "corrupt",
+        "problem": error.problem,
+        "raw_base64": to_base64(damage.raw),
+    }

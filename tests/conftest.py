@@ -1,0 +1,93 @@
+"""What several tests share: the recordings, unpacked once a run, and plain readers of their files.
+
+The readers here are test code on purpose: they know nothing of ``offsets_log.disk``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+
+PACKED = Path(__file__).parent / "recordings"
+VECTORS = Path(__file__).parent / "vectors"
+RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in PACKED.glob("*.tar.xz"))
+"""Names of all recordings."""
+
+PARTITION_DIRECTORY = "__consumer_offsets-"
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[[str], Path]:
+    """``recording(name)`` is the folder of an unpacked recording, shared by all workers: read it, never write."""
+    base = tmp_path_factory.getbasetemp()
+    if hasattr(request.config, "workerinput"):
+        base = base.parent  # the run's own folder, in which every worker has one
+    shared = base / "recordings"
+    shared.mkdir(exist_ok=True)
+
+    def unpacked(name: str) -> Path:
+        folder = shared / name
+        if not folder.exists():
+            _unpack(PACKED / f"{name}.tar.xz", folder)
+        return folder
+
+    return unpacked
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Unpack beside the place and rename: whoever comes second throws its own copy away."""
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    with tarfile.open(archive) as tar:
+        tar.extractall(beside, filter="data")
+    try:
+        beside.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+        shutil.rmtree(beside)
+
+
+def json_lines(text: str) -> Iterator[Any]:
+    """The values of JSON Lines; names in them hold U+2028 and other characters that end a line elsewhere."""
+    return (json.loads(line) for line in text.split("\n") if line)
+
+
+def read_json_lines(path: Path) -> list[Any]:
+    """A file of JSON Lines."""
+    return list(json_lines(path.read_bytes().decode()))
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file."""
+    return json.loads(path.read_bytes())
+
+
+def log_directories(folder: Path) -> list[Path]:
+    """The data folders of a recording: ``log``, and ``log-before``, ``log-torn`` … where it has them."""
+    return sorted(path for path in folder.iterdir() if path.is_dir() and path.name.startswith("log"))
+
+
+def read_partitions(log_directory: Path) -> dict[int, PartitionLog]:
+    """Every offsets partition of a data folder, by number, its ``*.log`` files in offset order."""
+    logs = (read_partition(path) for path in log_directory.glob(f"{PARTITION_DIRECTORY}*"))
+    return {log.offsets_partition: log for log in sorted(logs, key=lambda log: log.offsets_partition)}
+
+
+def read_partition(directory: Path) -> PartitionLog:
+    """One partition folder: its ``*.log`` files and nothing else."""
+    return PartitionLog(
+        offsets_partition=int(directory.name.removeprefix(PARTITION_DIRECTORY)),
+        segments=tuple(
+            Segment(f"{directory.name}/{path.name}", int(path.stem), path.read_bytes())
+            for path in sorted(directory.glob("*.log"))
+        ),
+    )
