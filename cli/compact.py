@@ -42,9 +42,12 @@ def command(reading: Reading, output: Output, profile: str, orphans: bool, unsta
                 row = offset_row(value, log.offsets_partition)
                 rows.append(row | {"unstable": value.key in pending} if unstable else row)
         rows.sort(key=offset_row_order)
+        format_name = chosen_format(output)
         names = [column.name for column in COMPACT_COLUMNS] + ["unstable"] * unstable
-        extra = sorted({name for row in rows for name in row} - set(names))
+        names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
+        if format_name == "table":
+            names.remove("topic_id")
         with destination(output, session.files) as stream:
-            write_rows(stream, rows, names + extra, chosen_format(output))
+            write_rows(stream, rows, names, format_name)
         groups = len({row["group"] for row in rows})
         session.finish(f"{len(rows)} offsets of {groups} groups, {len(session.logs)} partitions; profile {profile}")

@@ -71,8 +71,7 @@ def write_page(stream: IO[bytes], rows: list[Row]) -> None:
     ):
         lines.append(f"{title}: {_counts(rows, name) or 'none'}")
     for row in rows:
-        for transaction in row["open_transactions"]:
-            lines.append(_open_transaction(row, transaction))
+        lines += [_open_transaction(row, transaction) for transaction in row["open_transactions"]]
         lines += row["tails"]
     stream.write("".join(visible(line) + "\n" for line in lines).encode())
 

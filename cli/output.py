@@ -18,6 +18,8 @@ from offsets_log.disk.writer import atomic_output
 from offsets_log.tables import Row
 
 CHUNK = 1 << 16
+MAX_TABLE_JSON = 120
+"""Structures are cut there in a table, which is for eyes; the other formats have them whole."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -133,7 +135,10 @@ def _table_cell(column: str, value: Any) -> str:
         return "-"
     if column.endswith("_ms") and isinstance(value, int) and value >= 0:
         return shown_time(value)
-    return visible(to_json(value) if isinstance(value, dict | list | bool) else str(value))
+    if isinstance(value, dict | list):
+        text = to_json(value)
+        return visible(text if len(text) <= MAX_TABLE_JSON else text[:MAX_TABLE_JSON] + "…")
+    return visible(to_json(value) if isinstance(value, bool) else str(value))
 
 
 def _write_table(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
@@ -145,10 +150,10 @@ def _write_table(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str])
 
     rows = list(rows)
     shown = [column for column in columns if any(row.get(column) is not None for row in rows)]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in shown:
         is_number = all(isinstance(row.get(column), int | None) for row in rows) and not column.endswith("_ms")
-        name = column.removesuffix("_ms").replace("_", " ")
+        name = column.removesuffix("_ms").replace("_", "\n")
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_table_cell(column, row.get(column))) for column in shown))

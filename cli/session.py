@@ -12,7 +12,7 @@ import click
 
 from cli.options import Reading
 from cli.output import to_json, visible
-from offsets_log.disk.reader import open_logs
+from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
@@ -29,21 +29,17 @@ PROGRESS_FROM_BYTES = 8 << 20
 class Session:
     """The opened logs and the account of a run. Use `open_session`."""
 
-    def __init__(self, reading: Reading, logs: list[PartitionLog], stack: ExitStack) -> None:
+    def __init__(self, reading: Reading, opened: DiskLogs, stack: ExitStack) -> None:
         self.reading = reading
-        self.logs = logs
+        self.logs = opened.logs
+        self.files = opened.files
         self.corrupt = 0
         self.unsupported = 0
         self.keep = Filter(group=_matcher(reading.group), topic=_matcher(reading.topic))
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
         )
-        self._advance = stack.enter_context(_progress(reading, logs))
-
-    @property
-    def files(self) -> list[str]:
-        """Names of the segment files."""
-        return [segment.file for log in self.logs for segment in log.segments]
+        self._advance = stack.enter_context(_progress(reading, self.logs))
 
     def say(self, words: str) -> None:
         """A line on standard error, unless it was asked for quiet."""
@@ -109,7 +105,7 @@ def open_session(reading: Reading) -> Iterator[Session]:
             opened = stack.enter_context(
                 open_logs(reading.paths, as_partition=reading.as_partition, partitions=reading.offsets_partition)
             )
-            session = Session(reading, opened.logs, stack)
+            session = Session(reading, opened, stack)
             for note in (*opened.notes, *(note for log in opened.logs for note in log.notes)):
                 session.say(note)
             yield session

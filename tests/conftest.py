@@ -91,3 +91,13 @@ def read_partition(directory: Path) -> PartitionLog:
             for path in sorted(directory.glob("*.log"))
         ),
     )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """With -v: what the tests counted."""
+    if config.get_verbosity() < 1:
+        return
+    for report in terminalreporter.getreports("passed"):
+        if report.user_properties:
+            counts = ", ".join(f"{name}: {value}" for name, value in report.user_properties)
+            terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {counts}")

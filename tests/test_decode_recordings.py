@@ -23,7 +23,13 @@ from offsets_log.errors import (
     UnknownRecordTypeError,
     UnsupportedVersionError,
 )
-from offsets_log.log_format.batch import ATTRIBUTES_POSITION, RecordBatch, decode_batch_header
+from offsets_log.log_format.batch import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER_SIZE,
+    LEGACY_HEADER_SIZE,
+    RecordBatch,
+    decode_batch_header,
+)
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
 from offsets_log.log_format.primitives import decode_java_utf8
 from offsets_log.log_format.record import (
@@ -643,8 +649,15 @@ def check_rebuilt(segment: Segment, batch: RecordBatch) -> None:
     free = {"size", "crc"}
     before, after = facts_of_batch(batch, records), facts_of_batch(again, records)
     assert {**before, **dict.fromkeys(free)} == {**after, **dict.fromkeys(free)}, where
-    if batch.magic == 2:  # the whole header behind the checksum
-        assert rebuilt[ATTRIBUTES_POSITION:61] == batch.raw[ATTRIBUTES_POSITION:61], where
+    if batch.magic == 2:
+        assert rebuilt[ATTRIBUTES_POSITION:BATCH_HEADER_SIZE] == batch.raw[ATTRIBUTES_POSITION:BATCH_HEADER_SIZE], where
+    assert uncompressed(again) == uncompressed(batch), where
+
+
+def uncompressed(batch: RecordBatch) -> bytes:
+    """What is inside a compressed batch; of magic 0 and 1 that is the value of a message without a key."""
+    start = BATCH_HEADER_SIZE if batch.magic == 2 else LEGACY_HEADER_SIZE[batch.magic] + 4 + 4
+    return batch.codec.decompress(batch.raw[start:], batch.magic)
 
 
 @each_data_folder

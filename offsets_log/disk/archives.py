@@ -83,7 +83,7 @@ def unpack(file: str, buffer: Buffer, wanted: Wanted = matters_in) -> list[Folde
             return _folders(file, _tar_members(_Reader(unpacked), unpacked, wanted, budget))
     if unpacked is view and file.endswith(PACKED_SUFFIXES):
         raise InputError("this is no archive we read (tar, zip, gzip, zstd), or it is empty", file=file)
-    return unpacked
+    return buffer if unpacked is view else unpacked
 
 
 def unpack_one(file: str, buffer: Buffer) -> Buffer:
@@ -99,7 +99,7 @@ def _broken_archive(file: str) -> Iterator[None]:
     try:
         yield
     except _BROKEN as error:
-        raise InputError(f"the archive is broken: {error or type(error).__name__}", file=file) from None
+        raise InputError(f"the archive is broken: {str(error) or type(error).__name__}", file=file) from None
 
 
 class _Budget:
@@ -112,7 +112,7 @@ class _Budget:
     def too_large(self) -> InputError:
         return InputError("it unpacks to too many bytes for memory; unpack it and name the files", file=self.file)
 
-    def read(self, stream: IO[bytes]) -> bytes:
+    def read(self, stream: IO[bytes] | io.BufferedIOBase) -> bytes:
         """A stream to its end."""
         out = bytearray()
         while chunk := stream.read(CHUNK_BYTES):
@@ -186,15 +186,14 @@ class _StrictTarInfo(tarfile.TarInfo):
     """tarfile takes a bad or missing header for the end of the archive; only zeros are."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> _StrictTarInfo:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _StrictTarInfo:
         try:
             info = super().frombuf(buf, encoding, errors)
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
             raise
         except tarfile.HeaderError as error:
             raise tarfile.ReadError(str(error)) from None
-        is_data = info.isreg() or info.type == tarfile.GNUTYPE_SPARSE
-        if not is_data and info.size > MAX_TAR_HEADER_BYTES:
+        if not info.isreg() and info.size > MAX_TAR_HEADER_BYTES:
             raise tarfile.ReadError(f"a header of {info.size} bytes")
         return info
 
@@ -211,7 +210,7 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _tar_members(
-    stream: IO[bytes] | io.RawIOBase, view: memoryview | None, wanted: Wanted, budget: _Budget
+    stream: io.BufferedIOBase | io.RawIOBase, view: memoryview | None, wanted: Wanted, budget: _Budget
 ) -> Members:
     """Members by path.
 
@@ -219,9 +218,8 @@ def _tar_members(
         view: the same bytes as the stream, if they lie in memory unpacked: members are slices then.
     """
     members: Members = {}
-    with tarfile.open(fileobj=stream, mode="r:", tarinfo=_StrictTarInfo) as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=stream, mode="r:", tarinfo=_StrictTarInfo) as archive:
         for info in archive:
-            archive.members = []  # else it keeps every header
             path = _normal(info.name)
             if not wanted(*_place(path)):
                 continue
@@ -238,7 +236,7 @@ def _tar_members(
 
 def _zip_members(stream: io.RawIOBase, wanted: Wanted, budget: _Budget) -> Members:
     members: Members = {}
-    with zipfile.ZipFile(stream) as archive:  # type: ignore[arg-type]
+    with zipfile.ZipFile(stream) as archive:
         for info in archive.infolist():
             path, kind = _normal(info.filename), stat.S_IFMT(info.external_attr >> 16)
             if kind in (0, stat.S_IFREG) and not info.is_dir() and wanted(*_place(path)):

@@ -62,19 +62,20 @@ class DirectoryName:
     """What a directory's name says: ``<topic>-<partition>``, with a suffix while a broker deletes or moves it.
 
     Attributes:
-        topic: None where the name is not of this form; a user's own folder, perhaps.
+        topic: "" where the name is not of this form; a user's own folder, perhaps.
+        partition: −1 without a topic.
         leftover: ``.<id>-delete``, ``-future`` or ``-stray``, else "".
     """
 
-    topic: str | None
-    partition: int | None
+    topic: str
+    partition: int
     leftover: str
 
     @classmethod
     def parse(cls, name: str) -> DirectoryName:
         """The partition is what follows the last ``-``."""
         match = _DIRECTORY.fullmatch(name)
-        return cls(match[1], int(match[2]), match[3] or "") if match else cls(None, None, "")
+        return cls(match[1], int(match[2]), match[3] or "") if match else cls("", -1, "")
 
     @property
     def is_offsets(self) -> bool:
@@ -84,7 +85,7 @@ class DirectoryName:
     @property
     def is_foreign(self) -> bool:
         """Another topic's partition."""
-        return self.topic is not None and not self.is_offsets
+        return self.topic not in ("", OFFSETS_TOPIC)
 
 
 def never_a_segment(name: str) -> bool:

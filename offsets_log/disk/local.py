@@ -79,6 +79,19 @@ def _unmap(mapping: mmap.mmap, view: memoryview) -> None:
         mapping.close()
 
 
+def real_path(path: Path) -> Path:
+    """With all links followed; unlike `Path.resolve` it takes a loop of links too."""
+    return Path(os.path.realpath(path))
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file, as far as one may look."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def list_directory(path: Path) -> tuple[list[str], list[str]]:
     """Names of the regular files and of the directories in a directory, links followed, sorted. Raises InputError."""
     files, directories = [], []
@@ -99,7 +112,7 @@ def expand(pattern: str) -> list[Path]:
     """
     path = Path(pattern)
     with input_errors(pattern):
-        if os.path.lexists(path):
+        if pattern and os.path.lexists(path):
             return [path]
         found = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
     if not found:

@@ -10,74 +10,48 @@ Everything is opened read-only; `DiskLogs` holds the mappings and ends them.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
-import sys
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from functools import cache, cached_property, partial
-from pathlib import Path
+from functools import cached_property
 from types import TracebackType
 from typing import Self
 
-from offsets_log.disk.archives import unpack, unpack_one
-from offsets_log.disk.folder import (
-    CHECKPOINT,
-    METADATA,
-    SEGMENT,
-    DirectoryName,
-    Folder,
-    Opener,
-    cleaned_until,
-    matters,
-    matters_in,
-    never_a_segment,
-)
-from offsets_log.disk.local import expand, input_errors, list_directory, map_file, spool
+from offsets_log.disk.finder import MAX_DEPTH, Finder
+from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, cleaned_until
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 
-STDIN = "-"
-MAX_DEPTH = 2
-"""How far below a given directory a data directory may lie."""
-
-_TOPIC_ID = re.compile(rb"topic_id:\s*([A-Za-z0-9_-]{22})\s*$", re.MULTILINE)
+_TOPIC_ID = re.compile(rb"^topic_id:[ \t]*([A-Za-z0-9_-]{22})[ \t\r]*$", re.MULTILINE)
+_NO_TOPIC_ID = bytes(16)
 
 
 class DiskLogs:
-    """Open logs; a context manager. After its end their buffers are gone.
+    """Open logs; a context manager. After its end their buffers must not be used.
 
     Attributes:
         logs: by offsets partition, those of an unknown one last.
-        notes: what was left out, one sentence each. What concerns a log is in its own notes.
+        notes: what was left out, one sentence each. What concerns one log is in its own notes.
         files: real paths of the files that were opened: what no output may replace.
     """
 
-    def __init__(
-        self,
-        logs: list[PartitionLog],
-        notes: list[str],
-        files: list[str],
-        topic_files: Sequence[tuple[str, Opener]],
-        stack: ExitStack,
-    ) -> None:
+    def __init__(self, logs: list[PartitionLog], finder: Finder, stack: ExitStack) -> None:
         self.logs = logs
-        self.notes = notes
-        self.files = files
-        self._topic_files = topic_files
+        self.notes = finder.notes
+        self.files = sorted(finder.files)
+        self._topic_files = finder.topic_files
         self._stack = stack
 
     @cached_property
     def topic_ids(self) -> dict[bytes, str]:
-        """Topic id (16 bytes) → name, from the ``partition.metadata`` of other topics; unreadable ones say nothing."""
-        found: dict[str, bytes] = {}
+        """Topic id (16 bytes) → name, from other topics' ``partition.metadata``; what cannot be read says nothing."""
+        ids: dict[str, bytes] = {}
         for topic, read in self._topic_files:
-            if topic not in found and (topic_id := _topic_id(read)):
-                found[topic] = topic_id
-        return {topic_id: topic for topic, topic_id in found.items()}
+            if topic not in ids and (topic_id := _topic_id(read)):
+                ids[topic] = topic_id
+        return {topic_id: topic for topic, topic_id in ids.items()}
 
     def close(self) -> None:
         """End the mappings."""
@@ -92,9 +66,7 @@ class DiskLogs:
         self.close()
 
 
-def open_logs(
-    paths: Sequence[str], *, as_partition: int | None = None, partitions: Collection[int] = ()
-) -> DiskLogs:
+def open_logs(paths: Sequence[str], *, as_partition: int | None = None, partitions: Collection[int] = ()) -> DiskLogs:
     """Find and open all segments in data directories, partition directories, files, globs, archives and ``-``.
 
     Args:
@@ -105,18 +77,58 @@ def open_logs(
         InputError: nothing was found, or something cannot be read.
     """
     with ExitStack() as stack:
-        finder = _Finder(partitions, stack)
+        finder = Finder(partitions, stack)
         for path in dict.fromkeys(paths):
             finder.add(path)
-        by_partition: dict[int | None, list[PartitionLog]] = defaultdict(list)
-        found: set[int | None] = set()
-        for folder in finder.chosen_folders():
-            number = DirectoryName.parse(folder.name)
-            offsets_partition = number.partition if number.is_offsets else as_partition
-            found.add(offsets_partition)
+        logs: dict[int | None, list[PartitionLog]] = {}
+        for folder in finder.folders():
+            parsed = DirectoryName.parse(folder.name)
+            offsets_partition = parsed.partition if parsed.is_offsets else as_partition
             if not partitions or offsets_partition in partitions:
-                by_partition[offsets_partition] += _logs_in(folder, offsets_partition)
-        logs = by_partition.pop(None, [])
-        logs = [choose_replica(by_partition[number]) for number in sorted(by_partition, key=_number)] + logs
-        ...
-    raise NotImplementedError
+                logs.setdefault(offsets_partition, []).extend(_logs_in(folder, offsets_partition))
+        unknown = logs.pop(None, [])
+        known = [choose_replica(found) for _, found in sorted(logs.items(), key=_partition) if found]
+        if not known and not unknown:
+            raise _nothing_found(paths, partitions, finder)
+        return DiskLogs(known + unknown, finder, stack.pop_all())
+
+
+def _partition(item: tuple[int | None, list[PartitionLog]]) -> int:
+    return item[0] or 0
+
+
+def _logs_in(folder: Folder, offsets_partition: int | None) -> list[PartitionLog]:
+    """The segments of a folder as one log, and each named file without a segment's name as a log of its own."""
+    files, notes = select_segments(folder)
+    segments = [Segment(folder.shown(f.name), f.base_offset, folder.files[f.name]()) for f in files]
+    until = cleaned_until(folder) if segments else None
+    logs = [PartitionLog(offsets_partition, tuple(segments), tuple(notes), until)] if segments else []
+    others = [name for name in folder.files if name in folder.named and not SEGMENT.fullmatch(name)]
+    lone = [Segment(folder.shown(name), None, folder.files[name]()) for name in others]
+    return logs + [PartitionLog(offsets_partition, (segment,)) for segment in lone]
+
+
+def _topic_id(read: Opener) -> bytes | None:
+    try:
+        match = _TOPIC_ID.search(bytes(read()))
+    except InputError:
+        return None
+    topic_id = base64.urlsafe_b64decode(match[1] + b"==") if match else _NO_TOPIC_ID
+    return None if topic_id == _NO_TOPIC_ID else topic_id
+
+
+def _nothing_found(paths: Sequence[str], partitions: Collection[int], finder: Finder) -> InputError:
+    if partitions:
+        asked = ", ".join(map(str, sorted(partitions)))
+        seen = ", ".join(map(str, sorted(finder.partitions_seen))) or "none"
+        return InputError(
+            f"no segment of offsets partition {asked} was found; partitions found: {seen}. A file whose directory "
+            "tells no partition needs --as-partition"
+        )
+    shown = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
+    problem = (
+        f"no segment of __consumer_offsets was found in {shown or 'no path at all'}: looked for directories "
+        f"__consumer_offsets-N up to {MAX_DEPTH + 1} levels down and for files <20 digits>.log. Give a broker's data "
+        "directory (log.dirs), a partition directory, segment files or an archive of them"
+    )
+    return InputError("; ".join([problem, *finder.notes[:3]]))

@@ -20,7 +20,9 @@ def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
     ranks = [_rank(log) for log in replicas]
     best = ranks.index(max(ranks))
     chosen = replicas[best]
-    notes = [f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {ranks[best][0]}"]
+    notes = [
+        f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {ranks[best][0]}"
+    ]
     for log, (end, damaged, _) in zip(replicas, ranks, strict=True):
         if log is chosen:
             continue

@@ -24,6 +24,10 @@ Buffer = bytes | bytearray | memoryview
 MAX_QUARANTINED_BYTES = 16 * 1024 * 1024
 """How much of one damaged piece is kept raw; its size is told in any case."""
 
+SEARCH_FACTOR = 8
+MIN_SEARCH_BYTES = 64 * 1024 * 1024
+"""How many bytes the search behind damage checks in one file at most: so many times its size, or at least these."""
+
 _PLAUSIBLE = re.compile(rb"(?=[\x00-\x0f].{7}[\x00-\x0f].{7}[\x00-\x02])", re.DOTALL)
 """A place that may be a batch: offset and length that are not absurd, a magic of 0, 1 or 2."""
 
@@ -56,6 +60,7 @@ def iter_batches(
             (as a coordinator's load does, ``records:B4``).
     """
     view = memoryview(buffer)
+    search = _Search(view)
     position = start
     while position < len(view):
         found = _entry_at(view, position, verify_crc)
@@ -66,7 +71,7 @@ def iter_batches(
         if _is_zero(view, position):
             yield from _tail("zeros", view, position, is_last)
             return
-        next_position = _next_after(view, position, found)
+        next_position = search.next_after(position)
         if next_position is None and isinstance(found, TruncatedBatchError):
             yield from _tail("torn", view, position, is_last)
             return
@@ -98,30 +103,53 @@ def _entry_at(view: memoryview, position: int, verify_crc: bool) -> RecordBatch 
     return batch
 
 
-def _next_after(view: memoryview, position: int, error: OffsetsLogError) -> int | None:
-    """Where the walk goes on behind a bad place; None if no whole batch follows.
+class _Search:
+    """Looks for the next whole batch behind a bad place, with a bound on the bytes it checks in a file.
 
-    The declared end is taken if a whole batch (or the end of the file) is there; a damaged length leads nowhere, and
-    then every place that looks like a batch is tried.
+    Without the bound a file made of headers that all claim to be large would cost the square of its size.
     """
-    if len(view) - position > b.LOG_OVERHEAD:
-        length = int.from_bytes(view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
-        declared_end = position + b.LOG_OVERHEAD + length
-        if length >= b.MIN_SIZE[0] and declared_end <= len(view):
-            if declared_end == len(view):
-                return declared_end
-            if isinstance(_entry_at(view, declared_end, True), RecordBatch) or _is_zero(view, declared_end):
-                return declared_end
-    for match in _PLAUSIBLE.finditer(view, position + 1):
-        if isinstance(_entry_at(view, match.start(), True), RecordBatch):
-            return match.start()
-    return None
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+        self.bytes_to_check = max(MIN_SEARCH_BYTES, SEARCH_FACTOR * len(view))
+
+    def next_after(self, position: int) -> int | None:
+        """Where the walk goes on; None if no whole batch follows, or none was found within the bound.
+
+        The declared end is taken if a whole batch, zeros or the end of the file is there; a damaged length leads
+        nowhere, and then every place that looks like a batch is tried.
+        """
+        end = self._declared_end(position)
+        if end is not None and (end == len(self.view) or self._is_batch(end) or _is_zero(self.view, end)):
+            return end
+        for match in _PLAUSIBLE.finditer(self.view, position + 1):
+            if self._is_batch(match.start()):
+                return match.start()
+            if self.bytes_to_check <= 0:
+                return None
+        return None
+
+    def _declared_end(self, position: int) -> int | None:
+        """Where the entry says it ends, if that is inside the file."""
+        if len(self.view) - position <= b.LOG_OVERHEAD:
+            return None
+        length = int.from_bytes(self.view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
+        end = position + b.LOG_OVERHEAD + length
+        return end if length >= b.MIN_SIZE[0] and end <= len(self.view) else None
+
+    def _is_batch(self, position: int) -> bool:
+        length = int.from_bytes(self.view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
+        if position + b.LOG_OVERHEAD + length <= len(self.view):
+            self.bytes_to_check -= max(0, length)
+        return isinstance(_entry_at(self.view, position, True), RecordBatch)
 
 
 def _is_zero(view: memoryview, position: int) -> bool:
     """Whether only zero bytes are left."""
-    step = 1 << 20
-    return not any(any(view[at : at + step]) for at in range(position, len(view), step))
+    step = 1 << 16
+    return all(
+        view[at : at + step].tobytes().count(0) == len(view[at : at + step]) for at in range(position, len(view), step)
+    )
 
 
 def _tail(kind: str, view: memoryview, position: int, is_last: bool) -> Iterator[Damage | Tail]:
@@ -135,4 +163,6 @@ def _tail(kind: str, view: memoryview, position: int, is_last: bool) -> Iterator
 
 def _damage(error: OffsetsLogError, view: memoryview, position: int, end: int) -> Damage:
     error.problem += f" ({end - position} bytes left out)"
-    return Damage(error.at(position=position, field="batch"), bytes(view[position : min(end, position + MAX_QUARANTINED_BYTES)]))
+    return Damage(
+        error.at(position=position, field="batch"), bytes(view[position : min(end, position + MAX_QUARANTINED_BYTES)])
+    )

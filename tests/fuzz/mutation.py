@@ -86,7 +86,9 @@ def _cut(data: bytearray, dice: random.Random) -> None:
 
 def _grow(data: bytearray, dice: random.Random) -> None:
     at = dice.randrange(len(data) + 1)
-    data[at:at] = dice.choice((b"\x00" * dice.randrange(1, 64), dice.randbytes(dice.randrange(1, 40)), bytes(data[:30])))
+    data[at:at] = dice.choice(
+        (b"\x00" * dice.randrange(1, 64), dice.randbytes(dice.randrange(1, 40)), bytes(data[:30]))
+    )
 
 
 MUTATIONS = (_flip, _flip, _forge, _forge, _forge_varint, _cut, _grow)

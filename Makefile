@@ -1,0 +1,59 @@
+# make demo: see it work. make test: everything that CI runs.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INPUTS ?= 1000000
+
+.PHONY: help demo test check fuzz bench java clean
+
+help:
+	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
+	@echo "make test   install what the tests need and run everything, checks included"
+	@echo "make check  formatting, lint, types, import contracts"
+	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
+	@echo "make bench  time whole commands"
+
+demo: $(VENV)/.installed
+	@echo '$$ offsets-log compact samples/kafka-4.3-mixed/log'
+	@$(BIN)/offsets-log compact samples/kafka-4.3-mixed/log --output table
+	@echo
+	@echo 'These are the latest committed offsets in the files of a Kafka 4.3 broker. Try next:'
+	@echo '  $(BIN)/offsets-log info samples/kafka-4.3-mixed/log'
+	@echo '  $(BIN)/offsets-log decode samples/kafka-4.3-mixed/log -g "metrics-*" --expand | head -3'
+	@echo '  $(BIN)/offsets-log compact YOUR-DATA-DIRECTORY -o csv --to offsets.csv'
+
+test: check java
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fuzz: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo 'Python 3.11 or newer is needed; say which: make PYTHON=python3.12 ...' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || ./tools/apt-install python3-venv
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+java:
+	@command -v java >/dev/null || ./tools/apt-install openjdk-17-jdk-headless default-jdk-headless
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,190 @@
+"""Paths of all kinds → the folders that may hold segments of ``__consumer_offsets``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from contextlib import ExitStack
+from functools import cache, partial
+from pathlib import Path
+
+from offsets_log.disk.archives import unpack, unpack_one
+from offsets_log.disk.folder import (
+    CHECKPOINT,
+    METADATA,
+    OFFSETS_TOPIC,
+    SEGMENT,
+    DirectoryName,
+    Folder,
+    Opener,
+    matters,
+    matters_in,
+    never_a_segment,
+)
+from offsets_log.disk.local import expand, input_errors, is_file, list_directory, map_file, real_path, spool
+from offsets_log.errors import InputError
+from offsets_log.log_format.segment import Buffer
+
+STDIN = "-"
+MAX_DEPTH = 2
+"""How far below a given directory a data directory may lie."""
+
+
+class Finder:
+    """Collects folders from one given path after the other; a file named twice is found once.
+
+    Attributes:
+        notes: directories and files that were left out, one sentence each.
+        files: real paths of what was opened.
+        topic_files: topics besides ``__consumer_offsets`` and their ``partition.metadata``.
+        partitions_seen: of ``__consumer_offsets``, whether asked for or not.
+    """
+
+    def __init__(self, partitions: Collection[int], stack: ExitStack) -> None:
+        self.notes: list[str] = []
+        self.files: set[str] = set()
+        self.topic_files: list[tuple[str, Opener]] = []
+        self.partitions_seen: set[int] = set()
+        self._partitions = frozenset(partitions)
+        self._stack = stack
+        self._folders: dict[str, Folder] = {}
+        self._openers: dict[Path, Opener] = {}
+
+    def folders(self) -> list[Folder]:
+        """What was found. A directory named like another topic's partition counts only if there is nothing else."""
+        found = [folder for folder in self._folders.values() if folder.files]
+        sure = [folder for folder in found if folder.named or not DirectoryName.parse(folder.name).is_foreign]
+        if sure and len(sure) < len(found):
+            self.notes.append(f"{len(found) - len(sure)} directories of other topics are left out")
+        parsed = [DirectoryName.parse(folder.name) for folder in sure]
+        self.partitions_seen.update(name.partition for name in parsed if name.is_offsets)
+        return sure or found
+
+    def add(self, given: str) -> None:
+        """Find what a user's path, glob or ``-`` names. Raises InputError."""
+        if given == STDIN:
+            with input_errors(STDIN):
+                contents = spool(sys.stdin.buffer, self._stack)
+            self._add_contents(STDIN, STDIN, contents, self._folders.setdefault(STDIN, Folder("", "")))
+            return
+        for path in expand(given):
+            with input_errors(path):
+                is_directory = path.is_dir()
+            if is_directory:
+                self._walk(path, 0)
+            else:
+                self._add_file(path)
+
+    def _add_file(self, path: Path) -> None:
+        real = real_path(path)
+        if never_a_segment(path.name) or real in self._openers:
+            return
+        folder = self._folder_at(path.parent)
+        if SEGMENT.fullmatch(path.name):
+            folder.files[path.name] = self._opener(path)
+            folder.named.add(path.name)
+        else:
+            self._openers[real] = lambda: b""
+            self._add_contents(str(path), path.name, self._map(path), folder)
+
+    def _add_contents(self, file: str, name: str, buffer: Buffer, folder: Folder) -> None:
+        """An archive's folders, or a file without a segment's name in the folder it lies in."""
+        contents = unpack(file, buffer, self._is_wanted)
+        if isinstance(contents, list):
+            for inner in contents:
+                self._add_folder(inner)
+            return
+        folder.files[name] = lambda: contents
+        folder.named.add(name)
+
+    def _add_folder(self, folder: Folder) -> None:
+        """A folder of an archive."""
+        parsed = DirectoryName.parse(folder.name)
+        if METADATA in folder.files:
+            self._add_metadata(parsed, folder.files[METADATA])
+        elif parsed.leftover:
+            self._note_leftover(folder.shown_path)
+        else:
+            self._folders[folder.prefix] = folder
+
+    def _walk(self, path: Path, depth: int) -> None:
+        """A directory and, unless it is a partition's, what lies below.
+
+        A data directory is known by its offsets partitions: of its other directories only the topic ids are read.
+        """
+        folder = self._folder_at(path)
+        parsed = DirectoryName.parse(folder.name)
+        if parsed.is_offsets and not self._is_asked_for(parsed, folder.shown_path):
+            return
+        try:
+            names, directories = list_directory(path)
+        except InputError as error:
+            if depth == 0 or parsed.is_offsets:
+                raise
+            self.notes.append(f"{error} (left out)")
+            return
+        if depth == 0 or not parsed.is_foreign:
+            self._add_listed(path, folder, names)
+        if METADATA in names:
+            self._add_metadata(parsed, self._opener(path / METADATA))
+        if parsed.is_offsets:
+            return
+        below = [(path / name, DirectoryName.parse(name)) for name in directories]
+        is_data_directory = any(name.is_offsets for _, name in below)
+        for child, name in below:
+            if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):
+                self._walk(child, depth + 1)
+            elif name.is_foreign and is_file(child / METADATA):
+                self._add_metadata(name, self._opener(child / METADATA))
+
+    def _add_listed(self, path: Path, folder: Folder, names: list[str]) -> None:
+        for name in names:
+            if matters(name) and real_path(path / name) not in self._openers:
+                folder.files[name] = self._opener(path / name)
+            elif name.endswith(".log") and not SEGMENT.fullmatch(name) and OFFSETS_TOPIC in folder.name:
+                self.notes.append(f"{folder.shown(name)} is left out: no segment's name; name the file to read it")
+
+    def _is_asked_for(self, parsed: DirectoryName, shown_path: str) -> bool:
+        if parsed.leftover:
+            self._note_leftover(shown_path)
+            return False
+        return self._passes_filter(parsed)
+
+    def _is_wanted(self, directory: str, name: str) -> bool:
+        """Whether to read a member of an archive."""
+        parsed = DirectoryName.parse(directory)
+        return matters_in(directory, name) and (not parsed.is_offsets or self._passes_filter(parsed))
+
+    def _passes_filter(self, parsed: DirectoryName) -> bool:
+        self.partitions_seen.add(parsed.partition)
+        return not self._partitions or parsed.partition in self._partitions
+
+    def _note_leftover(self, shown_path: str) -> None:
+        self.notes.append(f"{shown_path} is left out: a partition being deleted or moved, or a stray one")
+
+    def _add_metadata(self, parsed: DirectoryName, read: Opener) -> None:
+        if parsed.is_foreign and not parsed.leftover:
+            self.topic_files.append((parsed.topic, read))
+
+    def _folder_at(self, path: Path) -> Folder:
+        """The folder of a directory on disk; the same one whatever links lead there."""
+        real = real_path(path)
+        if str(real) not in self._folders:
+            name = path.name if DirectoryName.parse(path.name).topic else real.name  # "." and links say nothing
+            folder = Folder(str(path / "_")[:-1], name)
+            checkpoint = path.absolute().parent / CHECKPOINT
+            if is_file(checkpoint):
+                folder.checkpoint = self._opener(checkpoint)
+            self._folders[str(real)] = folder
+        return self._folders[str(real)]
+
+    def _opener(self, path: Path) -> Opener:
+        return self._openers.setdefault(real_path(path), cache(partial(self._read, path)))
+
+    def _read(self, path: Path) -> Buffer:
+        buffer = self._map(path)
+        return unpack_one(str(path), buffer) if path.suffix in (".gz", ".zst") else buffer
+
+    def _map(self, path: Path) -> Buffer:
+        self.files.add(str(real_path(path)))
+        return map_file(path, self._stack)

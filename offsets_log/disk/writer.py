@@ -1,0 +1,89 @@
+"""Outputs that appear whole or not at all: written beside their place, synced, renamed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from offsets_log.errors import OutputError
+
+
+@contextmanager
+def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Iterator[BinaryIO]:
+    """A new binary file that takes its name when the block ends well; else nothing is left.
+
+    Args:
+        inputs: files that must not be replaced.
+
+    Raises:
+        OutputError: the path is an input or no regular file, or the system refuses.
+    """
+    with _output_errors(path):
+        target = Path(path).resolve()
+        if target in {Path(file).resolve() for file in inputs}:
+            raise OutputError("this is one of the inputs, it is not overwritten", file=str(path))
+        if target.exists() and not target.is_file():
+            raise OutputError("this exists and is no regular file", file=str(path))
+        temporary = _beside(target)
+        try:
+            with temporary.open("xb") as file:
+                yield file
+            _sync(temporary)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync(target.parent)
+
+
+@contextmanager
+def atomic_directory(path: str | Path) -> Iterator[Path]:
+    """A new directory to make files in, which takes its name when the block ends well; else nothing is left.
+
+    Raises:
+        OutputError: the path exists and is not an empty directory, or the system refuses.
+    """
+    with _output_errors(path):
+        target = Path(path).resolve()
+        if target.exists() and not (target.is_dir() and next(target.iterdir(), None) is None):
+            raise OutputError("this exists and is not an empty directory", file=str(path))
+        temporary = _beside(target)
+        try:
+            temporary.mkdir()
+            yield temporary
+            for made in (*temporary.rglob("*"), temporary):
+                _sync(made)
+            temporary.replace(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        _sync(target.parent)
+
+
+@contextmanager
+def _output_errors(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # of standard output: no file gives it
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot be written: {error.strerror or error}", file=str(path)) from error
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems do not sync directories
+            raise
+    finally:
+        os.close(descriptor)

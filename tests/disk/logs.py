@@ -1,0 +1,48 @@
+"""Small segments and directories for these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.record import Record, build_batch
+
+
+def batch(first: int, last: int | None = None, *, value: bytes = b"v", leader_epoch: int = 0) -> bytes:
+    """One batch with a record at each offset from first to last."""
+    offsets = range(first, (first if last is None else last) + 1)
+    records = [Record(offset=at, timestamp_ms=1000 + at, key=b"k%d" % at, value=value) for at in offsets]
+    return build_batch(records, partition_leader_epoch=leader_epoch)
+
+
+def segment(*offsets: int, value: bytes = b"v") -> bytes:
+    """One batch of one record at each offset."""
+    return b"".join(batch(at, value=value) for at in offsets)
+
+
+def name(base_offset: int, suffix: str = "") -> str:
+    return f"{base_offset:020}.log{suffix}"
+
+
+def partition(data: Path, number: int, files: dict[str, bytes]) -> Path:
+    """A partition directory with these files."""
+    directory = data / f"__consumer_offsets-{number}"
+    directory.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        (directory / file).write_bytes(content)
+    return directory
+
+
+def offsets(log: PartitionLog) -> list[int]:
+    """Base offsets of all whole batches."""
+    return [item.base_offset for _, item in iter_log(log) if isinstance(item, RecordBatch)]
+
+
+def names(log: PartitionLog) -> list[str]:
+    return [Path(part.file).name for part in log.segments]
+
+
+def numbers(logs: Sequence[PartitionLog]) -> list[int | None]:
+    return [log.offsets_partition for log in logs]

@@ -1,0 +1,281 @@
+import gzip
+import io
+import os
+import stat
+import tarfile
+import zipfile
+
+import cramjam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offsets_log.disk import archives
+from offsets_log.disk.archives import unpack
+from offsets_log.disk.reader import open_logs
+from offsets_log.errors import InputError
+from tests.disk.logs import name, names, numbers, offsets, partition, segment
+from tests.disk.test_reader import TOPIC_ID, pipe_in
+
+FILES = {
+    f"data/__consumer_offsets-3/{name(0)}": segment(0, 1),
+    f"data/__consumer_offsets-3/{name(2)}": segment(2),
+    f"data/__consumer_offsets-3/{name(0, '.deleted')}": b"ignored",
+    f"data/__consumer_offsets-3/{0:020}.index": bytes(100),
+    f"data/__consumer_offsets-12/{name(0)}": segment(0),
+    f"data/__consumer_offsets-9.0a1b-delete/{name(0)}": segment(0),
+    f"data/orders-0/{name(0)}": segment(0),
+    "data/orders-0/partition.metadata": b"version: 0\ntopic_id: " + TOPIC_ID,
+    "data/cleaner-offset-checkpoint": b"0\n1\n__consumer_offsets 3 2\n",
+}
+
+
+def make_tar(files, *, format=tarfile.PAX_FORMAT):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=format) as archive:
+        for path, content in files.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def make_zip(files, compression=zipfile.ZIP_DEFLATED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+    return out.getvalue()
+
+
+def zstd(data):
+    return bytes(cramjam.zstd.compress(data))
+
+
+MAKERS = {
+    "a.tar": make_tar,
+    "v7.tar": lambda files: make_tar(files, format=tarfile.USTAR_FORMAT),
+    "a.tar.gz": lambda files: gzip.compress(make_tar(files)),
+    "a.tgz": lambda files: gzip.compress(make_tar(files, format=tarfile.GNU_FORMAT)),
+    "a.tar.zst": lambda files: zstd(make_tar(files)),
+    "frames.tzst": lambda files: b"".join(zstd(part) for part in (make_tar(files)[:700], make_tar(files)[700:])),
+    "a.zip": make_zip,
+    "stored.zip": lambda files: make_zip(files, zipfile.ZIP_STORED),
+    "name-says-nothing": lambda files: gzip.compress(make_tar(files)),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def archive(request, tmp_path):
+    path = tmp_path / request.param
+    path.write_bytes(MAKERS[request.param](FILES))
+    return path
+
+
+# --------------------------------------------------------------------------------------- reading
+
+
+def test_open_logs_archive_gives_what_the_directory_gives(archive):
+    with open_logs([str(archive)]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+        assert [offsets(log) for log in disk.logs] == [[0, 1, 2], [0]]
+        assert [log.cleaned_until for log in disk.logs] == [2, None]
+        assert disk.logs[0].segments[0].file == f"{archive}!data/__consumer_offsets-3/{name(0)}"
+        assert list(disk.topic_ids.values()) == ["orders"]
+        assert len(disk.notes) == 1
+        assert "-delete" in disk.notes[0]
+        assert disk.files == [str(archive)]
+
+
+def test_open_logs_archive_from_stdin_is_read(archive, monkeypatch):
+    pipe_in(monkeypatch, archive.read_bytes())
+    with open_logs(["-"]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+        assert disk.logs[0].segments[0].file == f"-!data/__consumer_offsets-3/{name(0)}"
+
+
+def test_open_logs_archive_with_filter_reads_one_partition(archive):
+    with open_logs([str(archive)], partitions=[12]) as disk:
+        assert numbers(disk.logs) == [12]
+    with pytest.raises(InputError, match="partitions found: 3, 9, 12"):
+        open_logs([str(archive)], partitions=[5])
+
+
+def test_open_logs_archive_beside_directory_is_a_replica(archive, tmp_path):
+    partition(tmp_path / "b", 3, {name(0): segment(0, 1, 2, 3)})
+    with open_logs([str(archive), str(tmp_path / "b")]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+        assert offsets(disk.logs[0]) == [0, 1, 2, 3]
+        assert "2 replicas" in disk.logs[0].notes[0]
+
+
+def test_open_logs_archive_suffix_rules_hold(tmp_path):
+    path = tmp_path / "a.tar"
+    path.write_bytes(make_tar({f"./__consumer_offsets-1/{n}": s for n, s in (
+        (name(0), segment(0)), (name(0, ".swap"), segment(1)), (name(2), segment(2)),
+        (f"{2:020}.index.cleaned", b""), (name(2, ".swap"), segment(3)),
+    )}))  # fmt: skip
+    with open_logs([str(path)]) as disk:
+        assert names(disk.logs[0]) == [name(0, ".swap"), name(2)]
+
+
+def test_open_logs_archive_of_bare_segments_needs_partition(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(make_zip({name(0): segment(0), name(1): segment(1)}))
+    with open_logs([str(path)], as_partition=6) as disk:
+        assert numbers(disk.logs) == [6]
+        assert disk.logs[0].segments[1].file == f"{path}!{name(1)}"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gz", "zst"])
+def test_open_logs_packed_segments_are_read(tmp_path, pack):
+    suffix = ".gz" if pack is gzip.compress else ".zst"
+    directory = partition(tmp_path, 3, {name(0, suffix): pack(segment(0, 1)), name(2): segment(2)})
+    dump = tmp_path / f"dump{suffix}"
+    dump.write_bytes(pack(segment(7)))
+    with open_logs([str(directory)]) as disk, open_logs([str(directory / name(0, suffix)), str(dump)]) as lone:
+        assert offsets(disk.logs[0]) == [0, 1, 2]
+        assert [(log.offsets_partition, offsets(log)) for log in lone.logs] == [(3, [0, 1]), (None, [7])]
+
+
+def test_open_logs_archive_links_and_devices_are_ignored(tmp_path):
+    out = io.BytesIO()
+    path = f"__consumer_offsets-3/{name(0)}"
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for at, kind in enumerate((tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE)):
+            info = tarfile.TarInfo(f"__consumer_offsets-{at}/{name(0)}")
+            info.type, info.linkname = kind, "/etc/passwd"
+            archive.addfile(info)
+        info = tarfile.TarInfo("../../" + path)
+        info.size = len(segment(0))
+        archive.addfile(info, io.BytesIO(segment(0)))
+        info = tarfile.TarInfo(f"/__consumer_offsets-8/{name(0)}")
+        info.type, info.linkname = tarfile.LNKTYPE, "../../" + path
+        archive.addfile(info)
+    for file, content in (("a.tar", out.getvalue()), ("a.tar.gz", gzip.compress(out.getvalue()))):
+        (tmp_path / file).write_bytes(content)
+        with open_logs([str(tmp_path / file)]) as disk:
+            assert numbers(disk.logs) == [3, 8]
+            assert offsets(disk.logs[1]) == [0]
+
+
+def test_open_logs_zip_link_is_ignored(tmp_path):
+    link = zipfile.ZipInfo(f"__consumer_offsets-1/{name(0)}")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+        archive.writestr(f"__consumer_offsets-2/{name(0)}", segment(0))
+    with open_logs([str(path)]) as disk:
+        assert numbers(disk.logs) == [2]
+
+
+# --------------------------------------------------------------------------------------- broken and hostile
+
+
+def test_open_logs_truncated_archive_is_one_input_error(archive):
+    content = archive.read_bytes()
+    end = len(content) if "tar" not in archive.name or "." in archive.name[-4:-3] else len(content)
+    data_end = len(content.rstrip(b"\0")) if archive.suffix == ".tar" else end
+    for cut in {1, 5, 300, data_end // 2, data_end - 600, data_end - 9}:
+        if not 0 < cut < data_end:
+            continue
+        archive.write_bytes(content[:cut])
+        if cut < 512 and archive.suffix not in archives.PACKED_SUFFIXES and content[:2] != b"\x1f\x8b":
+            continue
+        with pytest.raises(InputError) as caught:
+            with open_logs([str(archive)]):
+                assert archive.suffix == ""  # too short to know; read as a segment
+                raise InputError("x", file=str(archive))
+        assert caught.value.file == str(archive)
+        assert "\n" not in str(caught.value)
+
+
+def test_open_logs_tar_with_bad_header_inside_is_refused(tmp_path):
+    content = bytearray(make_tar(FILES))
+    content[content.index(b"data/__consumer_offsets-12") + 3] ^= 1
+    for file, damaged in (("a.tar", bytes(content)), ("a.tar.gz", gzip.compress(content)), ("a.tzst", zstd(content))):
+        (tmp_path / file).write_bytes(damaged)
+        with pytest.raises(InputError, match="the archive is broken: bad checksum"):
+            open_logs([str(tmp_path / file)])
+
+
+def test_open_logs_tar_without_end_is_refused(tmp_path):
+    path = tmp_path / "a.tar"
+    path.write_bytes(make_tar({"__consumer_offsets-3/" + name(0): bytes(512)})[: 512 + 512])
+    with pytest.raises(InputError, match="broken"):
+        open_logs([str(path)])
+
+
+@pytest.mark.parametrize("file", ["a.tar", "a.tar.gz", "a.zip", "x.log.zst", "a.tar.xz"])
+@pytest.mark.parametrize("content", [b"", bytes(10240), b"\0garbage" * 100])
+def test_open_logs_archive_name_over_other_bytes_is_refused(tmp_path, file, content):
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(InputError, match="no archive we read"):
+        open_logs([str(tmp_path / file)])
+
+
+def test_open_logs_archive_under_segment_name_is_refused(tmp_path):
+    directory = partition(tmp_path, 1, {name(0, ".gz"): gzip.compress(make_tar(FILES))})
+    with pytest.raises(InputError, match="under the name of a segment"):
+        open_logs([str(directory)])
+
+
+def test_open_logs_encrypted_zip_is_refused(tmp_path):
+    content = bytearray(make_zip({f"__consumer_offsets-1/{name(0)}": segment(0)}))
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(InputError, match="encrypted"):
+        open_logs([str(tmp_path / "a.zip")])
+
+
+@pytest.mark.parametrize("limit", ["MAX_MEMBER_BYTES", "MAX_UNPACKED_BYTES", "FREE_BYTES"])
+@pytest.mark.parametrize("maker", ["a.tar.gz", "a.tar.zst", "a.zip"])
+def test_unpack_bomb_is_refused(monkeypatch, limit, maker):
+    monkeypatch.setattr(archives, limit, 1 << 20)
+    if limit == "FREE_BYTES":
+        monkeypatch.setattr(archives, "MAX_RATIO", 10)
+    elif limit == "MAX_MEMBER_BYTES" and "zst" in maker:
+        pytest.skip("a tar inside zstd is held whole")
+    content = MAKERS[maker]({f"__consumer_offsets-1/{name(0)}": bytes(8 << 20)})
+    with pytest.raises(InputError, match="too many bytes") as caught:
+        unpack("bomb", content)
+    assert caught.value.file == "bomb"
+
+
+def test_unpack_huge_tar_header_is_refused():
+    info = tarfile.TarInfo("x")
+    info.type, info.size = tarfile.XHDTYPE, 1 << 33
+    with pytest.raises(InputError, match="a header of 8589934592 bytes"):
+        unpack("a.tar.gz", gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(4096)))
+
+
+def test_unpack_sparse_member_has_its_holes(tmp_path):
+    content = segment(0) + bytes(1 << 20)
+    source = tmp_path / "__consumer_offsets-1"
+    source.mkdir()
+    with (source / name(0)).open("wb") as file:
+        file.write(segment(0))
+        file.truncate(len(content))
+    assert os.system(f"tar -C {tmp_path} -S -cf {tmp_path}/a.tar __consumer_offsets-1") == 0
+    assert (tmp_path / "a.tar").stat().st_size < 1 << 20
+    with open_logs([str(tmp_path / "a.tar")]) as disk:
+        assert bytes(disk.logs[0].segments[0].buffer) == content
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(sorted(MAKERS)), st.data())
+def test_unpack_mutated_archive_gives_folders_or_input_error(maker, data):
+    content = bytearray(MAKERS[maker](FILES))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    content = content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))]
+    try:
+        found = unpack(maker, bytes(content))
+    except InputError as error:
+        assert error.file == maker
+        return
+    if isinstance(found, list):
+        for folder in found:
+            assert all(len(read()) >= 0 for read in folder.files.values())

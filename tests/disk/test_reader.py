@@ -1,0 +1,313 @@
+import io
+import os
+import resource
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from offsets_log.disk.reader import open_logs
+from offsets_log.errors import InputError
+from tests.disk.logs import batch, name, names, numbers, offsets, partition, segment
+
+TOPIC_ID = b"SFu3y3lgTBaCY_N_P-zJ-g"
+
+
+@pytest.fixture
+def data(tmp_path):
+    partition(tmp_path / "data", 3, {name(0): segment(0, 1), name(2): segment(2)})
+    partition(tmp_path / "data", 12, {name(0): segment(0), "leader-epoch-checkpoint": b"0\n1\n0 0\n"})
+    return tmp_path / "data"
+
+
+def pipe_in(monkeypatch, content):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+
+
+# --------------------------------------------------------------------------------------- finding
+
+
+def test_open_logs_data_directory_gives_partitions_in_order(data):
+    (data / "orders-0").mkdir()
+    (data / "orders-0" / name(0)).write_bytes(segment(0))
+    with open_logs([str(data)]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+        assert offsets(disk.logs[0]) == [0, 1, 2]
+        assert names(disk.logs[0]) == [name(0), name(2)]
+        assert disk.logs[0].segments[0].file == str(data / "__consumer_offsets-3" / name(0))
+        assert disk.notes == []
+
+
+@pytest.mark.parametrize("below", ["broker-1", "backup/broker-1"])
+def test_open_logs_nested_data_directory_is_found(tmp_path, below):
+    partition(tmp_path / below, 5, {name(0): segment(0)})
+    with open_logs([str(tmp_path)]) as disk:
+        assert numbers(disk.logs) == [5]
+
+
+def test_open_logs_too_deep_directory_finds_nothing(tmp_path):
+    partition(tmp_path / "a/b/c", 5, {name(0): segment(0)})
+    with pytest.raises(InputError, match=r"no segment of __consumer_offsets.*up to 3 levels"):
+        open_logs([str(tmp_path)])
+
+
+def test_open_logs_partition_directory_gives_its_number(data, monkeypatch):
+    monkeypatch.chdir(data / "__consumer_offsets-12")
+    with open_logs(["."]) as disk, open_logs([name(0)], as_partition=9) as lone:
+        assert numbers(disk.logs) == numbers(lone.logs) == [12]
+        assert disk.logs[0].segments[0].file == name(0)
+
+
+def test_open_logs_directory_behind_link_takes_the_name_that_tells(data, tmp_path):
+    (tmp_path / "link").symlink_to(data / "__consumer_offsets-3")
+    (tmp_path / "__consumer_offsets-7").symlink_to(data / "__consumer_offsets-12")
+    with open_logs([str(tmp_path / "link"), str(tmp_path / "__consumer_offsets-7")]) as disk:
+        assert numbers(disk.logs) == [3, 7]
+
+
+@pytest.mark.parametrize("leftover", ["0a1b-delete", "0a1b-future", "0a1b-stray"])
+def test_open_logs_leftover_directory_is_left_out_with_note(data, leftover):
+    (data / "__consumer_offsets-3").rename(data / f"__consumer_offsets-3.{leftover}")
+    with open_logs([str(data)]) as disk:
+        assert numbers(disk.logs) == [12]
+        assert len(disk.notes) == 1
+        assert leftover in disk.notes[0]
+
+
+def test_open_logs_lone_file_takes_partition_from_parent_then_option(data, tmp_path):
+    (tmp_path / "x.log").write_bytes(segment(0))
+    lone = [str(tmp_path / "x.log")]
+    with open_logs(lone) as disk:
+        assert numbers(disk.logs) == [None]
+        assert disk.logs[0].segments[0].base_offset is None
+    with open_logs([*lone, str(data / "__consumer_offsets-3" / name(2))], as_partition=8) as disk:
+        assert numbers(disk.logs) == [3, 8]
+        assert names(disk.logs[0]) == [name(2)]
+
+
+def test_open_logs_lone_files_of_one_directory_are_one_log(tmp_path):
+    for file, content in ((name(4), segment(4)), (name(0), segment(0)), ("dump.bin", segment(9))):
+        (tmp_path / file).write_bytes(content)
+    paths = [str(tmp_path / file) for file in (name(4), "dump.bin", name(0))]
+    with open_logs(paths) as disk:
+        assert [names(log) for log in disk.logs] == [[name(0), name(4)], ["dump.bin"]]
+
+
+def test_open_logs_own_directory_of_segments_is_read(tmp_path):
+    case = tmp_path / "case-17"
+    case.mkdir()
+    (case / name(0)).write_bytes(segment(0))
+    with open_logs([str(case)]) as disk:
+        assert numbers(disk.logs) == [None]
+    with open_logs([str(case)], as_partition=4) as disk:
+        assert numbers(disk.logs) == [4]
+
+
+def test_open_logs_glob_over_all_topics_reads_offsets_only(data):
+    (data / "orders-0").mkdir()
+    (data / "orders-0" / name(0)).write_bytes(segment(0))
+    with open_logs([str(data / "*")]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+        assert disk.notes == ["1 directories of other topics are left out"]
+
+
+def test_open_logs_glob_of_segments_skips_what_is_no_segment(data):
+    (data / "__consumer_offsets-3" / f"{0:020}.index").write_bytes(bytes(8))
+    with open_logs([str(data / "__consumer_offsets-3" / "*"), str(data / "__consumer_offsets-1?/*")]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+        assert names(disk.logs[0]) == [name(0), name(2)]
+
+
+def test_open_logs_glob_relative_is_expanded(data, monkeypatch):
+    monkeypatch.chdir(data.parent)
+    with open_logs(["*/__consumer_offsets-3"]) as disk:
+        assert disk.logs[0].segments[0].file == f"data/__consumer_offsets-3/{name(0)}"
+
+
+def test_open_logs_same_file_twice_is_read_once(data, tmp_path):
+    (tmp_path / "link").symlink_to(data)
+    file = data / "__consumer_offsets-3" / name(0)
+    with open_logs([str(data), str(file), str(tmp_path / "link"), str(data / "__consumer_offsets-3")]) as disk:
+        assert [names(log) for log in disk.logs] == [[name(0), name(2)], [name(0)]]
+        assert all(log.notes == () for log in disk.logs)
+
+
+def test_open_logs_partitions_filter_opens_no_other_file(data):
+    with open_logs([str(data)], partitions=[12]) as disk:
+        assert numbers(disk.logs) == [12]
+        assert disk.files == [str(data / "__consumer_offsets-12" / name(0))]
+
+
+def test_open_logs_partitions_filter_without_match_says_what_there_is(data):
+    with pytest.raises(InputError, match=r"partition 7 was found; partitions found: 3, 12"):
+        open_logs([str(data)], partitions=[7])
+
+
+def test_open_logs_other_log_file_in_partition_is_noted(data):
+    (data / "__consumer_offsets-3" / "x.log").write_bytes(b"")
+    with open_logs([str(data)]) as disk:
+        assert "x.log is left out" in disk.notes[0]
+
+
+# --------------------------------------------------------------------------------------- beside segments
+
+
+def test_topic_ids_data_directory_gives_other_topics(data):
+    for directory, text in (
+        ("my-orders-0", b"version: 0\ntopic_id: " + TOPIC_ID),
+        ("junk-0", b"\xff\x00"),
+        ("zero-0", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"),
+        ("gone-0.0a1b-delete", b"version: 0\ntopic_id: vWNc3WTQSUGmg4G1GIeA9A"),
+        ("__consumer_offsets-3", b"version: 0\ntopic_id: tMnA3AqLRtGnGHwltGv9kw"),
+    ):
+        (data / directory).mkdir(exist_ok=True)
+        (data / directory / "partition.metadata").write_bytes(text)
+    with open_logs([str(data)]) as disk:
+        assert disk.topic_ids == {bytes.fromhex("485bb7cb79604c168263f37f3fecc9fa"): "my-orders"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"0\n2\n__consumer_offsets 3 185\n__consumer_offsets 1 7\n", 185),
+        (b"", None),
+        (b"0\n0\n", None),
+        (b"1\n1\n__consumer_offsets 3 185\n", None),
+        (b"0\n1\n__consumer_offsets 3\nother 3 5\n__consumer_offsets 3 x\n", None),
+        (b"\xff\xfe\x00garbage", None),
+    ],
+)
+def test_cleaned_until_checkpoint_above_partition_is_read(data, text, expected):
+    (data / "cleaner-offset-checkpoint").write_bytes(text)
+    for path in (data, data / "__consumer_offsets-3", data / "__consumer_offsets-3" / name(0)):
+        with open_logs([str(path)]) as disk:
+            assert disk.logs[0].cleaned_until == expected
+
+
+# --------------------------------------------------------------------------------------- opening
+
+
+def test_open_logs_empty_file_gives_empty_buffer(tmp_path):
+    directory = partition(tmp_path, 1, {name(0): b""})
+    with open_logs([str(directory)]) as disk:
+        assert disk.logs[0].segments[0].buffer == b""
+
+
+def test_open_logs_growing_file_keeps_length_at_opening(data):
+    file = data / "__consumer_offsets-12" / name(0)
+    with open_logs([str(data)]) as disk:
+        with file.open("ab") as active:
+            active.write(segment(1))
+        assert offsets(disk.logs[1]) == [0]
+
+
+def test_open_logs_buffers_are_read_only(data):
+    with open_logs([str(data)]) as disk:
+        assert memoryview(disk.logs[0].segments[0].buffer).readonly
+
+
+def test_close_view_still_held_keeps_the_bytes(data):
+    with open_logs([str(data)]) as disk:
+        held = memoryview(disk.logs[1].segments[0].buffer)[:]
+    assert bytes(held) == segment(0)
+
+
+def test_open_logs_vanishing_file_names_it(data, monkeypatch):
+    file = data / "__consumer_offsets-3" / name(2)
+    real_open = Path.open
+
+    def open_later(path, *args, **kwargs):
+        file.unlink(missing_ok=True)
+        return real_open(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", open_later)
+    with pytest.raises(InputError, match="No such file") as caught:
+        open_logs([str(data)])
+    assert caught.value.file == str(file)
+
+
+def test_open_logs_forbidden_file_names_reason(data, monkeypatch):
+    def refuse(path, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(InputError) as caught:
+        open_logs([str(data)])
+    assert str(caught.value) == f"{data}/__consumer_offsets-3/{name(0)}: cannot be read: Permission denied"
+
+
+def test_open_logs_forbidden_directory_is_noted_beside_others(tmp_path, monkeypatch):
+    partition(tmp_path / "a", 1, {name(0): segment(0)})
+    (tmp_path / "lost+found").mkdir()
+    real_scandir = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "lost+found":
+            raise PermissionError(13, "Permission denied")
+        return real_scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with open_logs([str(tmp_path)]) as disk:
+        assert numbers(disk.logs) == [1]
+        assert "lost+found" in disk.notes[0]
+
+
+@pytest.mark.parametrize("path", ["missing", "missing*", "", "a\0b", "loop", "dangling"])
+def test_open_logs_bad_path_is_input_error(tmp_path, monkeypatch, path):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError):
+        open_logs([path])
+
+
+@pytest.mark.parametrize("files", [{}, {f"{0:020}.index": b"", name(0, ".deleted"): segment(0)}])
+def test_open_logs_without_segments_says_what_to_try(tmp_path, files):
+    directory = partition(tmp_path, 1, files)
+    with pytest.raises(InputError, match=r"__consumer_offsets-N .* Give a broker's data directory"):
+        open_logs([str(directory)])
+
+
+def test_open_logs_no_path_is_input_error():
+    with pytest.raises(InputError, match="no path at all"):
+        open_logs([])
+
+
+def test_open_logs_more_files_than_allowed_raises_the_limit(tmp_path):
+    directory = partition(tmp_path, 1, {name(at): segment(at) for at in range(40)})
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = max(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 20, hard))
+    try:
+        with open_logs([str(directory)]) as disk:
+            assert offsets(disk.logs[0]) == list(range(40))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# --------------------------------------------------------------------------------------- pipes
+
+
+def test_open_logs_stdin_segment_is_read(monkeypatch):
+    pipe_in(monkeypatch, segment(0, 1))
+    with open_logs(["-", "-"], as_partition=2) as disk:
+        assert numbers(disk.logs) == [2]
+        assert offsets(disk.logs[0]) == [0, 1]
+        assert disk.logs[0].segments[0].file == "-"
+
+
+def test_open_logs_stdin_empty_gives_empty_segment(monkeypatch):
+    pipe_in(monkeypatch, b"")
+    with open_logs(["-"]) as disk:
+        assert disk.logs[0].size_bytes == 0
+
+
+def test_open_logs_named_pipe_is_read_to_its_end(tmp_path):
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, batch(0, 3))
+        os.close(writer)
+        with open_logs([f"/dev/fd/{reader}"]) as disk:
+            assert offsets(disk.logs[0]) == [0]
+    finally:
+        os.close(reader)

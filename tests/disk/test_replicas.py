@@ -1,0 +1,83 @@
+import pytest
+
+from offsets_log.disk.reader import open_logs
+from offsets_log.disk.replicas import first_difference
+from tests.disk.logs import batch, name, offsets, partition, segment
+
+
+def replicas(tmp_path, *contents):
+    """Brokers a, b, … with one segment each of partition 3; the answer is who was chosen, offsets and notes."""
+    for broker, content in zip("abc", contents, strict=False):
+        partition(tmp_path / broker, 3, {name(0): content})
+    with open_logs([str(tmp_path)]) as disk:
+        (log,) = disk.logs
+        chosen = log.segments[0].file.removeprefix(f"{tmp_path}/")[0]
+        return chosen, offsets(log), [note.replace(str(tmp_path), "") for note in log.notes]
+
+
+def damaged(at):
+    raw = bytearray(batch(at))
+    raw[-1] ^= 1
+    return bytes(raw)
+
+
+def test_choose_replica_longest_is_read(tmp_path):
+    chosen, read, notes = replicas(tmp_path, segment(0, 1), segment(0, 1, 2))
+    assert (chosen, read) == ("b", [0, 1, 2])
+    assert notes == [
+        "2 replicas: /b/__consumer_offsets-3 is read, its whole batches end before offset 3",
+        f"/a/__consumer_offsets-3 is left out: it ends before offset 2, undamaged, {2 * len(batch(0))} bytes",
+    ]
+
+
+def test_choose_replica_end_counts_only_good_batches(tmp_path):
+    assert replicas(tmp_path, segment(0, 1) + damaged(2), segment(0, 1, 2))[0] == "b"
+    assert replicas(tmp_path / "x", segment(0, 1, 2), segment(0, 1, 2) + damaged(3))[0] == "a"
+
+
+def test_choose_replica_tie_takes_less_damage_then_bytes_then_first(tmp_path):
+    assert replicas(tmp_path / "1", damaged(0) + segment(1), segment(1))[0] == "b"
+    assert replicas(tmp_path / "2", segment(2), segment(0, 1, 2))[0] == "b"
+    assert replicas(tmp_path / "3", segment(0, 1), segment(0, 1))[0] == "a"
+
+
+def test_choose_replica_difference_is_noted_with_first_offset(tmp_path):
+    notes = replicas(tmp_path, segment(0) + segment(1, 2, value=b"w"), segment(0, 1, 2, 3))[2]
+    assert notes[2] == (
+        "/b/__consumer_offsets-3 and /a/__consumer_offsets-3 differ from record offset 1 on; one may be compacted"
+    )
+
+
+def test_choose_replica_three_are_told_one_by_one(tmp_path):
+    chosen, _, notes = replicas(tmp_path, segment(0), segment(0, 1), segment(1))
+    assert chosen == "b"
+    assert [note.split(" ")[0] for note in notes] == [
+        "3",
+        *["/a/__consumer_offsets-3"],
+        *["/c/__consumer_offsets-3"],
+    ] + ["/b/__consumer_offsets-3"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (segment(0, 1), segment(0, 1, 2), None),
+        (batch(0, leader_epoch=1), batch(0, leader_epoch=7), None),
+        (segment(0, 1, 2), segment(0, 2), 1),
+        (segment(2), segment(0, 1, 2), 0),
+        (batch(0, 1), batch(0, 2), 0),
+        (b"", segment(0), None),
+    ],
+)
+def test_first_difference_leader_epoch_is_ignored_rest_is_not(tmp_path, one, other, expected):
+    for broker, content in (("a", one), ("b", other)):
+        partition(tmp_path / broker, 3, {name(0): content})
+    with open_logs([str(tmp_path / "a")]) as a, open_logs([str(tmp_path / "b")]) as b:
+        assert first_difference(a.logs[0], b.logs[0]) == first_difference(b.logs[0], a.logs[0]) == expected
+
+
+def test_first_difference_later_beginning_is_no_difference(tmp_path):
+    partition(tmp_path / "a", 3, {name(0): segment(0, 1, 2, 3)})
+    partition(tmp_path / "b", 3, {name(2): segment(2, 3)})
+    with open_logs([str(tmp_path / "a")]) as a, open_logs([str(tmp_path / "b")]) as b:
+        assert first_difference(a.logs[0], b.logs[0]) is None

@@ -1,0 +1,148 @@
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from offsets_log.disk.writer import atomic_directory, atomic_output
+from offsets_log.errors import OutputError
+
+
+def listing(path):
+    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
+
+
+def test_atomic_output_well_ended_appears_with_usual_mode(tmp_path):
+    target = tmp_path / "out.json"
+    with atomic_output(target) as file:
+        file.write(b"first")
+        assert not target.exists()
+    with atomic_output(str(target)) as file:
+        file.write(b"second")
+        assert target.read_bytes() == b"first"
+    (tmp_path / "plain").touch()
+    assert target.read_bytes() == b"second"
+    assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert listing(tmp_path) == ["out.json", "plain"]
+
+
+def test_atomic_output_is_synced_before_rename(tmp_path, monkeypatch):
+    steps = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: steps.append("sync"))
+    real_replace = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda path, to: steps.append("rename") or real_replace(path, to))
+    with atomic_output(tmp_path / "out") as file:
+        file.write(b"x")
+    assert steps == ["sync", "rename", "sync"]
+
+
+def test_atomic_output_closed_by_the_writer_appears(tmp_path):
+    with atomic_output(tmp_path / "out") as file:
+        file.write(b"x")
+        file.close()
+    assert (tmp_path / "out").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), KeyboardInterrupt()])
+def test_atomic_output_failing_block_leaves_the_old_file(tmp_path, error):
+    (tmp_path / "out").write_bytes(b"old")
+    with pytest.raises(type(error)), atomic_output(tmp_path / "out") as file:
+        file.write(b"half")
+        raise error
+    assert listing(tmp_path) == ["out"]
+    assert (tmp_path / "out").read_bytes() == b"old"
+
+
+def test_atomic_output_full_disk_is_output_error_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError) as caught, atomic_output(tmp_path / "out") as file:
+        file.write(b"x")
+    assert str(caught.value) == f"{tmp_path}/out: cannot be written: No space left on device"
+    assert listing(tmp_path) == []
+
+
+def test_atomic_output_really_full_device_is_output_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("offsets_log.disk.writer._beside", lambda target: Path("/dev/full"))
+    monkeypatch.setattr(Path, "unlink", lambda path, missing_ok: None)
+    real_open = Path.open
+    monkeypatch.setattr(Path, "open", lambda path, mode: real_open(path, mode.replace("x", "w")))
+    with pytest.raises(OutputError, match="No space left on device"), atomic_output(tmp_path / "out") as file:
+        file.write(b"x" * 100_000)
+
+
+def test_atomic_output_without_sync_of_directories_goes_on(tmp_path, monkeypatch):
+    def refuse(descriptor):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with atomic_output(tmp_path / "out") as file:
+        file.write(b"x")
+    assert (tmp_path / "out").read_bytes() == b"x"
+
+
+def test_atomic_output_missing_directory_is_output_error(tmp_path):
+    with pytest.raises(OutputError, match="No such file or directory"), atomic_output(tmp_path / "no" / "out"):
+        raise AssertionError
+
+
+def test_atomic_output_broken_pipe_inside_stays_one(tmp_path):
+    with pytest.raises(BrokenPipeError), atomic_output(tmp_path / "out"):
+        raise BrokenPipeError
+    assert listing(tmp_path) == []
+
+
+def test_atomic_output_over_input_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "in.log").write_bytes(b"precious")
+    (tmp_path / "link").symlink_to("in.log")
+    monkeypatch.chdir(tmp_path)
+    for path in ("in.log", "link", str(tmp_path / "in.log")):
+        with pytest.raises(OutputError, match="one of the inputs"), atomic_output(path, inputs=["link"]):
+            raise AssertionError
+    assert (tmp_path / "in.log").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_atomic_output_over_no_regular_file_is_refused(tmp_path, make):
+    make(tmp_path / "out")
+    with pytest.raises(OutputError, match="no regular file"), atomic_output(tmp_path / "out"):
+        raise AssertionError
+
+
+def test_atomic_output_through_link_keeps_the_link(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    with atomic_output(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_atomic_directory_well_ended_appears_whole(tmp_path, exists):
+    target = tmp_path / "out"
+    if exists:
+        target.mkdir()
+    with atomic_directory(target) as made:
+        (made / "below").mkdir()
+        (made / "below" / "x.csv").write_bytes(b"x")
+        assert made.parent == tmp_path
+        assert not target.exists() or listing(target) == []
+    assert listing(tmp_path) == ["out", "out/below", "out/below/x.csv"]
+
+
+def test_atomic_directory_failing_block_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt), atomic_directory(tmp_path / "out") as made:
+        (made / "x").write_bytes(b"x")
+        raise KeyboardInterrupt
+    assert listing(tmp_path) == []
+
+
+def test_atomic_directory_not_empty_or_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(OutputError, match="not an empty directory"), atomic_directory(path):
+            raise AssertionError
+    assert listing(tmp_path) == ["file"]

@@ -1,0 +1,245 @@
+"""Walking a segment whatever happened to it: tails, holes, wrong checksums, damaged lengths (``records.md`` §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offsets_log.errors import CorruptLogError, Damage, TruncatedBatchError, UnsupportedMagicError
+from offsets_log.log_format import batch as b
+from offsets_log.log_format import segment
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from offsets_log.log_format.record import Record, build_batch, empty_batch, iter_records
+from offsets_log.log_format.segment import Tail, iter_batches
+from tests.conftest import read_json
+
+FORMATS = [
+    (magic, compression)
+    for magic in (0, 1, 2)
+    for compression in ("none", "gzip", "snappy", "lz4", "zstd")
+    if magic == 2 or compression != "zstd"
+]
+
+
+def records(first_offset: int, count: int = 3) -> list[Record]:
+    return [
+        Record(offset=first_offset + i, timestamp_ms=1_700_000_000_000 + i, key=b"key %d" % i, value=b"value" * 9)
+        for i in range(count)
+    ]
+
+
+def segment_of(*first_offsets: int, magic: int = 2, compression: str = "none") -> tuple[bytes, list[int]]:
+    """A segment and the position of each batch."""
+    batches = [build_batch(records(offset), magic=magic, compression=compression) for offset in first_offsets]
+    positions = [sum(map(len, batches[:i])) for i in range(len(batches))]
+    return b"".join(batches), positions
+
+
+def offsets_read(data: bytes, *, is_last: bool = True) -> list[int]:
+    return [
+        record.offset
+        for item in iter_batches(data, is_last=is_last)
+        if isinstance(item, RecordBatch)
+        for record in iter_records(item)
+        if isinstance(record, Record)
+    ]
+
+
+def problems(data: bytes, *, is_last: bool = True) -> list[Damage | Tail]:
+    return [item for item in iter_batches(data, is_last=is_last) if not isinstance(item, RecordBatch)]
+
+
+@pytest.mark.parametrize(("magic", "compression"), FORMATS)
+def test_batches_of_every_magic_and_codec_are_read_back(magic: int, compression: str) -> None:
+    data, _ = segment_of(5, 8, magic=magic, compression=compression)
+    assert offsets_read(data) == [5, 6, 7, 8, 9, 10]
+    assert problems(data) == []
+    first = next(iter_batches(data))
+    assert isinstance(first, RecordBatch)
+    assert first.compression == compression
+    expected = [-1] * 3 if magic == 0 else [1_700_000_000_000 + i for i in range(3)]
+    if compression != "none" or magic == 2:
+        assert [record.timestamp_ms for record in iter_records(first)] == expected  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("cut", range(1, 120, 7))
+def test_torn_tail_of_the_last_segment_is_normal_and_whole_batches_are_kept(cut: int) -> None:
+    data, positions = segment_of(0, 3)
+    torn = data[:-cut]
+    assert offsets_read(torn) == [0, 1, 2]
+    assert problems(torn) == [Tail("torn", positions[1], len(torn) - positions[1])]
+
+
+def test_torn_tail_of_an_earlier_segment_is_damage() -> None:
+    data, positions = segment_of(0, 3)
+    (damage,) = problems(data[:-10], is_last=False)
+    assert isinstance(damage, Damage)
+    assert isinstance(damage.error, TruncatedBatchError)
+    assert damage.error.position == positions[1]
+    assert damage.raw == data[positions[1] : -10]
+
+
+@pytest.mark.parametrize("zeros", [1, 11, 16, 17, 61, 4096, 3_000_000])
+def test_zeros_behind_the_last_batch_are_a_preallocated_tail(zeros: int) -> None:
+    data, _ = segment_of(0, 3)
+    assert offsets_read(data + bytes(zeros)) == [0, 1, 2, 3, 4, 5]
+    assert problems(data + bytes(zeros)) == [Tail("zeros", len(data), zeros)]
+
+
+def test_empty_and_zero_filled_files_have_no_batches() -> None:
+    assert list(iter_batches(b"")) == []
+    assert problems(bytes(10_000)) == [Tail("zeros", 0, 10_000)]
+
+
+def test_hole_of_zeros_in_the_middle_is_damage_and_the_rest_is_read() -> None:
+    data, positions = segment_of(0, 3, 6)
+    hole = data[: positions[1]] + bytes(positions[2] - positions[1]) + data[positions[2] :]
+    assert offsets_read(hole) == [0, 1, 2, 6, 7, 8]
+    (damage,) = problems(hole)
+    assert isinstance(damage, Damage)
+    assert damage.error.position == positions[1]
+    assert len(damage.raw) == positions[2] - positions[1]
+
+
+COVERED_BY_NO_CHECKSUM = {*range(8), *range(12, 16)}
+"""Of a magic 2 batch: base offset and partition leader epoch (``records.md`` §3)."""
+
+
+def test_every_flipped_byte_of_a_batch_is_noticed_or_listed_as_not_covered() -> None:
+    data, positions = segment_of(0, 3, 6)
+    end = positions[2] - positions[1]
+    for at in range(end):
+        broken = bytearray(data)
+        broken[positions[1] + at] ^= 0x55
+        if at in COVERED_BY_NO_CHECKSUM:
+            continue
+        assert offsets_read(bytes(broken)) == [0, 1, 2, 6, 7, 8], at
+        (damage,) = problems(bytes(broken))
+        assert isinstance(damage, Damage), at
+        assert damage.error.position == positions[1], at
+
+
+@pytest.mark.parametrize("length", [0, 1, 13, 48, -1, -(2**31), 2**31 - 1, 10**6])
+def test_forged_length_hides_only_its_own_batch(length: int) -> None:
+    data, positions = segment_of(0, 3, 6)
+    at = positions[1] + 8
+    broken = data[:at] + length.to_bytes(4, signed=True) + data[at + 4 :]
+    assert offsets_read(broken) == [0, 1, 2, 6, 7, 8]
+    (damage,) = problems(broken)
+    assert isinstance(damage, Damage)
+
+
+def test_search_behind_damage_checks_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers that all claim the rest of the file would otherwise cost the square of its size."""
+    monkeypatch.setattr(segment, "MIN_SEARCH_BYTES", 0)
+    header = bytearray(build_batch(records(0, 1))[: b.BATCH_HEADER_SIZE])
+    count = 2_000
+    data = bytearray(header * count)
+    for i in range(count):
+        left = len(data) - i * len(header) - b.LOG_OVERHEAD
+        data[i * len(header) + 8 : i * len(header) + 12] = left.to_bytes(4)
+    checked = 0
+    real = RecordBatch.computed_crc
+
+    def counting(batch: RecordBatch) -> int:
+        nonlocal checked
+        checked += batch.size_bytes
+        return real(batch)
+
+    monkeypatch.setattr(RecordBatch, "computed_crc", counting)
+    (damage,) = problems(b"x" + bytes(data))
+    assert isinstance(damage, Damage)
+    assert checked <= (segment.SEARCH_FACTOR + 2) * 2 * len(data)
+
+
+def test_unknown_magic_is_unsupported_and_skipped() -> None:
+    data, positions = segment_of(0, 3, 6)
+    at = positions[1] + b.MAGIC_POSITION
+    broken = data[:at] + b"\x03" + data[at + 1 :]
+    (damage,) = problems(broken)
+    assert isinstance(damage, Damage)
+    assert isinstance(damage.error, UnsupportedMagicError)
+    assert damage.is_unsupported
+    assert offsets_read(broken) == [0, 1, 2, 6, 7, 8]
+
+
+def test_wrong_checksum_is_read_all_the_same_where_asked_as_a_load_does() -> None:
+    data, positions = segment_of(0, 3)
+    broken = data[: positions[1] + 17] + bytes(4) + data[positions[1] + 21 :]
+    read = [item for item in iter_batches(broken, verify_crc=False) if isinstance(item, RecordBatch)]
+    assert [batch.base_offset for batch in read] == [0, 3]
+    assert not read[1].is_valid()
+
+
+def test_last_offset_is_the_headers_and_not_that_of_the_last_record() -> None:
+    """A compacted batch ends where it always did (``records:B1``)."""
+    (batch,) = iter_batches(build_batch(records(10, 2), last_offset=99))
+    assert isinstance(batch, RecordBatch)
+    assert (batch.base_offset, batch.last_offset, batch.next_offset) == (10, 99, 100)
+    assert [record.offset for record in iter_records(batch)] == [10, 11]  # type: ignore[union-attr]
+
+
+def test_emptied_batch_keeps_its_span_and_has_no_records() -> None:
+    (batch,) = iter_batches(build_batch(records(10, 2), is_transactional=True, producer_id=7, last_offset=20))
+    assert isinstance(batch, RecordBatch)
+    raw = empty_batch(batch)
+    assert len(raw) == b.BATCH_HEADER_SIZE
+    (emptied,) = iter_batches(raw)
+    assert isinstance(emptied, RecordBatch)
+    assert list(iter_records(emptied)) == []
+    assert (emptied.next_offset, emptied.producer_id, emptied.is_transactional) == (21, 7, True)
+
+
+def test_delete_horizon_is_bit_6_and_moves_no_timestamp(recording: Callable[[str], Path]) -> None:
+    """Cleaned batches of a 4.3 broker: the base timestamp is the horizon, the deltas lead back (``records:X4``)."""
+    seen = 0
+    for path in sorted((recording("kafka-4.3-cleaned") / "log").glob("*/*.log")):
+        for batch in iter_batches(path.read_bytes()):
+            if isinstance(batch, RecordBatch) and batch.delete_horizon_ms is not None:
+                seen += 1
+                assert batch.attributes & 0x40
+                for record in iter_records(batch):
+                    assert isinstance(record, Record)
+                    assert record.timestamp_ms <= batch.max_timestamp_ms < batch.delete_horizon_ms
+    assert seen
+
+
+@pytest.mark.parametrize("kind", ["torn", "zeros"])
+def test_recorded_damaged_ends_are_tails(kind: str, recording: Callable[[str], Path]) -> None:
+    folder = recording("kafka-4.3-live-copy")
+    facts = read_json(folder / "recording.json")[kind]
+    (tail,) = problems((folder / f"log-{kind}" / facts["file"]).read_bytes())
+    assert isinstance(tail, Tail)
+    assert tail.kind == kind
+    assert tail.position == facts["last_batch_starts_at" if kind == "torn" else "zero_bytes_from"]
+
+
+def test_overlapping_segments_are_not_read_twice() -> None:
+    first, _ = segment_of(0, 3)
+    second, _ = segment_of(3, 6)
+    log = PartitionLog(0, (Segment("a.log", 0, first), Segment("b.log", 3, second)))
+    items = [item for _, item in iter_log(log)]
+    assert [item.base_offset for item in items if isinstance(item, RecordBatch)] == [0, 3, 6]
+    (damage,) = (item for item in items if isinstance(item, Damage))
+    assert (damage.error.file, damage.error.position, damage.error.record_offset) == ("b.log", 0, 3)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.binary(max_size=400))
+def test_any_bytes_give_batches_damage_or_a_tail_that_cover_them(data: bytes) -> None:
+    covered = 0
+    for item in iter_batches(data):
+        match item:
+            case RecordBatch():
+                covered += item.size_bytes
+            case Damage(error, raw):
+                assert isinstance(error, CorruptLogError | UnsupportedMagicError)
+                covered += len(raw)
+            case Tail():
+                covered += item.size_bytes
+    assert covered == len(data)
