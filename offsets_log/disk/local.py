@@ -108,11 +108,13 @@ def expand(pattern: str) -> list[Path]:
     """A path as it is if it exists, else as a glob.
 
     Raises:
-        InputError: nothing has this name, or matches.
+        InputError: nothing has this name or matches.
     """
+    if not pattern:
+        raise InputError("an empty path")
     path = Path(pattern)
     with input_errors(pattern):
-        if pattern and os.path.lexists(path):
+        if os.path.lexists(path):
             return [path]
         found = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
     if not found:

@@ -1,9 +1,10 @@
 import gzip
 import io
-import os
 import stat
+import subprocess
 import tarfile
 import zipfile
+from contextlib import suppress
 
 import cramjam
 import pytest
@@ -54,7 +55,7 @@ def zstd(data):
 
 MAKERS = {
     "a.tar": make_tar,
-    "v7.tar": lambda files: make_tar(files, format=tarfile.USTAR_FORMAT),
+    "ustar.tar": lambda files: make_tar(files, format=tarfile.USTAR_FORMAT),
     "a.tar.gz": lambda files: gzip.compress(make_tar(files)),
     "a.tgz": lambda files: gzip.compress(make_tar(files, format=tarfile.GNU_FORMAT)),
     "a.tar.zst": lambda files: zstd(make_tar(files)),
@@ -175,18 +176,11 @@ def test_open_logs_zip_link_is_ignored(tmp_path):
 
 def test_open_logs_truncated_archive_is_one_input_error(archive):
     content = archive.read_bytes()
-    end = len(content) if "tar" not in archive.name or "." in archive.name[-4:-3] else len(content)
-    data_end = len(content.rstrip(b"\0")) if archive.suffix == ".tar" else end
-    for cut in {1, 5, 300, data_end // 2, data_end - 600, data_end - 9}:
-        if not 0 < cut < data_end:
-            continue
+    end = len(content.rstrip(b"\0")) if archive.suffix == ".tar" else len(content)  # a tar's end is padding
+    for cut in (300, end // 2, end - 600, end - 9):
         archive.write_bytes(content[:cut])
-        if cut < 512 and archive.suffix not in archives.PACKED_SUFFIXES and content[:2] != b"\x1f\x8b":
-            continue
         with pytest.raises(InputError) as caught:
-            with open_logs([str(archive)]):
-                assert archive.suffix == ""  # too short to know; read as a segment
-                raise InputError("x", file=str(archive))
+            open_logs([str(archive)])
         assert caught.value.file == str(archive)
         assert "\n" not in str(caught.value)
 
@@ -258,7 +252,7 @@ def test_unpack_sparse_member_has_its_holes(tmp_path):
     with (source / name(0)).open("wb") as file:
         file.write(segment(0))
         file.truncate(len(content))
-    assert os.system(f"tar -C {tmp_path} -S -cf {tmp_path}/a.tar __consumer_offsets-1") == 0
+    subprocess.run(["tar", "-C", tmp_path, "-S", "-cf", tmp_path / "a.tar", source.name], check=True)
     assert (tmp_path / "a.tar").stat().st_size < 1 << 20
     with open_logs([str(tmp_path / "a.tar")]) as disk:
         assert bytes(disk.logs[0].segments[0].buffer) == content
@@ -271,11 +265,7 @@ def test_unpack_mutated_archive_gives_folders_or_input_error(maker, data):
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     content = content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))]
-    try:
+    with suppress(InputError):
         found = unpack(maker, bytes(content))
-    except InputError as error:
-        assert error.file == maker
-        return
-    if isinstance(found, list):
-        for folder in found:
-            assert all(len(read()) >= 0 for read in folder.files.values())
+        folders = found if isinstance(found, list) else []
+        assert all(len(read()) >= 0 for folder in folders for read in folder.files.values())

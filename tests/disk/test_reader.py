@@ -233,7 +233,7 @@ def test_open_logs_forbidden_file_names_reason(data, monkeypatch):
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(InputError) as caught:
         open_logs([str(data)])
-    assert str(caught.value) == f"{data}/__consumer_offsets-3/{name(0)}: cannot be read: Permission denied"
+    assert str(caught.value) == f"{data}/__consumer_offsets-12/{name(0)}: cannot be read: Permission denied"
 
 
 def test_open_logs_forbidden_directory_is_noted_beside_others(tmp_path, monkeypatch):

@@ -53,9 +53,10 @@ def test_choose_replica_three_are_told_one_by_one(tmp_path):
     assert chosen == "b"
     assert [note.split(" ")[0] for note in notes] == [
         "3",
-        *["/a/__consumer_offsets-3"],
-        *["/c/__consumer_offsets-3"],
-    ] + ["/b/__consumer_offsets-3"]
+        "/a/__consumer_offsets-3",
+        "/c/__consumer_offsets-3",
+        "/b/__consumer_offsets-3",
+    ]
 
 
 @pytest.mark.parametrize(

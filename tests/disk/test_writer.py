@@ -46,9 +46,14 @@ def test_atomic_output_closed_by_the_writer_appears(tmp_path):
 @pytest.mark.parametrize("error", [KeyError("x"), KeyboardInterrupt()])
 def test_atomic_output_failing_block_leaves_the_old_file(tmp_path, error):
     (tmp_path / "out").write_bytes(b"old")
-    with pytest.raises(type(error)), atomic_output(tmp_path / "out") as file:
-        file.write(b"half")
-        raise error
+
+    def write_half():
+        with atomic_output(tmp_path / "out") as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(type(error)):
+        write_half()
     assert listing(tmp_path) == ["out"]
     assert (tmp_path / "out").read_bytes() == b"old"
 
@@ -134,9 +139,13 @@ def test_atomic_directory_well_ended_appears_whole(tmp_path, exists):
 
 
 def test_atomic_directory_failing_block_leaves_nothing(tmp_path):
-    with pytest.raises(KeyboardInterrupt), atomic_directory(tmp_path / "out") as made:
-        (made / "x").write_bytes(b"x")
-        raise KeyboardInterrupt
+    def make_half():
+        with atomic_directory(tmp_path / "out") as made:
+            (made / "x").write_bytes(b"x")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_half()
     assert listing(tmp_path) == []
 
 

@@ -1,0 +1,1 @@
+"""Timings, never tests: ``make bench`` prints one table, medians of whole processes on this machine."""
