@@ -143,6 +143,8 @@ class Finder:
                 folder.files[name] = self._opener(path / name)
             elif name.endswith(".log") and not SEGMENT.fullmatch(name) and OFFSETS_TOPIC in folder.name:
                 self.notes.append(f"{folder.shown(name)} is left out: no segment's name; name the file to read it")
+        if OFFSETS_TOPIC in folder.name and not folder.files:
+            self.notes.append(f"{folder.shown_path} holds no segment")
 
     def _is_asked_for(self, parsed: DirectoryName, shown_path: str) -> bool:
         if parsed.leftover:

@@ -143,6 +143,13 @@ def test_open_logs_partitions_filter_without_match_says_what_there_is(data):
         open_logs([str(data)], partitions=[7])
 
 
+def test_open_logs_partition_without_segment_is_noted(data):
+    partition(data, 4, {name(0, ".deleted"): segment(0)})
+    with open_logs([str(data)]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+        assert disk.notes == [f"{data}/__consumer_offsets-4 holds no segment"]
+
+
 def test_open_logs_other_log_file_in_partition_is_noted(data):
     (data / "__consumer_offsets-3" / "x.log").write_bytes(b"")
     with open_logs([str(data)]) as disk:

@@ -64,6 +64,7 @@ def test_records_of_kafkas_own_classes(
         assert len(record.unknown_tags()) == line["unknown_tags"], where
         assert encode_coordinator_record(record) == (key, value), where
         assert (record.key_trailing, record.value_trailing) == (b"", b""), where
+        assert not has_release or record.layout is None or record.layout.is_written_by(release_of(version)), where
         counts[line["record_type"], line["value_version"]] += 1
     for (record_type, value_version), count in sorted(counts.items()):
         record_property(f"type {record_type} version {value_version}", count)
