@@ -1,0 +1,29 @@
+"""A short run of the fuzzer, the same each time, and every input that once broke something."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.mutation import RECORDINGS, check_segment, hostile_segments, recorded_segments, seeds_of
+
+CRASHERS = sorted((Path(__file__).parent / "crashers").glob("*.log"))
+NAMES = ("kafka-lifetime", "kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-4.3-cleaned")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hostile_segments_give_events_or_located_damage(seed: int) -> None:
+    seeds = seeds_of(recorded_segments([RECORDINGS / f"{name}.tar.xz" for name in NAMES]))
+    damaged = events = 0
+    for data in islice(hostile_segments(seeds, seed), 500):
+        found = check_segment(data)
+        events, damaged = events + found[0], damaged + found[1]
+    assert events > 500
+    assert damaged > 100
+
+
+@pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
+def test_inputs_that_once_broke_something_do_not_any_more(path: Path) -> None:
+    check_segment(path.read_bytes())
