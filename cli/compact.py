@@ -27,16 +27,13 @@ def command(reading: Reading, output: Output, profile: str, orphans: bool, unsta
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
-    from offsets_log.pipeline import replay
-    from offsets_log.replay.coordinator_state import finish
     from offsets_log.replay.profile import PROFILES
     from offsets_log.tables import COMPACT_COLUMNS, Row, offset_row, offset_row_order
 
     with open_session(reading) as session:
         rows: list[Row] = []
         for log in session.logs:
-            partial = replay(session.events(log), PROFILES[profile], on_damage=session.on_damage, keep=session.keep)
-            state = finish(partial)
+            state = session.load(log, PROFILES[profile])
             pending = {value.key for value in state.pending}
             for value in state.committed if orphans else state.iter_served():
                 row = offset_row(value, log.offsets_partition)

@@ -10,6 +10,7 @@ from cli.output import shown_time, visible, write_rows
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import LogEvent, OnDamage, replay
 from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.group import Group
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey
 from offsets_log.tables import Row
@@ -39,13 +40,13 @@ def info_row(log: PartitionLog, events: Iterable[LogEvent], profile: Profile, on
         "first_timestamp_ms": found.first_timestamp_ms,
         "last_timestamp_ms": found.last_timestamp_ms,
         "cleaned_until": log.cleaned_until,
-        "groups": len(state.group_kinds),
+        "groups": len(state.groups),
         "offsets": sum(1 for _ in state.iter_served()),
         "orphans": sum(1 for _ in state.iter_orphans()),
         "corrupt": found.corrupt,
         "unsupported": found.unsupported,
         "record_names": dict(found.record_names.most_common()),
-        "group_kinds": dict(Counter(state.group_kinds.values()).most_common()),
+        "group_kinds": dict(Counter(map(_kind, state.groups.values())).most_common()),
         "magics": {str(magic): count for magic, count in sorted(found.magics.items())},
         "compression": dict(found.codecs.most_common()),
         "written_by": dict(found.releases.most_common()),
@@ -55,6 +56,10 @@ def info_row(log: PartitionLog, events: Iterable[LogEvent], profile: Profile, on
         ],
         "tails": found.tails,
     }
+
+
+def _kind(group: Group) -> str:
+    return "simple" if group.is_simple else group.kind
 
 
 def write_page(stream: IO[bytes], rows: list[Row]) -> None:

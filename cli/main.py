@@ -10,6 +10,7 @@ COMMANDS = {
     "compact": "cli.compact",
     "decode": "cli.decode",
     "info": "cli.info",
+    "rebuild": "cli.rebuild",
 }
 """Command → the module whose ``command`` it is."""
 

@@ -144,6 +144,16 @@ PROFILE = click.option(
     help="Whose rules: the Java coordinator of 4.3, its 3.7 preview, or the Scala one (up to 3.9).",
 )
 
+TOPIC_IDS = click.option(
+    "--topic-ids",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="JSON object topic id -> name, for records that name topics by id only.",
+)
+AS_BROKER = click.option(
+    "--as-broker", is_flag=True, help="Leave out partitions whose load would fail, as that broker would serve them."
+)
+
 
 def output_option(*formats: str) -> Callable[..., Any]:
     """The options -o and --to for a command with these formats."""

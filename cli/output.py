@@ -73,9 +73,10 @@ def write_rows(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str], f
     WRITERS[format_name](stream, rows, columns)
 
 
-def to_json(value: Any) -> str:
-    """One line of JSON, names of any alphabet as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def to_json(value: Any, indent: int | None = None) -> str:
+    """JSON, on one line unless indented, names of any alphabet as they are."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent)
 
 
 def _write_jsonl(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:

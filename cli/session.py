@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -14,11 +16,14 @@ from cli.options import Reading
 from cli.output import to_json, visible
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output
-from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import BatchEnd, Filter, LogEvent, TailFound, Until, iter_events
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.pipeline import BatchEnd, Filter, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.profile import Profile
 from offsets_log.survey import describe_tail
-from offsets_log.tables import damage_row
+from offsets_log.tables import Row, damage_row, problem_row
 
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
@@ -33,6 +38,8 @@ class Session:
         self.reading = reading
         self.logs = opened.logs
         self.files = opened.files
+        self.damages: list[Row] = []
+        self._opened = opened
         self.corrupt = 0
         self.unsupported = 0
         self.keep = Filter(group=_matcher(reading.group), topic=_matcher(reading.topic))
@@ -40,6 +47,11 @@ class Session:
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
         )
         self._advance = stack.enter_context(_progress(reading, self.logs))
+
+    @property
+    def topic_ids(self) -> dict[bytes, str]:
+        """Topic id → name, from the folders of other topics beside the partitions."""
+        return self._opened.topic_ids
 
     def say(self, words: str) -> None:
         """A line on standard error, unless it was asked for quiet."""
@@ -65,6 +77,10 @@ class Session:
                     self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
             yield event
 
+    def load(self, log: PartitionLog, profile: Profile) -> CoordinatorState:
+        """What a coordinator with these rules holds after loading the partition, within bounds and filters."""
+        return finish(replay(self.events(log), profile, on_damage=self.on_damage, keep=self.keep))
+
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
         if self.reading.strict:
@@ -75,6 +91,7 @@ class Session:
             self.corrupt += 1
         if self._quarantine is not None:
             self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
+        self.damages.append(problem_row(damage))
         count = self.corrupt + self.unsupported
         if self.reading.verbose or count <= DAMAGE_SHOWN:
             kind = "unsupported" if damage.is_unsupported else "corrupt"
@@ -112,6 +129,21 @@ def open_session(reading: Reading) -> Iterator[Session]:
     except OffsetsLogError as error:
         fail(error)
     sys.exit(session.exit_status)
+
+
+def read_topic_ids(file: str | None) -> dict[bytes, str]:
+    """The file of --topic-ids: a JSON object topic id → name.
+
+    Raises:
+        InputError: if it is anything else.
+    """
+    if file is None:
+        return {}
+    try:
+        names = json.loads(Path(file).read_bytes())
+        return {Uuid.from_text(topic_id): str(name) for topic_id, name in names.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"it is not a JSON object topic id -> name: {error}", file=file) from None
 
 
 def fail(error: OffsetsLogError) -> NoReturn:

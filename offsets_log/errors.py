@@ -111,7 +111,11 @@ class UnsupportedVersionError(UnsupportedError):
 
 
 class ReplayError(OffsetsLogError):
-    """A coordinator would refuse to load a partition because of this record."""
+    """A coordinator would refuse to load a partition because of this record; ``rule`` names why."""
+
+    def __init__(self, problem: str, *, rule: str) -> None:
+        super().__init__(problem)
+        self.rule = rule
 
 
 @dataclass(frozen=True, slots=True)

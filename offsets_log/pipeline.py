@@ -20,7 +20,10 @@ from offsets_log.log_format.record import ControlRecord, Record, decode_control_
 from offsets_log.log_format.segment import Tail
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.replay.partial import Marker, PartialState, offset_and_metadata
+from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
+from offsets_log.replay.refusal import Verdict, refusal_of_batch, verdict_on
+from offsets_log.replay.topic_names import names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,14 @@ class TailFound:
     tail: Tail
 
 
-LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """All of a partition was read. An active segment without records still tells where the log goes on."""
+
+    end_offset: int
+
+
+LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound | LogEnd
 
 
 def iter_events(
@@ -115,6 +125,8 @@ def iter_events(
                 if until.stops_before(item):
                     return
                 yield from _batch_events(log, segment, item, until, release)
+    if until.record_offset is None and log.segments:
+        yield LogEnd(log.segments[-1].base_offset or 0)
 
 
 def _batch_events(
@@ -197,24 +209,44 @@ def replay(
         match event:
             case Damage():
                 on_damage(event)
-            case BatchEnd(read_until=read_until):
-                state.end_offset = max(state.end_offset, read_until)
-            case Event(damage=Damage() as damage):
-                on_damage(damage)
-            case Event(control=ControlRecord()):
+            case BatchStart(batch=batch):
+                if (refused := refusal_of_batch(batch, profile)) is not None:
+                    state.problems.append(refused)
+            case BatchEnd(read_until=end_offset) | LogEnd(end_offset):
+                state.end_offset = max(state.end_offset, end_offset)
+            case Event() if event.batch.is_control:
                 is_first = event.batch is not control_batch
                 control_batch = event.batch
                 if is_first or not profile.reads_first_control_record_only:
-                    _replay_control(state, event)
-            case Event(decoded=CoordinatorRecord() as record) if keep.group(record.group):
-                _replay_record(state, event, record, keep)
+                    _replay_control(state, event, on_damage)
+            case Event():
+                _replay_data(state, event, on_damage, keep)
     return state
 
 
-def _replay_control(state: PartialState, event: Event) -> None:
+def _replay_control(state: PartialState, event: Event, on_damage: OnDamage) -> None:
+    if event.damage is not None:
+        on_damage(event.damage)
+        state.problems.append(Problem(event.record.offset, "records:C2", event.damage.error.problem))
+        return
     assert event.control is not None
     if event.control.ends_transaction or state.profile.unknown_marker_aborts:
         state.add_marker(event.batch.producer_id, Marker(event.control.type == "COMMIT", event.record.offset))
+
+
+def _replay_data(state: PartialState, event: Event, on_damage: OnDamage, keep: Filter) -> None:
+    """Replay what can be read, also where a load would end; note where it would."""
+    error = None
+    if event.damage is not None:
+        on_damage(event.damage)
+        error = event.damage.error
+    verdict = verdict_on(event.record, event.decoded, error, state.profile)
+    if isinstance(verdict, Problem):
+        state.problems.append(verdict)
+    if event.decoded is not None:
+        state.topic_names.update(names_in(event.decoded))
+    if event.decoded is not None and verdict is not Verdict.SKIP and keep.group(event.decoded.group):
+        _replay_record(state, event, event.decoded, keep)
 
 
 def _replay_record(state: PartialState, event: Event, record: CoordinatorRecord, keep: Filter) -> None:

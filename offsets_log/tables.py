@@ -14,7 +14,7 @@ from offsets_log.errors import Damage
 from offsets_log.log_format.primitives import MalformedString
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.embedded import expand_assignment, expand_subscription
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.pipeline import Event
 from offsets_log.replay.partial import OffsetAndMetadata
 
@@ -43,6 +43,11 @@ COMPACT_COLUMNS = (
     Column("record_offset", "bigint", "of the commit in the offsets partition"),
     Column("offsets_partition", "int", "partition of __consumer_offsets"),
 )
+
+PENDING_COLUMNS = (
+    "group", "topic", "partition", "producer_id", "producer_epoch", "committed_offset", "leader_epoch", "metadata",
+    "record_offset", "offsets_partition",
+)  # fmt: skip
 
 DECODE_COLUMNS = (
     Column("file", "string", "segment file"),
@@ -204,7 +209,7 @@ def _malformed_columns(decoded: CoordinatorRecord) -> Row:
 
 
 def _raw_columns(key: bytes | None, value: bytes | None) -> Row:
-    number = int.from_bytes(key[:2], signed=True) if key is not None and len(key) >= 2 else None
+    number = record_type_of(key)
     known = RECORD_TYPES.get(number) if number is not None else None
     return {
         "record_type": number,
@@ -212,6 +217,25 @@ def _raw_columns(key: bytes | None, value: bytes | None) -> Row:
         "key_hex": None if key is None else key.hex(),
         "value_hex": None if value is None else value.hex(),
     }
+
+
+def problem_row(damage: Damage) -> Row:
+    """Where a damaged or unreadable piece lies and what is wrong with it."""
+    error = damage.error
+    return {
+        "file": error.file,
+        "position": error.position,
+        "record_offset": error.record_offset,
+        "problem": f"{error.field}: {error.problem}" if error.field else error.problem,
+    }
+
+
+def pending_row(value: OffsetAndMetadata, offsets_partition: int | None) -> Row:
+    """An offset of an open transaction."""
+    row = offset_row(value, offsets_partition)
+    for name in ("commit_timestamp_ms", "expire_timestamp_ms", "topic_id"):
+        del row[name]
+    return row | {"producer_id": value.producer_id, "producer_epoch": value.producer_epoch}
 
 
 def damage_row(damage: Damage) -> Row:

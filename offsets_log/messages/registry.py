@@ -256,8 +256,13 @@ def decode_key(key: bytes | None) -> tuple[RecordType, dict[str, Any], bytes]:
     return row, fields, trailing
 
 
+def record_type_of(key: bytes | None) -> int | None:
+    """The number a key begins with, known or not; None for a key without one."""
+    return None if key is None or len(key) < INT16.size else int(INT16.unpack_from(key)[0])
+
+
 def decode_value(
-    row: RecordType, value: bytes, release: tuple[int, int] | None = None
+    row: RecordType, value: bytes, release: tuple[int, int] | None = None, *, only_release: bool = False
 ) -> tuple[int, dict[str, Any], Message, bytes]:
     """Decode a record value: its version, its fields, the table used, trailing bytes.
 
@@ -266,6 +271,7 @@ def decode_value(
 
     Args:
         release: (major, minor) of the Kafka release that wrote the record, if known.
+        only_release: try no layout but those of that release, as that release does.
 
     Raises:
         UnsupportedVersionError: a value version no table describes.
@@ -277,6 +283,8 @@ def decode_value(
         raise UnsupportedVersionError(f"{row.name} has no known value version {version}", field="value")
     if release is not None:
         layouts.sort(key=lambda layout: not layout.is_written_by(release))
+    if release is not None and only_release:
+        layouts = [layout for layout in layouts if layout.is_written_by(release)] or layouts[:1]
     first_error: OffsetsLogError | None = None
     with_trailing = None
     for layout in layouts:

@@ -7,10 +7,14 @@ other groups are *orphans*: in the log, in the coordinator's memory, and given t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from offsets_log.replay.groups import CLASSIC, SIMPLE, group_kind
+from offsets_log.replay.group import CLASSIC, Group
+from offsets_log.replay.groups import GROUP_METADATA, replay_timeline
 from offsets_log.replay.partial import OffsetAndMetadata, PartialState
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,37 +22,77 @@ class CoordinatorState:
     """The state after a load.
 
     Attributes:
-        group_kinds: group id → kind, of the groups that exist.
+        groups: by id, those that exist.
         committed: every committed offset, orphans included.
         pending: offsets of open transactions, of groups that do not exist too (``B-2``).
+        problems: what would have ended a real load, by record offset; what is here was read all the same.
+        topic_names: topic id → name, as far as the records tell.
         end_offset: the log's next offset.
     """
 
-    group_kinds: dict[str, str]
+    profile: Profile
+    groups: dict[str, Group]
     committed: tuple[OffsetAndMetadata, ...]
     pending: tuple[OffsetAndMetadata, ...]
+    problems: tuple[Problem, ...]
+    topic_names: dict[bytes, str]
     end_offset: int
 
     def iter_served(self) -> Iterator[OffsetAndMetadata]:
         """Committed offsets of groups that exist."""
-        return (value for value in self.committed if value.group in self.group_kinds)
+        return (value for value in self.committed if value.group in self.groups)
 
     def iter_orphans(self) -> Iterator[OffsetAndMetadata]:
         """Committed offsets of groups that do not exist."""
-        return (value for value in self.committed if value.group not in self.group_kinds)
+        return (value for value in self.committed if value.group not in self.groups)
+
+    @property
+    def failure(self) -> Problem | None:
+        """What ends the load of this partition; None if it loads."""
+        return self.problems[0] if self.problems else None
+
+    def as_broker(self) -> CoordinatorState:
+        """What is left of it on a real broker: nothing, if the load ends early (``L-42``, ``J-3``, ``B-4``)."""
+        if self.failure is None or self.failure.is_served:
+            return self
+        return replace(self, groups={}, committed=(), pending=())
 
 
 def finish(state: PartialState) -> CoordinatorState:
     """The state of a whole log, from its first record on."""
-    kinds = {group: group_kind(timeline, state.profile) for group, timeline in state.timelines.items()}
+    committed, pending = tuple(state.iter_committed()), tuple(state.iter_pending())
+    groups: dict[str, Group] = {}
+    problems = list(state.problems)
+    for group_id, timeline in state.timelines.items():
+        group, found = replay_timeline(group_id, timeline, state.profile)
+        problems += found
+        if group is not None:
+            groups[group_id] = group
     if state.profile.offsets_make_groups:
-        with_offsets = {value.group for value in (*state.iter_committed(), *state.iter_pending())}
-        for group, kind in kinds.items():
-            if kind != CLASSIC:
-                kinds[group] = SIMPLE if group in with_offsets else None
+        for group_id in {value.group for value in (*committed, *pending)}:
+            groups.setdefault(group_id, Group(group_id, CLASSIC, has_record=False))
+    if state.profile.checks_removed_groups:
+        with_committed = {value.group for value in committed}
+        problems += [
+            Problem(
+                state.end_offset, "L-39", f"unexpected unload of active group {group_id!r}", group_id, is_served=True
+            )
+            for group_id, timeline in state.timelines.items()
+            if group_id in groups and group_id not in with_committed and _was_removed(timeline)
+        ]
+    problems.sort(key=lambda problem: problem.record_offset)
     return CoordinatorState(
-        group_kinds={group: kind for group, kind in kinds.items() if kind is not None},
-        committed=tuple(state.iter_committed()),
-        pending=tuple(state.iter_pending()),
+        profile=state.profile,
+        groups=groups,
+        committed=committed,
+        pending=pending,
+        problems=tuple(problems),
+        topic_names=state.topic_names,
         end_offset=state.end_offset,
     )
+
+
+def _was_removed(timeline: Timeline) -> bool:
+    """Whether the last type 2 record is a tombstone."""
+    records = [event.record for event in timeline.events if event.record is not None]
+    return bool(records) and records[-1].record_type == GROUP_METADATA and records[-1].is_tombstone

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import Timeline
 
@@ -130,6 +131,8 @@ class PartialState:
         self.keys: dict[GroupTopicPartition, KeyState] = {}
         self.producers: dict[int, ProducerState] = {}
         self.timelines: dict[str, Timeline] = {}
+        self.problems: list[Problem] = []
+        self.topic_names: dict[bytes, str] = {}
         self.end_offset = 0
 
     # ------------------------------------------------------------------------------------- adding records
@@ -182,6 +185,8 @@ class PartialState:
             self._merge_producer(self._producer(producer_id), later)
         for group, timeline in right.timelines.items():
             self._timeline(group).extend(timeline)
+        self.problems += right.problems
+        self.topic_names |= right.topic_names
         self.end_offset = max(self.end_offset, right.end_offset)
         return self
 

@@ -1,22 +1,27 @@
-"""Whose rules: what the coordinators of different releases make of the same log (``replay.md`` §J.5).
+"""Whose rules: what the coordinators of different releases make of the same log (``replay.md`` §J.5, §B).
 
-A profile is data. The rules themselves are in `partial` (offsets) and `groups`, where these facts are asked.
+A profile is data; the rules that ask it are in `partial` (offsets), `groups` and `refusal` (what ends a load).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
+
+CONSUMER_TYPES = frozenset({3, 4, 5, 6, 7, 8})
+OFFSET_AND_GROUP_TYPES = frozenset({0, 1, 2})
+STREAMS_TYPES = frozenset({17, 19, 20, 21, 22, 23})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The rules of one coordinator.
+    """The rules of one coordinator in one release.
 
     Attributes:
-        name: as `--profile` takes it.
+        name: as `--profile` and `--loads-on` take it.
+        release: (major, minor): which layouts it reads where several share a version number.
         is_transactional: whether a data batch belongs to a transaction.
         reads_first_control_record_only: of a control batch (``L-12``), else all of them (``J-2``).
         unknown_marker_aborts: a control record that is no marker discards the producer's pending offsets (``L-12``).
@@ -27,10 +32,25 @@ class Profile:
             applied last (``J-11`` of 3.7); a transaction applies where its marker stands.
         offsets_make_groups: groups of offsets, pending ones too, exist once all is read (``L-36``); else an offset
             makes its group exist at the moment its record is replayed (``J-6``, ``J-15``).
-        knows_newer_groups: record types from 3 on; else they are skipped (``L-21``).
+        checks_removed_groups: a removed group that offsets keep alive is an error at the end (``L-39``, ``B-4``).
+        is_unavailable_after_failure: a failed partition answers nobody (``J-3``), else it is served empty (``L-42``).
+        known_types: record types it replays.
+        skips_unknown_types: with a warning (``L-21``, ``J-3``), else they end the load.
+        newest_value_versions: record type → newest value version it reads, 0 where none is named (``Y4``).
+        reads_newer_as_newest: instead of refusing a value version beyond (``Y4``, 3.7 to 3.9).
+        type_0_needs_version_0: refuses other value versions under a type 0 key (``Y6``).
+        tombstones_need_their_target: a tombstone for an unknown group or member ends the load (``J-18``).
+        replaces_simple_group: kinds whose records take the place of a simple group (``J-19``, ``B-1``).
+        partitions_have_one_owner: whatever the epochs (``J-20``), else an owner of a lower epoch gives way.
+        refuses_duplicate_instance_ids: in one type 2 record (``L-31``).
+        negative_rebalance_timeout_is_session: of a type 2 member (``L-27``).
+        lower_case_states: names of the newer kinds' states (``B-15``).
+        newest_magic: of the batch formats it reads.
+        reads_zstd: since 2.1.
     """
 
     name: str
+    release: tuple[int, int]
     is_transactional: Callable[[RecordBatch], bool]
     reads_first_control_record_only: bool = False
     unknown_marker_aborts: bool = False
@@ -38,7 +58,25 @@ class Profile:
     cancels_pending: str = "all"
     latest_by_record: bool = True
     offsets_make_groups: bool = False
-    knows_newer_groups: bool = True
+    checks_removed_groups: bool = False
+    is_unavailable_after_failure: bool = True
+    known_types: frozenset[int]
+    skips_unknown_types: bool = True
+    newest_value_versions: tuple[tuple[int, int], ...] = ((0, 4), (1, 4), (2, 4))
+    reads_newer_as_newest: bool = False
+    type_0_needs_version_0: bool = False
+    tombstones_need_their_target: bool = False
+    replaces_simple_group: frozenset[str] = frozenset()
+    partitions_have_one_owner: bool = True
+    refuses_duplicate_instance_ids: bool = True
+    negative_rebalance_timeout_is_session: bool = True
+    lower_case_states: bool = False
+    newest_magic: int = 2
+    reads_zstd: bool = True
+
+    def newest_value_version(self, record_type: int) -> int:
+        """The newest version it reads of that type's value."""
+        return dict(self.newest_value_versions).get(record_type, 0)
 
 
 def _has_producer_id(batch: RecordBatch) -> bool:
@@ -46,27 +84,112 @@ def _has_producer_id(batch: RecordBatch) -> bool:
     return batch.producer_id != NO_PRODUCER_ID
 
 
-MODERN = Profile(name="modern", is_transactional=_has_producer_id)
+def _has_transactional_bit(batch: RecordBatch) -> bool:
+    """``L-11``."""
+    return batch.is_transactional
+
+
+MODERN = Profile(
+    name="modern",
+    release=(4, 3),
+    is_transactional=_has_producer_id,
+    known_types=OFFSET_AND_GROUP_TYPES | CONSUMER_TYPES | STREAMS_TYPES | {10, 11, 12, 13, 14, 15, 16},
+    type_0_needs_version_0=True,
+    replaces_simple_group=frozenset({"consumer", "streams"}),
+    partitions_have_one_owner=False,
+)
 """The Java coordinator as of 4.3."""
 
-MODERN_3_7 = Profile(
+_JAVA_4_2 = replace(MODERN, name="4.2", release=(4, 2), replaces_simple_group=frozenset({"consumer"}))
+_JAVA_4_1 = replace(_JAVA_4_2, name="4.1", release=(4, 1), partitions_have_one_owner=True)
+_JAVA_4_0 = replace(
+    _JAVA_4_1,
+    name="4.0",
+    release=(4, 0),
+    known_types=OFFSET_AND_GROUP_TYPES | CONSUMER_TYPES | {9, 10, 11, 12, 13, 14, 15, 16},
+    type_0_needs_version_0=False,
+)
+_JAVA_3_9 = replace(
+    _JAVA_4_0,
+    name="3.9-java",
+    release=(3, 9),
+    known_types=OFFSET_AND_GROUP_TYPES | CONSUMER_TYPES,
+    reads_newer_as_newest=True,
+    tombstones_need_their_target=True,
+    replaces_simple_group=frozenset(),
+)
+_JAVA_3_8 = replace(_JAVA_3_9, name="3.8-java", release=(3, 8))
+
+MODERN_3_7 = replace(
+    _JAVA_3_8,
     name="modern-3.7",
-    is_transactional=_has_producer_id,
+    release=(3, 7),
     cancels_pending="none",
     latest_by_record=False,
+    lower_case_states=True,
 )
 """The Java coordinator's first preview."""
 
 CLASSIC = Profile(
     name="classic",
-    is_transactional=lambda batch: batch.is_transactional,  # L-11
+    release=(3, 9),
+    is_transactional=_has_transactional_bit,
     reads_first_control_record_only=True,
     unknown_marker_aborts=True,
     tombstone_spares_committed=True,
     cancels_pending="own",
     offsets_make_groups=True,
-    knows_newer_groups=False,
+    checks_removed_groups=True,
+    is_unavailable_after_failure=False,
+    known_types=OFFSET_AND_GROUP_TYPES,
+    negative_rebalance_timeout_is_session=False,
 )
 """The Scala coordinator, up to 3.9 (``doLoadGroupsAndOffsets``)."""
 
+_SCALA_3_4_0 = replace(
+    CLASSIC,
+    name="3.4.0",
+    release=(3, 4),
+    skips_unknown_types=False,
+    newest_value_versions=((0, 3), (1, 3), (2, 3)),
+)
+_SCALA_2_3 = replace(_SCALA_3_4_0, name="2.3", release=(2, 3), refuses_duplicate_instance_ids=False)
+_SCALA_2_1 = replace(_SCALA_2_3, name="2.1", release=(2, 1), newest_value_versions=((0, 3), (1, 3), (2, 2)))
+_SCALA_0_11 = replace(
+    _SCALA_2_1,
+    name="0.11",
+    release=(0, 11),
+    newest_value_versions=((0, 1), (1, 1), (2, 1)),
+    reads_zstd=False,
+)
+_SCALA_0_10_1 = replace(_SCALA_0_11, name="0.10.1", release=(0, 10), newest_magic=1)
+_SCALA_0_9 = replace(
+    _SCALA_0_10_1,
+    name="0.9",
+    release=(0, 9),
+    newest_value_versions=((0, 1), (1, 1), (2, 0)),
+    checks_removed_groups=False,
+    newest_magic=0,
+)
+
 PROFILES = {profile.name: profile for profile in (MODERN, MODERN_3_7, CLASSIC)}
+"""What `--profile` offers."""
+
+RELEASES: dict[str, Profile] = {
+    "0.9": _SCALA_0_9,
+    "0.10.1": _SCALA_0_10_1,
+    "0.11": _SCALA_0_11,
+    "2.1": _SCALA_2_1,
+    "2.3": _SCALA_2_3,
+    "3.0": replace(_SCALA_3_4_0, name="3.0", release=(3, 0)),
+    "3.4.1": CLASSIC,
+    "3.7-java": MODERN_3_7,
+    "3.8-java": _JAVA_3_8,
+    "3.9-java": _JAVA_3_9,
+    "4.0": _JAVA_4_0,
+    "4.1": _JAVA_4_1,
+    "4.2": _JAVA_4_2,
+    "4.3": MODERN,
+}
+"""First release with these rules → the rules. A release has those of the last entry at or before it; the previews of
+the Java coordinator, next to the Scala one in 3.7 to 3.9, have names of their own."""

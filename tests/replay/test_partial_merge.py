@@ -45,12 +45,42 @@ def marker(offset: int, producer_id: int, is_commit: bool) -> Step:
     return lambda state: state.add_marker(producer_id, Marker(is_commit, offset))
 
 
-def group_record(group: str, offset: int, record_type: int, is_tombstone: bool) -> Step:
+MEMBER_ROW = {"member_id": "m", "group_instance_id": None, "subscription": b"", "assignment": b""}
+TOPIC = ZERO_UUID
+VALUES: dict[int, tuple[dict[str, object], ...]] = {
+    2: tuple(
+        {"protocol_type": kind, "generation": 1, "protocol": None, "leader": None, "members": members}
+        for kind, members in (("", []), ("consumer", []), ("consumer", [MEMBER_ROW]))
+    ),
+    3: ({"epoch": 2},),
+    5: ({"instance_id": None},),
+    6: ({"assignment_epoch": 2},),
+    7: ({"topic_partitions": []},),
+    8: tuple(
+        {
+            "member_epoch": epoch,
+            "previous_member_epoch": 0,
+            "state": 0,
+            "assigned_partitions": [{"topic_id": TOPIC, "partitions": [0]}],
+            "partitions_pending_revocation": [],
+        }
+        for epoch in (1, 2)
+    ),
+    11: ({"epoch": 1},),
+    14: ({"member_epoch": 1, "previous_member_epoch": 0, "state": 0, "assigned_partitions": []},),
+    17: ({"epoch": 1, "validated_topology_epoch": 0},),
+    22: ({"member_epoch": 1, "previous_member_epoch": 0, "state": 1},),
+    23: ({"epoch": 0, "subtopologies": []},),
+}
+
+
+def group_record(group: str, offset: int, record_type: int, member_id: str, choice: int) -> Step:
+    """A group record, a tombstone for choice 0."""
+    values = VALUES[record_type]
+    key = {"group": group} if record_type == 2 else {"group_id": group, "member_id": member_id}
+    value = None if choice == 0 else values[choice % len(values)]
     record = CoordinatorRecord(
-        record_type=record_type,
-        key={"group": group} if record_type == 2 else {"group_id": group},
-        value=None if is_tombstone else {},
-        value_version=None if is_tombstone else 0,
+        record_type=record_type, key=key, value=value, value_version=None if value is None else 0
     )
     return lambda state: state.add_group_record(record, offset)
 
@@ -62,7 +92,7 @@ SHAPES = st.one_of(
     st.tuples(st.just(commit), GROUPS, PARTITIONS, PRODUCERS),
     st.tuples(st.just(tombstone), GROUPS, PARTITIONS, PRODUCERS),
     st.tuples(st.just(marker), st.sampled_from((7, 8)), st.booleans()),
-    st.tuples(st.just(group_record), GROUPS, st.sampled_from((2, 3, 5, 11, 14, 17, 22)), st.booleans()),
+    st.tuples(st.just(group_record), GROUPS, st.sampled_from(sorted(VALUES)), st.sampled_from("mn"), st.integers(0, 3)),
 )
 
 
@@ -77,8 +107,8 @@ def steps_of(shapes: Sequence[tuple[object, ...]]) -> list[Step]:
             producer_id, is_commit = facts
             steps.append(marker(offset, producer_id, is_commit))
         else:
-            group, record_type, is_tombstone = facts
-            steps.append(group_record(group, offset, record_type, is_tombstone))
+            group, record_type, member_id, choice = facts
+            steps.append(group_record(group, offset, record_type, member_id, choice))
     return steps
 
 
@@ -91,7 +121,8 @@ def run(profile: Profile, steps: Sequence[Step]) -> PartialState:
 
 def facts_of(state: CoordinatorState) -> tuple[object, ...]:
     return (
-        sorted(state.group_kinds.items()),
+        sorted(state.groups.items()),
+        state.problems,
         sorted((value.key, value.record_offset, value.applied_offset) for value in state.committed),
         sorted((value.key, value.record_offset, value.producer_id) for value in state.pending),
     )

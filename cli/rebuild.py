@@ -1,0 +1,63 @@
+"""``offsets-log rebuild``: the coordinator's memory after loading."""
+
+from __future__ import annotations
+
+import click
+
+from cli.options import AS_BROKER, PROFILE, TOPIC_IDS, Output, Reading, output_option, reading_options
+
+TABLES = ("groups", "members", "offsets", "pending")
+
+
+@click.command(
+    "rebuild",
+    epilog="Examples: offsets-log rebuild /var/lib/kafka/data -g billing · "
+    "offsets-log rebuild backup.tar.gz --table members -o csv",
+)
+@reading_options
+@PROFILE
+@TOPIC_IDS
+@AS_BROKER
+@click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document.")
+@click.option("--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded.")
+@output_option("table", "jsonl", "json", "csv")
+def command(
+    reading: Reading,
+    output: Output,
+    profile: str,
+    topic_ids: str | None,
+    as_broker: bool,
+    table: str | None,
+    expand: bool,
+) -> None:
+    """What a coordinator holds after loading: groups, members, committed and pending offsets.
+
+    One JSON document, or with --table rows. Where a broker's load would end early, `loads` says at which record and
+    by which rule, and what can be read is answered all the same, unless --as-broker is given.
+    """
+    from cli.output import chosen_format, destination, to_json, write_rows
+    from cli.session import open_session, read_topic_ids
+    from offsets_log.memory import MEMORY_COLUMNS, Memory
+    from offsets_log.replay.profile import PROFILES
+
+    with open_session(reading) as session:
+        memory = Memory(PROFILES[profile])
+        for log in session.logs:
+            state = session.load(log, memory.profile)
+            memory.add(log, state.as_broker() if as_broker else state, state.failure)
+        memory.name_topics(read_topic_ids(topic_ids), session.topic_ids)
+        document = memory.document(session.damages, expand=expand)
+        format_name = chosen_format(output)
+        if table is None and format_name in ("table", "csv"):
+            table = "groups"
+        with destination(output, session.files) as stream:
+            if table is not None:
+                write_rows(stream, memory.rows(document, table), MEMORY_COLUMNS[table], format_name)
+            else:
+                stream.write(to_json(document, indent=1 if format_name == "json" else None).encode() + b"\n")
+        for words in memory.warnings():
+            session.say(words)
+        session.finish(
+            ", ".join(f"{len(document[name])} {name}" for name in ("groups", "offsets", "pending"))
+            + f", {len(session.logs)} partitions; profile {profile}"
+        )

@@ -1,0 +1,199 @@
+"""Groups and members as rows: the forms of the coordinators' own answers, for `rebuild`.
+
+An assignment is a sorted list of ``[topic, partition]``, of a streams group ``[kind, subtopology, partition]``. What
+does not apply to a kind of group is null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from offsets_log.errors import OffsetsLogError
+from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
+from offsets_log.messages.embedded import expand_assignment, expand_subscription
+from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.topic_names import TopicNames
+from offsets_log.tables import Row, to_base64
+
+DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
+"""kind → the broker's own assignor where no member names one (``B-16``); it is not in the log."""
+
+TASK_KINDS = ("active", "standby", "warmup")
+
+GROUP_COLUMNS = (
+    "group", "type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch",
+    "current_state_timestamp_ms", "topology_epoch", "offsets_partition",
+)  # fmt: skip
+
+MEMBER_COLUMNS = (
+    "group", "member_id", "group_instance_id", "client_id", "host", "rack_id", "member_epoch", "session_timeout_ms",
+    "rebalance_timeout_ms", "subscribed_topics", "subscribed_regex", "assignment", "target_assignment", "unresolved",
+)  # fmt: skip
+
+
+def group_row(
+    group: Group, profile: Profile, names: TopicNames, offsets_partition: int | None, *, expand: bool = False
+) -> Row:
+    """A group with its members.
+
+    Args:
+        expand: beside the assignments, what else is in classic members' bytes (Connect, Streams …).
+    """
+    is_classic = group.kind == CLASSIC
+    return {
+        "group": group.group_id,
+        "type": group.kind,
+        "state": group.state(profile),
+        "protocol_type": (group.protocol_type or None) if is_classic else group.kind,
+        "protocol": (group.protocol or None) if is_classic else _assignor(group),
+        "leader": group.leader,
+        "generation": group.generation if is_classic else None,
+        "group_epoch": None if is_classic else group.group_epoch,
+        "assignment_epoch": None if is_classic else group.assignment_epoch,
+        "current_state_timestamp_ms": group.current_state_timestamp_ms,
+        "topology_epoch": group.topology["epoch"] if group.topology else None,
+        "topology": _topology(group.topology) if group.topology else None,
+        "offsets_partition": offsets_partition,
+        "members": [
+            _classic_member(group, member, profile, expand=expand)
+            if is_classic
+            else _newer_member(group, member, names)
+            for _, member in sorted(group.members.items())
+        ],
+    }
+
+
+def _assignor(group: Group) -> str | None:
+    """The most chosen one; the first by name of several (``B-16``)."""
+    chosen = [member.metadata.get("server_assignor") for member in group.members.values()]
+    named = sorted({name for name in chosen if name}, key=lambda name: (-chosen.count(name), name))
+    return named[0] if named else DEFAULT_ASSIGNOR.get(group.kind)
+
+
+def _topology(topology: dict[str, Any]) -> Row:
+    """As StreamsGroupDescribe has it: lists by name, partition counts as stored."""
+    return {
+        "epoch": topology["epoch"],
+        "subtopologies": [
+            {
+                "subtopologyId": row["subtopology_id"],
+                "sourceTopics": sorted(row["source_topics"]),
+                "repartitionSinkTopics": sorted(row["repartition_sink_topics"]),
+                "stateChangelogTopics": _internal_topics(row["state_changelog_topics"]),
+                "repartitionSourceTopics": _internal_topics(row["repartition_source_topics"]),
+            }
+            for row in topology["subtopologies"]
+        ],
+    }
+
+
+def _internal_topics(rows: list[dict[str, Any]]) -> list[Row]:
+    return [
+        {
+            "name": row["name"],
+            "partitions": row["partitions"],
+            "replicationFactor": row["replication_factor"],
+            "topicConfigs": [dict(config) for config in row["topic_configs"]],
+        }
+        for row in sorted(rows, key=lambda row: row["name"])
+    ]
+
+
+# --------------------------------------------------------------------------------------------- members
+
+
+def _member(member: Member, **facts: Any) -> Row:
+    """Every column, null where ``facts`` do not say otherwise."""
+    row: Row = {
+        "member_id": member.member_id,
+        "group_instance_id": member.metadata.get("group_instance_id", member.metadata.get("instance_id")),
+        "client_id": member.metadata.get("client_id"),
+        "host": member.metadata.get("client_host"),
+        "rack_id": member.metadata.get("rack_id"),
+        "member_epoch": None,
+        "session_timeout_ms": None,
+        "rebalance_timeout_ms": member.metadata.get("rebalance_timeout_ms"),
+        "subscribed_topics": None,
+        "subscribed_regex": None,
+        "assignment": [],
+        "target_assignment": None,
+        "unresolved": [],
+    }
+    return row | facts
+
+
+def _classic_member(group: Group, member: Member, profile: Profile, *, expand: bool) -> Row:
+    metadata = member.metadata
+    rebalance_timeout = metadata.get("rebalance_timeout")
+    if rebalance_timeout is None or (rebalance_timeout == -1 and profile.negative_rebalance_timeout_is_session):
+        rebalance_timeout = metadata["session_timeout"]  # L-27
+    row = _member(
+        member,
+        session_timeout_ms=metadata["session_timeout"],
+        rebalance_timeout_ms=rebalance_timeout,
+        subscription_base64=to_base64(metadata["subscription"]),
+        assignment_base64=to_base64(metadata["assignment"]),
+    )
+    if group.protocol_type == "consumer":
+        row |= _consumer_protocol_columns(metadata)
+    if expand:
+        row["subscription"] = expand_subscription(group.protocol_type, group.protocol, metadata["subscription"])
+        row["expanded_assignment"] = expand_assignment(group.protocol_type, group.protocol, metadata["assignment"])
+    return row
+
+
+def _consumer_protocol_columns(metadata: dict[str, Any]) -> Row:
+    """What the consumer protocol's bytes say; bytes that do not parse say nothing (``records:E1``, ``E2``)."""
+    columns: Row = {}
+    try:
+        subscription = decode_subscription(metadata["subscription"]).fields
+        columns |= {"subscribed_topics": subscription["topics"], "rack_id": subscription.get("rack_id")}
+    except OffsetsLogError:
+        pass
+    try:
+        rows = decode_assignment(metadata["assignment"]).fields["assigned_partitions"]
+        columns["assignment"] = sorted([row["topic"], partition] for row in rows for partition in row["partitions"])
+    except OffsetsLogError:
+        pass
+    return columns
+
+
+def _newer_member(group: Group, member: Member, names: TopicNames) -> Row:
+    metadata, target = member.metadata, group.targets.get(member.member_id)
+    row = _member(member, member_epoch=member.member_epoch)
+    if group.kind == STREAMS:
+        return row | {
+            "topology_epoch": metadata.get("topology_epoch"),
+            "process_id": metadata.get("process_id"),
+            "assignment": _tasks(member.current),
+            "target_assignment": _tasks(target or {}),
+        }
+    subscribed = sorted(metadata.get("subscribed_topic_names", []))
+    current = names.resolve(member.current.get("assigned_partitions", []), subscribed)
+    wanted = names.resolve((target or {}).get("topic_partitions", []), subscribed)
+    row |= {
+        "subscribed_topics": subscribed,
+        "assignment": [list(pair) for pair in current.partitions],
+        "target_assignment": [list(pair) for pair in wanted.partitions],
+        "unresolved": [list(pair) for pair in sorted({*current.unresolved, *wanted.unresolved})],
+    }
+    if inferred := sorted({*current.inferred, *wanted.inferred}):
+        row["inferred"] = inferred
+    if group.kind == CONSUMER:
+        classic = metadata.get("classic_member_metadata")
+        row |= {
+            "subscribed_regex": metadata.get("subscribed_topic_regex"),
+            "member_type": 0 if classic is not None else 1,
+            "session_timeout_ms": classic["session_timeout_ms"] if classic is not None else None,
+        }
+    return row
+
+
+def _tasks(value: dict[str, Any]) -> list[list[Any]]:
+    return sorted(
+        [kind, row["subtopology_id"], partition]
+        for kind in TASK_KINDS
+        for row in value.get(f"{kind}_tasks", ())
+        for partition in row["partitions"]
+    )

@@ -1,0 +1,106 @@
+"""A group and its members as a coordinator holds them: plain data, changed only by `replay.groups`.
+
+One class serves all kinds; what a kind does not have stays empty. Values of the newer kinds are kept as their records
+have them (see `messages`), for nothing in them is lost that way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from offsets_log.replay.profile import Profile
+
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+
+NO_EPOCH = -1
+"""Assignment epoch after its tombstone (a new group has 0); epoch of a member whose current assignment is gone."""
+
+STABLE_MEMBER = {CONSUMER: 0, SHARE: 0, STREAMS: 1}
+"""kind → the number that says a member is stable, in the ``state`` of types 8, 14 and 22 (``records.md`` §8.6)."""
+
+TopicPartition = tuple[bytes, int]
+"""Topic id and partition."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A member.
+
+    Attributes:
+        metadata: the fields of its row in type 2, or of its type 5, 10 or 19 value; empty before that was seen.
+        current: the fields of its type 8, 14 or 22 value; empty without one.
+    """
+
+    member_id: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    current: dict[str, Any] = field(default_factory=dict)
+    member_epoch: int = NO_EPOCH
+    previous_member_epoch: int = NO_EPOCH
+
+    def owned_partitions(self) -> list[TopicPartition]:
+        """What a consumer group's member holds, partitions to be given back included."""
+        rows = (*self.current.get("assigned_partitions", ()), *self.current.get("partitions_pending_revocation", ()))
+        return [(row["topic_id"], partition) for row in rows for partition in row["partitions"]]
+
+
+@dataclass(slots=True)
+class Group:
+    """A group.
+
+    Attributes:
+        kind: ``classic``, ``consumer``, ``share`` or ``streams``.
+        has_record: False for a group that only its offsets made (``J-6``, ``L-36``).
+        protocol_type, protocol, leader, generation, current_state_timestamp_ms: of a classic group.
+        group_epoch, assignment_epoch, targets, regular_expressions: of the newer kinds; targets by member id.
+        topology, validated_topology_epoch: of a streams group.
+        partition_epochs: who may hold a consumer group's partition (``J-20``).
+    """
+
+    group_id: str
+    kind: str
+    has_record: bool = True
+    members: dict[str, Member] = field(default_factory=dict)
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    generation: int = 0
+    current_state_timestamp_ms: int | None = None
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    targets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    regular_expressions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    topology: dict[str, Any] | None = None
+    validated_topology_epoch: int = NO_EPOCH
+    partition_epochs: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def is_simple(self) -> bool:
+        """A classic group of offsets only; the record 4.x writes for a new group looks the same (``J-16``)."""
+        return self.kind == CLASSIC and not self.protocol_type and not self.members
+
+    def state(self, profile: Profile) -> str:
+        """What the coordinator calls it after a load (``L-24``, ``B-15``)."""
+        if self.kind == CLASSIC:
+            return "Stable" if self.members else "Empty"
+        state = self._newer_state()
+        return state.lower() if profile.lower_case_states else state
+
+    def _newer_state(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.kind == SHARE:
+            return "Stable"
+        if self.kind == STREAMS and (self.topology is None or self.topology["epoch"] != self.validated_topology_epoch):
+            return "NotReady"
+        if self.group_epoch > self.assignment_epoch:
+            return "Assigning"
+        return "Stable" if all(map(self._is_reconciled, self.members.values())) else "Reconciling"
+
+    def _is_reconciled(self, member: Member) -> bool:
+        if "target_member_epoch" in member.current:  # 3.7: no state in the record, it follows from what is left to do
+            waiting = ("partitions_pending_revocation", "partitions_pending_assignment")
+            is_stable = not any(member.current[name] for name in waiting)
+            return is_stable and member.current["target_member_epoch"] == self.assignment_epoch
+        state = member.current.get("state", STABLE_MEMBER[self.kind])
+        return bool(state == STABLE_MEMBER[self.kind]) and member.member_epoch == self.assignment_epoch

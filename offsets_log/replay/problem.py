@@ -1,0 +1,23 @@
+"""Why a coordinator would not load a partition: a fact about a log, not about our reading of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A record that ends a load.
+
+    Attributes:
+        record_offset: of the record, or of the last one read where only the end shows it (``L-39``).
+        rule: the rule that refuses it, such as ``J-17``.
+        group: the group concerned, if one is.
+        is_served: whether the partition is served all the same (``B-4``).
+    """
+
+    record_offset: int
+    rule: str
+    problem: str
+    group: str | None = None
+    is_served: bool = False

@@ -1,0 +1,75 @@
+"""Whether a coordinator would replay a record, skip it, or end the load because of it (``replay.md`` §J.1, §L.4).
+
+Reading is liberal (see `messages.registry`); this is where a release's own narrowness is told.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from offsets_log.errors import CorruptRecordError, OffsetsLogError
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.record import Record
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_value, record_type_of
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+
+
+class Verdict(Enum):
+    """What becomes of a record that ends no load."""
+
+    REPLAY = "replay"
+    SKIP = "skip"
+
+
+def refusal_of_batch(batch: RecordBatch, profile: Profile) -> Problem | None:
+    """A batch that the release cannot read at all (``records:M1``)."""
+    if batch.magic > profile.newest_magic:
+        return Problem(batch.base_offset, "records:M1", f"the batch has magic {batch.magic}")
+    if batch.compression == "zstd" and not profile.reads_zstd:
+        return Problem(batch.base_offset, "records:M1", "the batch is compressed with zstd")
+    return None
+
+
+def verdict_on(
+    record: Record, decoded: CoordinatorRecord | None, error: OffsetsLogError | None, profile: Profile
+) -> Verdict | Problem:
+    """What the release does with a data record.
+
+    Args:
+        decoded: as it was read; None where it could not be, and then ``error`` says why.
+    """
+    number = record_type_of(record.key)
+    group = decoded.group if decoded is not None else None
+    if number is None:
+        rule = "L-16" if record.key is None else "J-3"
+        return Problem(record.offset, rule, error.problem if error else "the key has no record type")
+    if number not in profile.known_types:
+        if profile.skips_unknown_types:
+            return Verdict.SKIP
+        return Problem(record.offset, "L-21", f"unknown record type {number}", group)
+    if decoded is None:
+        return Problem(record.offset, "J-3", error.problem if error else "it cannot be decoded", group)
+    if decoded.value_version is None:
+        return Verdict.REPLAY
+    refused = _refused_value(record, decoded, profile)
+    if refused is None:
+        return Verdict.REPLAY
+    rule, problem = refused
+    return Problem(record.offset, rule, problem, group)
+
+
+def _refused_value(record: Record, decoded: CoordinatorRecord, profile: Profile) -> tuple[str, str] | None:
+    version = decoded.value_version
+    assert version is not None
+    assert record.value is not None
+    if decoded.record_type == 0 and version > 0 and profile.type_0_needs_version_0:
+        return "records:Y6", f"unknown value version {version} for record type 0"
+    if version > profile.newest_value_version(decoded.record_type) and not profile.reads_newer_as_newest:
+        return "records:Y4", f"unknown value version {version} for record type {decoded.record_type}"
+    if decoded.layout is not None and not decoded.layout.is_written_by(profile.release):
+        try:
+            decode_value(RECORD_TYPES[decoded.record_type], record.value, profile.release, only_release=True)
+        except CorruptRecordError as error:
+            return "B-9", f"the value has the layout of another release: {error.problem}"
+    return None

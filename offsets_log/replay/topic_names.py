@@ -1,0 +1,83 @@
+"""Names of topics that records call by id only (types 7, 8, 13 and 14 of the newer groups).
+
+A name is known from the user, from the topics' own folders, or from records that have both: type 1 version 4, types
+4, 9 and 15, of any offsets partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from offsets_log.log_format.primitives import ZERO_UUID
+from offsets_log.messages.registry import CoordinatorRecord
+
+TOPIC_LISTS = ("topics", "initializing_topics", "initialized_topics", "deleting_topics")
+"""Where values of types 4, 9 and 15 hold rows with ``topic_id`` and ``topic_name``."""
+
+
+def names_in(record: CoordinatorRecord) -> Iterator[tuple[bytes, str]]:
+    """Topic ids with their names, as far as this record has both."""
+    value = record.value
+    if value is None:
+        return
+    if record.is_offset_commit:
+        topic_id = value.get("topic_id", ZERO_UUID)
+        if topic_id != ZERO_UUID:
+            yield topic_id, record.key["topic"]
+        return
+    for name in TOPIC_LISTS:
+        for row in value.get(name, ()):
+            if isinstance(row, dict) and "topic_name" in row:
+                yield row["topic_id"], row["topic_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Partitions of topics by name, and what has no name.
+
+    Attributes:
+        partitions: (name, partition), sorted.
+        unresolved: (topic id, partition), sorted.
+        inferred: names that follow by elimination only.
+    """
+
+    partitions: list[tuple[str, int]] = field(default_factory=list)
+    unresolved: list[tuple[str, int]] = field(default_factory=list)
+    inferred: list[str] = field(default_factory=list)
+
+
+class TopicNames:
+    """Topic id → name, from several sources: the first that knows an id is believed."""
+
+    def __init__(self, *sources: Mapping[bytes, str]) -> None:
+        self.names: dict[bytes, str] = {}
+        for source in reversed(sources):
+            self.names.update({bytes(topic_id): name for topic_id, name in source.items()})
+
+    def resolve(self, rows: list[dict[str, Any]], subscribed: list[str]) -> Resolved:
+        """Name the partitions of an assignment.
+
+        One id without a name and one subscribed topic without an id can only be each other.
+
+        Args:
+            rows: ``topic_id`` and ``partitions``, as types 7, 8, 13 and 14 have them.
+            subscribed: topics the member asked for by name.
+        """
+        names = self.names
+        unknown = {bytes(row["topic_id"]) for row in rows} - names.keys()
+        left = set(subscribed) - set(names.values())
+        inferred: list[str] = []
+        if len(unknown) == len(left) == 1:
+            inferred = list(left)
+            names = names | {unknown.pop(): inferred[0]}
+        found, missing = [], []
+        for row in rows:
+            name = names.get(bytes(row["topic_id"]))
+            for partition in row["partitions"]:
+                if name is None:
+                    missing.append((str(row["topic_id"]), partition))
+                else:
+                    found.append((name, partition))
+        return Resolved(sorted(found), sorted(missing), inferred)

@@ -1,0 +1,116 @@
+"""Groups, members and loads against real brokers, key by key over the keys their answers have.
+
+The exceptions are named one by one, each with why the log cannot tell it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.memory import Memory
+from offsets_log.pipeline import Until, iter_events, replay
+from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.profile import CLASSIC, Profile
+from tests.conftest import log_directories, read_json, read_partitions
+from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, profile_of, steps
+
+Json = dict[str, Any]
+
+
+def rebuild(log_directory: Path, profile: Profile, topics: Json, end_offsets: dict[str, int] | None = None) -> Json:
+    """The document of a data folder."""
+    memory = Memory(profile)
+    for partition, log in read_partitions(log_directory).items():
+        until = Until() if end_offsets is None else Until(end_offsets.get(str(partition), 0))
+        state = finish(replay(iter_events(log, until=until), profile, on_damage=lambda damage: None))
+        memory.add(log, state, state.failure)
+    memory.name_topics({Uuid.from_text(topic["id"]): name for name, topic in topics.items() if "id" in topic}, {})
+    return memory.document([])
+
+
+def comparable(row: Json, answer: Json) -> tuple[Json, Json]:
+    """Both over the answer's keys; "" and null are one for a protocol that is not there."""
+    ours, theirs = {}, {}
+    for key, value in answer.items():
+        if key == "members":
+            continue
+        if key == "topology" and value is not None:
+            # After a restart the partition counts of internal topics are 0 until a member speaks.
+            value, found = _without_counts(value), _without_counts(row[key])
+        else:
+            found = row[key]
+            value = sorted(value) if key == "subscribed_topics" else value  # a set, in the broker's own order
+        ours[key], theirs[key] = (found or None, value or None) if key in EMPTY_IS_NULL else (found, value)
+    return ours, theirs
+
+
+TYPE_OF_EMPTY_GROUP_IS_LOST = ("kafka-0.10.2", "kafka-0.11-compacted")
+"""These brokers keep no protocol type when they load a group without members; 1.1 and later do (``L-25``)."""
+
+EMPTY_IS_NULL = frozenset({"protocol", "protocol_type", "assignment"})
+
+
+def _without_counts(topology: Json) -> Json:
+    for subtopology in topology["subtopologies"]:
+        for name in ("stateChangelogTopics", "repartitionSourceTopics"):
+            for topic in subtopology[name]:
+                topic["partitions"] = None
+    return topology
+
+
+def differences(document: Json, answer: Json) -> list[str]:
+    """What a broker's answer says otherwise than we do."""
+    ours = {row["group"]: row for row in document["groups"]}
+    expected = {row["group"]: row for row in answer["groups"] if row["type"] is not None}
+    found = [f"only one has group {name!r}" for name in sorted(set(ours) ^ set(expected))]
+    for name in set(ours) & set(expected):
+        found += _row_differences(name, ours[name], expected[name])
+        members = {member["member_id"]: member for member in ours[name]["members"]}
+        theirs = {member["member_id"]: member for member in expected[name]["members"]}
+        found += [f"{name!r}: only one has member {member!r}" for member in sorted(set(members) ^ set(theirs))]
+        for member_id in set(members) & set(theirs):
+            found += _row_differences(f"{name} {member_id}", members[member_id], theirs[member_id])
+    return found
+
+
+def _row_differences(name: str, row: Json, answer: Json) -> list[str]:
+    left, right = comparable(row, answer)
+    return [f"{name!r} {key}: {left[key]!r} != {right[key]!r}" for key in right if left[key] != right[key]]
+
+
+def test_groups_of_a_release_without_group_records_are_those_with_offsets(recording: Recording) -> None:
+    """0.8.2 answers no list of groups; of one group it keeps only topics that its answers never name."""
+    folder = recording("kafka-0.8.2")
+    answer = read_json(folder / "answers" / "restart.json")
+    assert "groups" not in answer
+    document = rebuild(folder / "log", CLASSIC, {})
+    named = {row["group"] for row in answer["offsets"]}
+    assert {row["group"] for row in document["groups"]} == named | {"grüppe-ärger"}
+
+
+@pytest.mark.parametrize("name", [name for name in LOADED if name != "kafka-0.8.2"])
+def test_groups_and_members_equal_the_answers_after_a_restart(name: str, recording: Recording) -> None:
+    folder = recording(name)
+    facts = read_json(folder / "recording.json")
+    for log_directory in log_directories(folder):
+        answer = read_json(folder / "answers" / f"restart{log_directory.name.removeprefix('log')}.json")
+        document = rebuild(log_directory, profile_of(facts), facts.get("topics", {}))
+        if name in TYPE_OF_EMPTY_GROUP_IS_LOST:
+            for row in answer["groups"]:
+                if row["state"] == "Empty":
+                    assert not row.pop("protocol_type")
+        assert differences(document, answer) == []
+        assert all(load["ok"] for load in document["loads"].values())
+
+
+@pytest.mark.parametrize("name", WITH_STEPS)
+def test_groups_and_members_equal_the_answers_at_every_step(name: str, recording: Recording) -> None:
+    folder = recording(name)
+    facts = read_json(folder / "recording.json")
+    for log_directory, line in steps(folder, facts):
+        document = rebuild(log_directory, profile_of(facts), facts.get("topics", {}), line["end_offsets"])
+        assert differences(document, line) == [], line["what"]
