@@ -36,7 +36,7 @@ GROUP_METADATA = 2
 
 def replay_timeline(group_id: str, timeline: Timeline, profile: Profile) -> tuple[Group | None, list[Problem]]:
     """What the group is once its records are replayed, and what a load would have stumbled over."""
-    fold = _Fold(group_id, profile)
+    fold = GroupFold(group_id, profile)
     problems: list[Problem] = []
     for event in timeline.events:
         if event.record is None:
@@ -49,8 +49,12 @@ def replay_timeline(group_id: str, timeline: Timeline, profile: Profile) -> tupl
     return fold.group, problems
 
 
-class _Fold:
-    """One group on its way through its records."""
+class GroupFold:
+    """One group on its way through its records, one by one.
+
+    Attributes:
+        group: what it is now; None while it does not exist.
+    """
 
     def __init__(self, group_id: str, profile: Profile) -> None:
         self.group_id = group_id
@@ -129,7 +133,7 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Gro
 # ------------------------------------------------------------------------------------- the newer kinds
 
 
-def _replay_metadata(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_metadata(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
     """Types 3, 11, 17: the group's epoch; their tombstone removes the group."""
     group = fold.existing(kind, record)
     if group is None:
@@ -147,7 +151,7 @@ def _replay_metadata(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
     fold.group = None
 
 
-def _replay_member(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_member(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
     """Types 5, 10, 19: a member; the tombstone comes after that of its current assignment."""
     group = fold.existing(kind, record)
     if group is None:
@@ -166,7 +170,7 @@ def _replay_member(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
     del group.members[member_id]
 
 
-def _replay_target_metadata(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_target_metadata(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
     """Types 6, 12, 20: the epoch of the target assignment."""
     group = fold.existing(kind, record)
     if group is None:
@@ -179,7 +183,7 @@ def _replay_target_metadata(fold: _Fold, kind: str, record: CoordinatorRecord) -
         group.assignment_epoch = NO_EPOCH
 
 
-def _replay_target_member(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_target_member(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
     """Types 7, 13, 21: what a member shall get."""
     group = fold.existing(kind, record)
     if group is None:
@@ -190,7 +194,7 @@ def _replay_target_member(fold: _Fold, kind: str, record: CoordinatorRecord) -> 
         group.targets.pop(record.key["member_id"], None)
 
 
-def _replay_current(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_current(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
     """Types 8, 14, 22: what a member has."""
     group = fold.existing(kind, record)
     if group is None:
@@ -238,7 +242,7 @@ def _take_partitions(profile: Profile, group: Group, value: dict[str, Any]) -> N
         group.partition_epochs[partition] = epoch
 
 
-def _replay_regular_expression(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_regular_expression(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
     """Type 16: what a regular expression resolved to."""
     group = fold.existing(kind, record)
     if group is None:
@@ -249,14 +253,14 @@ def _replay_regular_expression(fold: _Fold, kind: str, record: CoordinatorRecord
         group.regular_expressions.pop(record.key["regular_expression"], None)
 
 
-def _replay_topology(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_topology(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
     """Type 23: the topology of a streams group."""
     group = fold.existing(kind, record)
     if group is not None:
         group.topology = record.value
 
 
-def _replay_existence(fold: _Fold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_existence(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
     """Types 4, 9, 15: nothing of them is part of a group's answers, but they need their group."""
     fold.existing(kind, record)
 
@@ -266,7 +270,7 @@ class Branch:
     """What a record type does, to which kind of group."""
 
     kind: str
-    replay: Callable[[_Fold, str, CoordinatorRecord], None]
+    replay: Callable[[GroupFold, str, CoordinatorRecord], None]
 
 
 BRANCHES: dict[int, Branch] = {
