@@ -19,16 +19,14 @@ def command(reading: Reading, output: Output, profile: str) -> None:
     from cli.info_page import info_row, write_page
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
-    from offsets_log.errors import Damage
     from offsets_log.replay.profile import PROFILES
+    from offsets_log.survey import Survey
 
     with open_session(reading) as session:
         rows = []
         for log in session.logs:
-            damages: list[Damage] = []
-            rows.append(info_row(log, session.events(log), PROFILES[profile], damages.append))
-            for damage in damages:
-                session.on_damage(damage)
+            found = Survey(log.offsets_partition, len(log.segments), log.size_bytes)
+            rows.append(info_row(log, found, session.load(log, PROFILES[profile], found)))
         with destination(output, session.files) as stream:
             format_name = chosen_format(output)
             if format_name == "table":

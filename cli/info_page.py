@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import IO, Any
 
 from cli.output import shown_time, visible, write_rows
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import LogEvent, OnDamage, replay
-from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import Group
-from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey
 from offsets_log.tables import Row
 
@@ -22,10 +19,8 @@ PAGE_COLUMNS = (
 )  # fmt: skip
 
 
-def info_row(log: PartitionLog, events: Iterable[LogEvent], profile: Profile, on_damage: OnDamage) -> Row:
+def info_row(log: PartitionLog, found: Survey, state: CoordinatorState) -> Row:
     """One offsets partition: what the log holds and what a load makes of it."""
-    found = Survey(log.offsets_partition, len(log.segments), log.size_bytes)
-    state = finish(replay(found.watch(events), profile, on_damage=on_damage))
     return {
         "offsets_partition": found.offsets_partition,
         "files": found.files,

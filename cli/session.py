@@ -22,7 +22,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.pipeline import BatchEnd, Filter, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
-from offsets_log.survey import describe_tail
+from offsets_log.survey import Survey, describe_tail
 from offsets_log.tables import Row, damage_row, problem_row
 
 EXIT_ERROR = 1
@@ -77,9 +77,14 @@ class Session:
                     self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
             yield event
 
-    def load(self, log: PartitionLog, profile: Profile) -> CoordinatorState:
-        """What a coordinator with these rules holds after loading the partition, within bounds and filters."""
-        return finish(replay(self.events(log), profile, on_damage=self.on_damage, keep=self.keep))
+    def load(self, log: PartitionLog, profile: Profile, found: Survey | None = None) -> CoordinatorState:
+        """What a coordinator with these rules holds after loading the partition, within bounds and filters.
+
+        Args:
+            found: counts what passes by.
+        """
+        events = self.events(log) if found is None else found.watch(self.events(log))
+        return finish(replay(events, profile, on_damage=self.on_damage, keep=self.keep))
 
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.group_tables import GROUP_COLUMNS, MEMBER_COLUMNS, group_row
@@ -11,6 +12,7 @@ from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
+from offsets_log.survey import Survey
 from offsets_log.tables import COMPACT_COLUMNS, PENDING_COLUMNS, Row, offset_row, offset_row_order, pending_row
 
 MEMORY_COLUMNS = {
@@ -21,34 +23,49 @@ MEMORY_COLUMNS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One loaded partition: its log, what is held of it, what ends its load, what was seen on the way."""
+
+    log: PartitionLog
+    state: CoordinatorState
+    failure: Problem | None
+    found: Survey
+
+
 class Memory:
     """The states of the loaded partitions, in the order of the partitions."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
-        self.parts: list[tuple[PartitionLog, CoordinatorState, Problem | None]] = []
+        self.parts: list[Part] = []
         self.names = TopicNames()
 
-    def add(self, log: PartitionLog, state: CoordinatorState, failure: Problem | None) -> None:
-        """One loaded partition."""
-        self.parts.append((log, state, failure))
+    def add(self, log: PartitionLog, state: CoordinatorState, found: Survey, *, as_broker: bool = False) -> None:
+        """One loaded partition.
+
+        Args:
+            found: what was seen on the way.
+            as_broker: leave its rows out if its load ends early.
+        """
+        self.parts.append(Part(log, state.as_broker() if as_broker else state, state.failure, found))
 
     def name_topics(self, given: Mapping[bytes, str], found: Mapping[bytes, str]) -> None:
         """Take topic names from the user, the topics' folders and all partitions' records, in this order."""
-        self.names = TopicNames(given, found, *(state.topic_names for _, state, _ in self.parts))
+        self.names = TopicNames(given, found, *(part.state.topic_names for part in self.parts))
 
     def document(self, damages: list[Row], *, expand: bool = False) -> Row:
         """The whole answer."""
         return {
             "profile": self.profile.name,
-            "end_offsets": {_name(log): state.end_offset for log, state, _ in self.parts},
-            "loads": {_name(log): _load(failure) for log, _, failure in self.parts},
-            "cleaned_until": {_name(log): log.cleaned_until for log, _, _ in self.parts},
+            "end_offsets": {_name(part.log): part.state.end_offset for part in self.parts},
+            "loads": {_name(part.log): _load(part.failure) for part in self.parts},
+            "history": {_name(part.log): _history(part) for part in self.parts},
             "groups": sorted(
                 (
-                    group_row(group, self.profile, self.names, log.offsets_partition, expand=expand)
-                    for log, state, _ in self.parts
-                    for group in state.groups.values()
+                    group_row(group, self.profile, self.names, part.log.offsets_partition, expand=expand)
+                    for part in self.parts
+                    for group in part.state.groups.values()
                 ),
                 key=lambda row: (row["group"], row["offsets_partition"] or 0),
             ),
@@ -56,8 +73,8 @@ class Memory:
             "pending": sorted(
                 (
                     {name: row[name] for name in (*PENDING_COLUMNS, *(set(row) - set(PENDING_COLUMNS)))}
-                    for log, state, _ in self.parts
-                    for row in (pending_row(value, log.offsets_partition) for value in state.pending)
+                    for part in self.parts
+                    for row in (pending_row(value, part.log.offsets_partition) for value in part.state.pending)
                 ),
                 key=lambda row: (*offset_row_order(row), row["producer_id"]),
             ),
@@ -68,9 +85,9 @@ class Memory:
     def _offsets(self, which: str) -> list[Row]:
         return sorted(
             (
-                offset_row(value, log.offsets_partition)
-                for log, state, _ in self.parts
-                for value in getattr(state, which)()
+                offset_row(value, part.log.offsets_partition)
+                for part in self.parts
+                for value in getattr(part.state, which)()
             ),
             key=offset_row_order,
         )
@@ -87,16 +104,31 @@ class Memory:
 
     def warnings(self) -> Iterator[str]:
         """What to know before trusting the answer: loads that fail, history that is gone."""
-        for log, _, failure in self.parts:
-            if failure is not None:
+        for part in self.parts:
+            name, cleaned_until = _name(part.log), part.log.cleaned_until
+            if part.failure is not None:
                 yield (
-                    f"offsets partition {_name(log)}: a {self.profile.name} coordinator would not load it: "
-                    f"record offset {failure.record_offset}, {failure.rule}: {failure.problem}"
+                    f"offsets partition {name}: a {self.profile.name} coordinator would not load it: "
+                    f"record offset {part.failure.record_offset}, {part.failure.rule}: {part.failure.problem}"
+                )
+            if cleaned_until is not None and part.state.end_offset < cleaned_until:
+                yield (
+                    f"offsets partition {name}: below record offset {cleaned_until} superseded records were compacted "
+                    f"away; this state as of {part.state.end_offset} may lack what was true then"
                 )
 
 
 def _name(log: PartitionLog) -> str:
     return "unknown" if log.offsets_partition is None else str(log.offsets_partition)
+
+
+def _history(part: Part) -> dict[str, Any]:
+    """How far back the log can be trusted: below ``cleaned_until`` and in gaps, records were compacted away."""
+    return {
+        "first_record_offset": part.found.first_offset,
+        "cleaned_until": part.log.cleaned_until,
+        "missing_offsets": part.found.missing_offsets,
+    }
 
 
 def _load(failure: Problem | None) -> dict[str, Any]:

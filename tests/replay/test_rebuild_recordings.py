@@ -15,6 +15,7 @@ from offsets_log.memory import Memory
 from offsets_log.pipeline import Until, iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, Profile
+from offsets_log.survey import Survey
 from tests.conftest import log_directories, read_json, read_partitions
 from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, profile_of, steps
 
@@ -26,8 +27,9 @@ def rebuild(log_directory: Path, profile: Profile, topics: Json, end_offsets: di
     memory = Memory(profile)
     for partition, log in read_partitions(log_directory).items():
         until = Until() if end_offsets is None else Until(end_offsets.get(str(partition), 0))
-        state = finish(replay(iter_events(log, until=until), profile, on_damage=lambda damage: None))
-        memory.add(log, state, state.failure)
+        found = Survey(partition, len(log.segments), log.size_bytes)
+        events = found.watch(iter_events(log, until=until))
+        memory.add(log, finish(replay(events, profile, on_damage=lambda damage: None)), found)
     memory.name_topics({Uuid.from_text(topic["id"]): name for name, topic in topics.items() if "id" in topic}, {})
     return memory.document([])
 
