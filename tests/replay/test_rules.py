@@ -1,0 +1,427 @@
+"""One small log for each rule, under the profiles it tells apart. Random and recorded logs hold them all at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from offsets_log.group_tables import group_row
+from offsets_log.log_format.batch import decode_batch_header
+from offsets_log.log_format.record import Record, build_batch, empty_batch, iter_records
+from offsets_log.messages.embedded import expand_subscription
+from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, Profile
+from offsets_log.replay.topic_names import TopicNames
+from tests.builders import TIME, LogBuilder, member, record_bytes
+
+ALL = (MODERN, MODERN_3_7, CLASSIC)
+
+
+def log() -> LogBuilder:
+    return LogBuilder()
+
+
+K = "g/t/0"
+
+CASES: list[tuple[str, LogBuilder, dict[str, int], dict[str, int], dict[str, int]]] = [
+    # rules, log, then what modern, modern-3.7 and classic serve
+    ("L-17 J-7: of plain values the last counts", log().commit(5).commit(3), {K: 3}, {K: 3}, {K: 3}),
+    ("L-18 J-12: a tombstone ends a plain value", log().commit(5).commit(None), {}, {}, {}),
+    ("L-22 Y2: type 0 and type 1 name the same", log().commit(5).commit(6, type_=0), {K: 6}, {K: 6}, {K: 6}),
+    ("B-7: a type 0 tombstone ends a type 1 value", log().commit(5).commit(None, type_=0), {}, {}, {}),
+    ("J-8 L-17: a value of an open transaction is pending", log().commit(5, producer=7), {}, {}, {}),
+    ("J-11 L-13: a commit marker applies it", log().commit(5, producer=7).end(7), {K: 5}, {K: 5}, {K: 5}),
+    ("J-10 L-12: an abort drops it", log().commit(5, producer=7).end(7, commit=False), {}, {}, {}),
+    ("L-14 J-10: a marker without data is nothing", log().commit(5).end(7), {K: 5}, {K: 5}, {K: 5}),
+    (
+        "L-15: the next transaction starts with nothing",
+        log().commit(5, producer=7).end(7, commit=False).end(7),
+        {}, {}, {},
+    ),
+    (
+        "J-9 L-13 B-8: a plain value between data and marker stays, but not in 3.7",
+        log().commit(5, producer=7).commit(9).end(7),
+        {K: 9}, {K: 5}, {K: 9},
+    ),
+    (
+        "L-9 J-11: of two transactions the record offset decides, not the marker",
+        log().commit(5, producer=7).commit(9, producer=8).end(8).end(7),
+        {K: 9}, {K: 5}, {K: 9},
+    ),
+    (
+        "L-19 J-12: a plain tombstone over a pending value",
+        log().commit(5, producer=7).commit(None).end(7),
+        {}, {K: 5}, {K: 5},
+    ),
+    (
+        "L-18 J-12: a transactional tombstone over a committed value",
+        log().commit(5).commit(None, producer=7).end(7),
+        {}, {}, {K: 5},
+    ),
+    (
+        "L-18 J-12: a transactional tombstone over its own pending value",
+        log().commit(5, producer=7).commit(None, producer=7).end(7),
+        {}, {K: 5}, {},
+    ),
+    (
+        "L-18: it spares another producer's",
+        log().commit(5, producer=7).commit(None, producer=8).end(7),
+        {}, {K: 5}, {K: 5},
+    ),
+    (
+        "J-13 L-13 B-10: markers match by producer id, whatever the epoch",
+        log().commit(5, producer=7).end(7, epoch=32),
+        {K: 5}, {K: 5}, {K: 5},
+    ),
+    (
+        "J-15 L-36: offsets of a removed group",
+        log().group().commit(5).group(gone=True),
+        {}, {}, {K: 5},
+    ),
+    (
+        "J-6 B-17: a later value makes the group exist again, an aborted one too",
+        log().commit(5).group(gone=True).commit(9, partition=1, producer=7).end(7, commit=False),
+        {K: 5}, {K: 5}, {K: 5},
+    ),
+    (
+        "L-12 J-2: an unknown control type discards what is pending, or is ignored",
+        log().commit(5, producer=7).control(7, 9).end(7),
+        {K: 5}, {K: 5}, {},
+    ),
+    (
+        "L-12 J-2: of several control records the first counts, or all",
+        log().commit(5, producer=7).control(7, 0, 1),
+        {}, {}, {},
+    ),
+    (
+        "L-12 J-2: the other way round",
+        log().commit(5, producer=7).control(7, 9, 1),
+        {K: 5}, {K: 5}, {},
+    ),
+    ("L-21 J-3: unknown record types are skipped", log().add((b"\0\x63x", b"y")).commit(5), {K: 5}, {K: 5}, {K: 5}),
+    ("L-8 X8: gaps between offsets are nothing", log().commit(5).skip(100).commit(6), {K: 6}, {K: 6}, {K: 6}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case[0].replace(" ", "-") for case in CASES])
+def test_rule(case: tuple[Any, ...]) -> None:
+    _, built, *expected = case
+    assert [built.served(profile) for profile in ALL] == expected
+
+
+def test_transactional_is_the_bit_or_the_producer_id() -> None:
+    """``L-11``, ``J-5``: a plain idempotent batch, which no broker writes here, is read differently."""
+    (record,) = iter_records(decode_batch_header(log().commit(5).batches[0]))
+    assert isinstance(record, Record)
+    built = log().add((record.key, record.value), producer_id=7, producer_epoch=0)
+    assert built.served(CLASSIC) == {K: 5}
+    assert built.served(MODERN) == {}
+    assert [value.committed_offset for value in built.load(MODERN).pending] == [5]
+
+
+def test_a_value_cancelled_in_its_transaction_leaves_a_group_in_java_only() -> None:
+    """``B-3``, ``L-40``: a pending map emptied contributes nothing."""
+    built = log().commit(5, producer=7).commit(None, producer=7).end(7)
+    assert list(built.load(MODERN).groups) == ["g"]
+    assert list(built.load(CLASSIC).groups) == []
+
+
+def test_pending_offsets_alone_make_a_group() -> None:
+    """``L-35``, ``L-36``, ``J-6``."""
+    for profile in ALL:
+        state = log().commit(5, producer=7).load(profile)
+        assert [value.committed_offset for value in state.pending] == [5]
+        (group,) = state.groups.values()
+        assert (group.is_simple, group.has_record, group.generation) == (True, False, 0)
+
+
+def test_pending_offsets_of_a_removed_group_stay_unstable() -> None:
+    """``B-2``."""
+    state = log().commit(5, producer=7).group(gone=True).load(MODERN)
+    assert state.groups == {}
+    assert len(state.pending) == 1
+
+
+def test_the_last_group_record_counts_and_offsets_stay() -> None:
+    """``L-20``, ``L-34``, ``J-14``: a type 2 value takes the place of a simple group, of any group."""
+    for profile in ALL:
+        state = log().commit(5).group(member("m")).load(profile)
+        assert state.groups["g"].kind == "classic"
+        assert state.groups["g"].has_record
+        assert [value.committed_offset for value in state.iter_served()] == [5]
+
+
+@pytest.mark.parametrize("profile", ALL, ids=lambda profile: profile.name)
+def test_state_of_a_loaded_classic_group_is_stable_or_empty(profile: Profile) -> None:
+    """``L-24``, ``L-29``, ``J-14``."""
+    assert log().group().load(profile).groups["g"].state(profile) == "Empty"
+    group = log().group(member("m")).load(profile).groups["g"]
+    assert group.state(profile) == "Stable"
+    assert group.current_state_timestamp_ms == TIME
+    assert log().group(current_state_timestamp=-1).load(profile).groups["g"].current_state_timestamp_ms is None
+    assert log().group(version=1).load(profile).groups["g"].current_state_timestamp_ms is None
+
+
+def test_a_missing_leader_is_the_first_member_and_an_unknown_one_is_kept() -> None:
+    """``L-26``, ``B-6``."""
+    assert log().group(member("a"), member("b"), leader=None).load(MODERN).groups["g"].leader == "a"
+    assert log().group(member("a"), leader="who").load(MODERN).groups["g"].leader == "who"
+
+
+def test_an_empty_protocol_type_is_none_and_looks_simple() -> None:
+    """``L-25``, ``J-16``: the record 4.x writes for a new group."""
+    group = log().group(protocol_type="", generation=0).load(MODERN).groups["g"]
+    assert group.protocol_type is None
+    assert group.is_simple
+    assert group.has_record
+
+
+def test_members_with_one_instance_id_end_the_load_and_with_one_member_id_do_not() -> None:
+    """``L-31``, ``J-14``, ``L-30``, ``L-32``, ``B-6``."""
+    twins = log().group(member("a", group_instance_id="s"), member("b", group_instance_id="s"))
+    for profile in (MODERN, CLASSIC):
+        failure = twins.load(profile).failure
+        assert failure is not None
+        assert failure.rule == "L-31"
+    assert twins.load(RELEASES["2.3"]).failure is None
+    same = log().group(member("a", client_id="one"), member("a", client_id="two"), protocol_type="")
+    (kept,) = same.load(MODERN).groups["g"].members.values()
+    assert kept.metadata["client_id"] == "two"
+    assert same.load(MODERN).failure is None
+
+
+def test_rebalance_timeouts_that_are_not_there_are_the_session_timeout() -> None:
+    """``L-27``: before version 1, and in Java where −1 is stored."""
+
+    def timeout(built: LogBuilder, profile: Profile) -> int:
+        group = built.load(profile).groups["g"]
+        value: int = group_row(group, profile, TopicNames(), 0)["members"][0]["rebalance_timeout_ms"]
+        return value
+
+    assert timeout(log().group(member("m"), version=0), CLASSIC) == 2000
+    negative = log().group(member("m", rebalance_timeout=-1))
+    assert timeout(negative, MODERN) == 2000
+    assert timeout(negative, CLASSIC) == -1
+
+
+def test_values_say_minus_one_where_there_is_nothing() -> None:
+    """``L-23``: leader epoch and expiry."""
+    (plain,) = log().commit(5).load(MODERN).committed
+    assert (plain.leader_epoch, plain.expire_timestamp_ms, plain.topic_id) == (None, None, None)
+    (expiring,) = log().commit(5, version=1, expire_timestamp=TIME + 9).load(MODERN).committed
+    assert expiring.expire_timestamp_ms == TIME + 9
+    (epoch,) = log().commit(5, version=3, leader_epoch=4).load(MODERN).committed
+    assert epoch.leader_epoch == 4
+
+
+def test_a_null_key_ends_the_load_of_either() -> None:
+    """``L-16``, ``J-3``; ``L-42``: Scala then serves nothing, Java is not there: both answer nothing."""
+    built = log().commit(5).add((None, b"x")).commit(6)
+    for profile in PROFILES.values():
+        state = built.load(profile)
+        assert state.failure is not None
+        assert (state.failure.rule, state.failure.record_offset) == ("L-16", 1)
+        assert state.as_broker().committed == ()
+        assert built.served(profile) == {K: 6}
+
+
+def test_unexpected_unload_is_an_error_that_is_served() -> None:
+    """``L-39``, ``B-4``: a removed group that only a pending offset keeps alive."""
+    state = log().group().group(gone=True).commit(5, producer=7).load(CLASSIC)
+    assert state.failure is not None
+    assert state.failure.rule == "L-39"
+    assert state.as_broker() is state
+    assert log().group().group(gone=True).commit(5).load(CLASSIC).failure is None
+
+
+def test_unknown_types_end_a_load_before_3_4_1() -> None:
+    """``L-21``."""
+    built = log().commit(5, version=3).add((b"\0\x05\0\x01g\0\x01m", None))
+    assert built.load(RELEASES["3.0"]).failure.rule == "L-21"  # type: ignore[union-attr]
+    assert built.load(CLASSIC).failure is None
+
+
+def test_empty_control_batches_mean_nothing() -> None:
+    """``L-12``, ``records:C5``."""
+    built = log().commit(5, producer=7)
+    batch = decode_batch_header(
+        build_batch([Record(offset=built.offset, key=b"", value=b"")], producer_id=7, is_control=True)
+    )
+    built.batches.append(empty_batch(batch))
+    built.offset += 1
+    for profile in ALL:
+        assert built.served(profile) == {}
+        assert len(built.load(profile).pending) == 1
+
+
+# ------------------------------------------------------------------------------------- the newer kinds
+
+
+CONSUMER_MEMBER = {
+    "instance_id": None, "rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": ["t"],
+    "subscribed_topic_regex": None, "rebalance_timeout_ms": 1, "server_assignor": None, "classic_member_metadata": None,
+}  # fmt: skip
+
+
+def current(epoch: int, *partitions: int, state: int = 0) -> dict[str, Any]:
+    rows = [{"topic_id": bytes(16), "partitions": list(partitions), "assignment_epochs": []}] if partitions else []
+    return {
+        "member_epoch": epoch,
+        "previous_member_epoch": epoch - 1,
+        "state": state,
+        "assigned_partitions": rows,
+        "partitions_pending_revocation": [],
+    }
+
+
+def consumer_group() -> LogBuilder:
+    """A consumer group with one member at epoch 1."""
+    return (
+        log()
+        .newer(5, CONSUMER_MEMBER, member_id="m")
+        .newer(3, {"epoch": 1, "metadata_hash": 0})
+        .newer(6, {"assignment_epoch": 1, "assignment_timestamp": 0})
+        .newer(7, {"topic_partitions": []}, member_id="m")
+        .newer(8, current(1), member_id="m")
+    )
+
+
+def rule_of(built: LogBuilder, profile: Profile = MODERN) -> str | None:
+    failure = built.load(profile).failure
+    return failure.rule if failure else None
+
+
+def test_consumer_group_is_built_and_torn_down_in_order() -> None:
+    """``J-4``, ``J-17``, ``B-15``."""
+    built = consumer_group()
+    group = built.load(MODERN).groups["g"]
+    assert (group.kind, group.group_epoch, group.assignment_epoch, group.state(MODERN)) == ("consumer", 1, 1, "Stable")
+    built.newer(8, None, member_id="m").newer(7, None, member_id="m").newer(6, None).newer(5, None, member_id="m")
+    built.newer(4, None).newer(3, None)
+    assert built.load(MODERN).groups == {}
+    assert rule_of(built) is None
+
+
+@pytest.mark.parametrize(
+    "teardown",
+    [
+        [(5, "m")],
+        [(8, "m"), (5, "m")],
+        [(3, None)],
+        [(6, None)],
+        [(8, "m"), (7, "m"), (5, "m"), (3, None)],
+    ],
+)
+def test_tombstones_in_another_order_end_the_load(teardown: list[tuple[int, str | None]]) -> None:
+    """``J-17``, ``J-22``, ``C-23``."""
+    built = consumer_group()
+    for type_, member_id in teardown:
+        built.newer(type_, None, member_id=member_id)
+    assert rule_of(built) == "J-17"
+
+
+def test_tombstones_of_what_is_not_there_are_ignored_since_4_0() -> None:
+    """``J-18``."""
+    for built in (log().newer(8, None, member_id="m"), log().newer(3, None), log().newer(5, None, member_id="m")):
+        assert rule_of(built) is None
+        assert built.load(MODERN).groups == {}
+        assert rule_of(built, RELEASES["3.9-java"]) == "J-18"
+    assert rule_of(log().newer(8, current(1), member_id="m")) is None
+    assert rule_of(log().newer(3, {"epoch": 1}).newer(8, current(1), member_id="m"), RELEASES["3.9-java"]) == "J-18"
+
+
+def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
+    """``J-19``, ``B-1``."""
+    consumer = log().commit(5).newer(3, {"epoch": 1, "metadata_hash": 0})
+    streams = log().commit(5).newer(17, {"epoch": 1, "metadata_hash": 0})
+    share = log().commit(5).newer(11, {"epoch": 1, "metadata_hash": 0})
+    assert [rule_of(built) for built in (consumer, streams, share)] == [None, None, "J-19"]
+    assert [rule_of(built, RELEASES["4.2"]) for built in (consumer, streams, share)] == [None, "J-19", "J-19"]
+    assert rule_of(consumer, RELEASES["3.9-java"]) == "J-19"
+    assert rule_of(log().group().newer(3, {"epoch": 1, "metadata_hash": 0})) == "J-19"
+    assert consumer.served(MODERN) == {K: 5}
+
+
+def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
+    """``J-20``."""
+    same = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, current(1, 0), member_id="n")
+    higher = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, current(2, 0), member_id="n")
+    moved = higher.newer(8, current(2), member_id="m")
+    assert (rule_of(same), rule_of(same, RELEASES["4.1"])) == ("J-20", "J-20")
+    assert (rule_of(moved), rule_of(moved, RELEASES["4.1"])) == (None, "J-20")
+
+
+def test_upgrade_and_downgrade_between_classic_and_consumer() -> None:
+    """``J-21``."""
+    built = log().group(member("m")).group(gone=True).newer(5, CONSUMER_MEMBER, member_id="m")
+    built.newer(3, {"epoch": 1, "metadata_hash": 0})
+    assert built.load(MODERN).groups["g"].kind == "consumer"
+    built.newer(5, None, member_id="m").newer(6, None).newer(3, None).group(member("m"))
+    assert built.load(MODERN).groups["g"].kind == "classic"
+    assert rule_of(built) is None
+
+
+def test_states_of_consumer_share_and_streams_groups() -> None:
+    """``B-15``."""
+    assert log().newer(3, {"epoch": 2, "metadata_hash": 0}).load(MODERN).groups["g"].state(MODERN) == "Empty"
+    behind = consumer_group().newer(3, {"epoch": 2, "metadata_hash": 0})
+    assert behind.load(MODERN).groups["g"].state(MODERN) == "Assigning"
+    waiting = consumer_group().newer(8, current(1, state=1), member_id="m")
+    assert waiting.load(MODERN).groups["g"].state(MODERN) == "Reconciling"
+    share_member = {"rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": []}
+    share = log().newer(10, share_member, member_id="m").newer(11, {"epoch": 9, "metadata_hash": 0})
+    assert share.load(MODERN).groups["g"].state(MODERN) == "Stable"
+    streams = log().newer(
+        17, {"epoch": 1, "metadata_hash": 0, "validated_topology_epoch": 0, "last_assignment_configs": []}
+    )
+    streams.newer(22, {"member_epoch": 1, "previous_member_epoch": 0, "state": 1} | NO_TASKS, member_id="m")
+    streams.newer(20, {"assignment_epoch": 1, "assignment_timestamp": 0})
+    assert streams.load(MODERN).groups["g"].state(MODERN) == "NotReady"
+    streams.newer(23, {"epoch": 0, "subtopologies": []})
+    assert streams.load(MODERN).groups["g"].state(MODERN) == "Stable"
+
+
+NO_TASKS: dict[str, Any] = {
+    f"{kind}_tasks{suffix}": [] for kind in ("active", "standby", "warmup") for suffix in ("", "_pending_revocation")
+}
+
+
+def test_regular_expressions_and_topologies_come_and_go() -> None:
+    """``J-4``: types 16 and 23."""
+    resolved = {"topics": ["t"], "version": 1, "timestamp": 2}
+    key = {"group_id": "g", "regular_expression": "t.*"}
+    built = log().add(record_bytes(16, key, resolved, 0))
+    assert built.load(MODERN).groups["g"].regular_expressions == {"t.*": resolved}
+    built.add(record_bytes(16, key, None, 0))
+    assert built.load(MODERN).groups["g"].regular_expressions == {}
+
+
+def test_a_consumer_groups_protocol_is_its_most_chosen_assignor_or_the_brokers() -> None:
+    """``B-16``."""
+
+    def protocol(*chosen: str | None) -> str:
+        built = log()
+        for i, name in enumerate(chosen):
+            built.newer(5, CONSUMER_MEMBER | {"server_assignor": name}, member_id=f"m{i}")
+        group = built.load(MODERN).groups["g"]
+        value: str = group_row(group, MODERN, TopicNames(), 0)["protocol"]
+        return value
+
+    assert protocol(None) == "uniform"
+    assert protocol("range", "uniform", "range") == "range"
+
+
+def test_odd_values_are_stored_and_answered() -> None:
+    """``B-13``: a committed offset of −1, the empty group."""
+    assert log().commit(-1, group="").served(MODERN) == {"/t/0": -1}
+
+
+def test_newer_kinds_are_nothing_to_the_scala_coordinator() -> None:
+    """``L-21``."""
+    assert consumer_group().load(CLASSIC).groups == {}
+
+
+def test_subscribed_topics_need_a_subscription_that_parses() -> None:
+    """``L-33``, ``E-12``, ``records:E2``: a failure is told and fails nothing."""
+    assert expand_subscription("consumer", "range", b"\x00") is not None
+    assert "error" in (expand_subscription("consumer", "range", b"\x00") or {})
