@@ -1,4 +1,4 @@
-"""The broker's cleaner leaves the answers alone: replay of a cleaned log is replay of the log (``C-4`` to ``C-6``, ``C-12``).
+"""The broker's cleaner leaves the answers alone: a cleaned log replays as the log did (``C-4``–``C-6``, ``C-12``).
 
 The cleaner is imitated on generated logs; recorded logs before and after the real one are in
 `test_compact_recordings`. Two hazards are left out because there the answers do change: a Scala coordinator with
