@@ -30,7 +30,7 @@ def command(reading: Reading, output: Output, profile: str, orphans: bool, unsta
     from offsets_log.replay.profile import PROFILES
     from offsets_log.tables import COMPACT_COLUMNS, Row, offset_row, offset_row_order
 
-    with open_session(reading) as session:
+    with open_session(reading, output) as session:
         rows: list[Row] = []
         for log in session.logs:
             state = session.load(log, PROFILES[profile])

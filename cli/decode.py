@@ -41,7 +41,9 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
     from offsets_log.dump_log import iter_lines
     from offsets_log.tables import DECODE_COLUMNS
 
-    with open_session(reading) as session:
+    if as_ is not None and output.output is not None:
+        raise click.UsageError("--as and --output exclude each other")
+    with open_session(reading, output) as session:
         account = _Account(session)
         with destination(output, session.files) as stream:
             if as_ is not None:

@@ -22,7 +22,7 @@ def command(reading: Reading, output: Output, profile: str) -> None:
     from offsets_log.replay.profile import PROFILES
     from offsets_log.survey import Survey
 
-    with open_session(reading) as session:
+    with open_session(reading, output) as session:
         rows = []
         for log in session.logs:
             found = Survey(log.offsets_partition, len(log.segments), log.size_bytes)

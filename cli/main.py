@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 
 import click
 
 COMMANDS = {
+    "check": "cli.check",
     "compact": "cli.compact",
     "decode": "cli.decode",
+    "expire": "cli.expire",
     "info": "cli.info",
     "rebuild": "cli.rebuild",
 }
@@ -45,3 +49,35 @@ def main() -> None:
     Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
     unsupported (standard error says what).
     """
+
+
+def run() -> None:
+    """The process: `main` with the three standard streams made sure of."""
+    was_closed = []
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            was_closed.append(number)
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: the closed one, before a file of ours does
+    if 0 in was_closed:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    if 2 in was_closed:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+    if 1 in was_closed:
+        sys.exit("offsets-log: error: standard output is closed; --to FILE writes into a file")
+    try:
+        main()
+    except OSError as error:
+        sys.exit(f"offsets-log: error: {error.strerror or error}")
+    finally:
+        _flush_quietly()
+
+
+def _flush_quietly() -> None:
+    """What could not be written was told of; Python would tell again at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from cli.options import Output
 from offsets_log.disk.writer import atomic_output
+from offsets_log.errors import OutputError
 from offsets_log.tables import Row
 
 CHUNK = 1 << 16
@@ -33,7 +34,7 @@ def chosen_format(output: Output) -> str:
 @contextmanager
 def destination(output: Output, inputs: Sequence[str] = ()) -> Iterator[IO[bytes]]:
     """Standard output, or the file of --to, which appears whole or not at all."""
-    if output.to is not None:
+    if output.to is not None and output.to != "-":
         with atomic_output(output.to, inputs=inputs) as file:
             yield file
         return
@@ -59,13 +60,24 @@ class _Unclosed(io.RawIOBase):
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End in silence when the reader of a pipe has gone, as `head` does."""
+    """End in silence when the reader of a pipe has gone, as `head` does; a full disk is one error.
+
+    Raises:
+        OutputError: standard output cannot be written.
+    """
     try:
         yield
     except BrokenPipeError:
-        # What is still buffered must not be tried again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_what_is_buffered()
         raise SystemExit(0) from None
+    except OSError as error:
+        _forget_what_is_buffered()
+        raise OutputError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def _forget_what_is_buffered() -> None:
+    """What could not be written must not be tried again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_rows(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str], format_name: str) -> None:

@@ -41,7 +41,7 @@ def command(
     from offsets_log.replay.profile import PROFILES
     from offsets_log.survey import Survey
 
-    with open_session(reading) as session:
+    with open_session(reading, output) as session:
         memory = Memory(PROFILES[profile])
         for log in session.logs:
             found = Survey(log.offsets_partition, len(log.segments), log.size_bytes)

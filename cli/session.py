@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from cli.options import Reading
+from cli.options import Output, Reading
 from cli.output import to_json, visible
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.pipeline import BatchEnd, Filter, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.pipeline import BatchEnd, Filter, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
@@ -28,6 +28,7 @@ from offsets_log.tables import Row, damage_row, problem_row
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
 DAMAGE_SHOWN = 5
+MAX_DAMAGES_KEPT = 100_000
 PROGRESS_FROM_BYTES = 8 << 20
 
 
@@ -56,7 +57,7 @@ class Session:
     def say(self, words: str) -> None:
         """A line on standard error, unless it was asked for quiet."""
         if not self.reading.quiet:
-            click.echo(visible(words), err=True)
+            say(words)
 
     def until(self, log: PartitionLog) -> Until:
         """Where the replay of this partition stops."""
@@ -75,6 +76,11 @@ class Session:
                     self._advance(batch.size_bytes)
                 case TailFound(segment, tail):
                     self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
+                case GapFound(segment, first, last):
+                    self.say(
+                        f"offsets {first} to {last} of offsets partition {log.offsets_partition} are in no segment: "
+                        f"compacted away, or a file before {segment.file} is missing"
+                    )
             yield event
 
     def load(self, log: PartitionLog, profile: Profile, found: Survey | None = None) -> CoordinatorState:
@@ -96,7 +102,8 @@ class Session:
             self.corrupt += 1
         if self._quarantine is not None:
             self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
-        self.damages.append(problem_row(damage))
+        if len(self.damages) < MAX_DAMAGES_KEPT:
+            self.damages.append(problem_row(damage))
         count = self.corrupt + self.unsupported
         if self.reading.verbose or count <= DAMAGE_SHOWN:
             kind = "unsupported" if damage.is_unsupported else "corrupt"
@@ -120,20 +127,31 @@ class Session:
 
 
 @contextmanager
-def open_session(reading: Reading) -> Iterator[Session]:
+def open_session(reading: Reading, output: Output | None = None) -> Iterator[Session]:
     """Open what was given. At the end the process exits with the run's status; errors end it with one line."""
+    if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
+        raise click.UsageError("--to and --quarantine name the same file")
     try:
         with ExitStack() as stack:
             opened = stack.enter_context(
                 open_logs(reading.paths, as_partition=reading.as_partition, partitions=reading.offsets_partition)
             )
             session = Session(reading, opened, stack)
+            _check_bounds(session)
             for note in (*opened.notes, *(note for log in opened.logs for note in log.notes)):
                 session.say(note)
             yield session
     except OffsetsLogError as error:
         fail(error)
     sys.exit(session.exit_status)
+
+
+def _check_bounds(session: Session) -> None:
+    """Tell of bounds for partitions that are not there: they bound nothing."""
+    found = {log.offsets_partition for log in session.logs}
+    for partition, offset in session.reading.until_offset:
+        if partition is not None and partition not in found:
+            session.say(f"--until-offset {partition}:{offset} bounds nothing: no such offsets partition was found")
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:
@@ -151,9 +169,15 @@ def read_topic_ids(file: str | None) -> dict[bytes, str]:
         raise InputError(f"it is not a JSON object topic id -> name: {error}", file=file) from None
 
 
+def say(words: str) -> None:
+    """A line on standard error; where that is closed or full the answer matters more than the words."""
+    with suppress(OSError, AttributeError):
+        click.echo(visible(words), err=True)
+
+
 def fail(error: OffsetsLogError) -> NoReturn:
     """One line, exit status 1."""
-    click.echo(visible(f"offsets-log: error: {error}"), err=True)
+    say(f"offsets-log: error: {error}")
     sys.exit(EXIT_ERROR)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
@@ -103,7 +104,16 @@ class LogEnd:
     end_offset: int
 
 
-LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound | LogEnd
+@dataclass(frozen=True, slots=True)
+class GapFound:
+    """Offsets that no segment holds, between one segment and the next."""
+
+    segment: Segment
+    first_offset: int
+    last_offset: int
+
+
+LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound | LogEnd | GapFound
 
 
 def iter_events(
@@ -115,7 +125,12 @@ def iter_events(
         until: where to stop.
         release: the Kafka release that wrote the log, where layouts share a version number.
     """
+    previous: Segment | None = None
+    next_offset = 0
     for segment, item in iter_log(log):
+        if previous is not None and segment is not previous and (segment.base_offset or 0) > next_offset:
+            yield GapFound(segment, next_offset, (segment.base_offset or 0) - 1)
+        previous = segment
         match item:
             case Damage():
                 yield item
@@ -124,6 +139,7 @@ def iter_events(
             case RecordBatch():
                 if until.stops_before(item):
                     return
+                next_offset = item.next_offset
                 yield from _batch_events(log, segment, item, until, release)
     if until.record_offset is None and log.segments:
         yield LogEnd(log.segments[-1].base_offset or 0)
@@ -136,8 +152,12 @@ def _batch_events(
     until: Until,
     release: tuple[int, int] | None,
 ) -> Iterator[LogEvent]:
-    records = list(iter_records(batch))
-    base_offset = _base_offset(batch, records)
+    records = iter_records(batch)
+    base_offset = batch.base_offset
+    if batch.magic < 2:
+        # Only its first message tells where a compressed message of magic 0 or 1 begins.
+        records, first = _peek(records)
+        base_offset = first.offset if isinstance(first, Record) else base_offset
     yield BatchStart(segment, batch, base_offset)
     for record in records:
         if isinstance(record, Damage):
@@ -161,11 +181,9 @@ def _batch_events(
     yield BatchEnd(segment, batch, end)
 
 
-def _base_offset(batch: RecordBatch, records: list[Record | Damage]) -> int:
-    """Only its first message tells where a compressed message of magic 0 or 1 begins."""
-    if batch.magic == 2 or not records or isinstance(records[0], Damage):
-        return batch.base_offset
-    return records[0].offset
+def _peek(records: Iterator[Record | Damage]) -> tuple[Iterator[Record | Damage], Record | Damage | None]:
+    first = next(records, None)
+    return (records, None) if first is None else (chain((first,), records), first)
 
 
 def _decode(

@@ -70,6 +70,16 @@ DECODE_COLUMNS = (
     Column("value", "json", "the value's fields; null for a tombstone"),
     Column("control", "json", "of a control record: type, coordinator epoch"),
     Column("error", "string", "why the record could not be decoded"),
+    Column("key_hex", "string", "raw, where it could not be decoded"),
+    Column("value_hex", "string", "raw, where it could not be decoded"),
+    Column("unknown_tags", "json", "tagged fields no table knows: path, tag, hex"),
+    Column("trailing_hex", "string", "bytes behind the value's last field"),
+    Column("key_trailing_hex", "string", "bytes behind the key's last field"),
+    Column("group_base64", "string", "raw bytes of a group name that is not UTF-8"),
+    Column("topic_base64", "string", "raw bytes of a topic name that is not UTF-8"),
+    Column("metadata_base64", "string", "raw bytes of metadata that is not UTF-8"),
+    Column("malformed_strings", "json", "other strings that are not UTF-8: path, base64"),
+    Column("headers", "json", "of the record: key, base64"),
 )
 
 

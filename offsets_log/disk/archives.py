@@ -19,6 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import IO
 
 import cramjam
@@ -254,13 +255,20 @@ def _place(path: str) -> tuple[str, str]:
     return posixpath.basename(directory), name
 
 
+def _as_is(data: Buffer) -> Buffer:
+    return data
+
+
 def _folders(file: str, members: Members) -> list[Folder]:
     folders: dict[str, Folder] = {}
     for path, data in members.items():
         directory, name = posixpath.split(path)
         prefix = f"{file}!{directory}/" if directory else f"{file}!"
         folder = folders.setdefault(directory, Folder(prefix, posixpath.basename(directory)))
-        folder.files[name] = lambda data=data: data  # type: ignore[misc]
+        is_packed = name.endswith((".gz", ".zst"))
+        folder.files[name] = (
+            cache(partial(unpack_one, folder.shown(name), data)) if is_packed else partial(_as_is, data)
+        )
     for directory, folder in folders.items():
         above = folders.get(posixpath.dirname(directory)) if directory else None
         folder.checkpoint = above.files.get(CHECKPOINT) if above else None

@@ -94,6 +94,8 @@ class Finder:
             for inner in contents:
                 self._add_folder(inner)
             return
+        if not len(contents):
+            raise InputError("it is empty", file=file)
         folder.files[name] = lambda: contents
         folder.named.add(name)
 
@@ -117,7 +119,7 @@ class Finder:
         if parsed.is_offsets and not self._is_asked_for(parsed, folder.shown_path):
             return
         try:
-            names, directories = list_directory(path)
+            names, directories, broken = list_directory(path)
         except InputError as error:
             if depth == 0 or parsed.is_offsets:
                 raise
@@ -125,10 +127,16 @@ class Finder:
             return
         if depth == 0 or not parsed.is_foreign:
             self._add_listed(path, folder, names)
+            self.notes += [f"{folder.shown(name)} is left out: it leads to no file" for name in broken if matters(name)]
         if METADATA in names:
             self._add_metadata(parsed, self._opener(path / METADATA))
         if parsed.is_offsets:
             return
+        self.notes += [
+            f"{folder.shown(name)} is left out: it leads to no directory"
+            for name in broken
+            if DirectoryName.parse(name).is_offsets
+        ]
         below = [(path / name, DirectoryName.parse(name)) for name in directories]
         is_data_directory = any(name.is_offsets for _, name in below)
         for child, name in below:

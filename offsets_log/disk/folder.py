@@ -48,8 +48,8 @@ class Folder:
     checkpoint: Opener | None = None
 
     def shown(self, name: str) -> str:
-        """A file's name with its place."""
-        return self.prefix + name
+        """A file's name with its place, as text: a name of other bytes than UTF-8 with U+FFFD in their place."""
+        return (self.prefix + name).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     @property
     def shown_path(self) -> str:

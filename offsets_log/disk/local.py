@@ -92,16 +92,16 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def list_directory(path: Path) -> tuple[list[str], list[str]]:
-    """Names of the regular files and of the directories in a directory, links followed, sorted. Raises InputError."""
-    files, directories = [], []
+def list_directory(path: Path) -> tuple[list[str], list[str], list[str]]:
+    """Names in a directory, links followed, sorted: files, directories, and what is neither. Raises InputError."""
+    files: list[str] = []
+    directories: list[str] = []
+    others: list[str] = []
     with input_errors(path), os.scandir(path) as entries:
         for entry in entries:
-            if entry.is_dir():
-                directories.append(entry.name)
-            elif entry.is_file():
-                files.append(entry.name)
-    return sorted(files), sorted(directories)
+            kind = directories if entry.is_dir() else files if entry.is_file() else others
+            kind.append(entry.name)
+    return sorted(files), sorted(directories), sorted(others)
 
 
 def expand(pattern: str) -> list[Path]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import LOG_OVERHEAD, MAGIC_POSITION, RecordBatch
@@ -11,29 +12,62 @@ from offsets_log.log_format.partition_log import PartitionLog, iter_log
 
 
 def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
-    """The one whose readable batches reach the highest offset; then the least damaged, the largest, the first.
+    """The one that begins first, and of those the one whose readable batches reach the highest offset; then the least
+    damaged, the largest, the first. Files without a segment's name that follow each other are one log, not replicas.
 
-    Reads every replica whole. The notes of the answer tell the choice and the first difference from each other one.
+    Reads every replica whole. The notes of the answer tell the choice, the first difference from each other one, and
+    what another one has beyond the end of it.
     """
     if len(replicas) == 1:
         return replicas[0]
-    ranks = [_rank(log) for log in replicas]
-    best = ranks.index(max(ranks))
-    chosen = replicas[best]
-    notes = [
-        f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {ranks[best][0]}"
-    ]
-    for log, (end, damaged, _) in zip(replicas, ranks, strict=True):
-        if log is chosen:
-            continue
-        state = f"{-damaged} damaged pieces" if damaged else "undamaged"
-        notes.append(f"{_place(log)} is left out: it ends before offset {end}, {state}, {log.size_bytes} bytes")
-        difference = first_difference(chosen, log)
-        if difference is not None:
-            notes.append(
-                f"{_place(chosen)} and {_place(log)} differ from record offset {difference} on; one may be compacted"
-            )
+    extents = [_extent(log) for log in replicas]
+    joined = _join(replicas, extents)
+    if joined is not None:
+        return joined
+    best = extents.index(max(extents, key=lambda extent: extent.rank))
+    chosen, end = replicas[best], extents[best].end
+    notes = [f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {end}"]
+    for log, extent in zip(replicas, extents, strict=True):
+        if log is not chosen:
+            notes += _notes_about(log, extent, chosen, end)
     return replace(chosen, notes=(*chosen.notes, *notes))
+
+
+def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, end: int) -> list[str]:
+    state = f"{extent.damaged} damaged pieces" if extent.damaged else "undamaged"
+    notes = [f"{_place(log)} is left out: offsets {extent.begin} to {extent.end - 1}, {state}, {log.size_bytes} bytes"]
+    if extent.end > end:
+        notes.append(f"{_place(log)} goes on to offset {extent.end - 1}, which {_place(chosen)} does not have")
+    difference = first_difference(chosen, log)
+    if difference is not None:
+        notes.append(
+            f"{_place(chosen)} and {_place(log)} differ from record offset {difference} on; one may be compacted"
+        )
+    return notes
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """What a replica holds: offsets from ``begin`` to below ``end``, so many damaged pieces, so many bytes."""
+
+    begin: int
+    end: int
+    damaged: int
+    size_bytes: int
+
+    @property
+    def rank(self) -> tuple[int, int, int, int]:
+        return -self.begin, self.end, -self.damaged, self.size_bytes
+
+
+def _join(logs: Sequence[PartitionLog], extents: Sequence[_Extent]) -> PartitionLog | None:
+    """Files the user named that hold one piece of the log each, in their order; None if any two overlap."""
+    if any(log.segments[0].base_offset is not None for log in logs):
+        return None
+    order = sorted(range(len(logs)), key=lambda i: extents[i].begin)
+    if any(extents[i].end > extents[j].begin for i, j in pairwise(order)):
+        return None
+    return replace(logs[order[0]], segments=tuple(segment for i in order for segment in logs[i].segments))
 
 
 def first_difference(one: PartitionLog, other: PartitionLog) -> int | None:
@@ -49,14 +83,14 @@ def first_difference(one: PartitionLog, other: PartitionLog) -> int | None:
     return None
 
 
-def _rank(log: PartitionLog) -> tuple[int, int, int]:
+def _extent(log: PartitionLog) -> _Extent:
     end = damaged = 0
     for _, item in iter_log(log):
         if isinstance(item, RecordBatch):
             end = max(end, item.next_offset)
         elif isinstance(item, Damage):
             damaged += 1
-    return end, -damaged, log.size_bytes
+    return _Extent(_begin(log), end, damaged, log.size_bytes)
 
 
 def _begin(log: PartitionLog) -> int:

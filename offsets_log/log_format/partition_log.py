@@ -53,35 +53,68 @@ class PartitionLog:
 
 LogItem = RecordBatch | Damage | Tail
 
+MAX_OFFSETS_IN_SEGMENT = 1 << 31
+"""A record's offset is at most so far from its segment's base offset: the index holds the difference in 4 bytes."""
+
 
 def iter_log(log: PartitionLog) -> Iterator[tuple[Segment, LogItem]]:
     """Every batch, damaged piece and tail of a partition with its segment, in file order.
 
-    A batch that ends at or before the last offset already read is given as `Damage` and not twice: segments overlap
-    when a copy was taken while the cleaner swapped them (``replay:C-24``).
+    Offsets only rise along a log. A batch that begins at or before the last offset already read is given as `Damage`
+    and not twice: segments overlap when a copy was taken while the cleaner swapped them (``replay:C-24``). But the base
+    offset is covered by no checksum: a batch whose offsets leave its segment, or lie beyond those of the next batch, is
+    the odd one itself.
     """
     last_offset = -1
     for i, segment in enumerate(log.segments):
-        for item in iter_batches(segment.buffer, is_last=i == len(log.segments) - 1):
-            match item:
-                case RecordBatch() if item.last_offset <= last_offset:
-                    yield segment, _overlap(segment, item, last_offset)
-                case Damage(error):
-                    error.at(file=segment.file)
-                    yield segment, item
-                case RecordBatch():
-                    last_offset = item.last_offset
-                    yield segment, item
-                case _:
-                    yield segment, item
+        following = log.segments[i + 1] if i + 1 < len(log.segments) else None
+        after_segment = following.base_offset if following is not None else None
+        batches = iter_batches(segment.buffer, is_last=following is None)
+        for item, next_offset in _with_next_offset(batches, after_segment):
+            if isinstance(item, Damage):
+                item.error.at(file=segment.file)
+            elif isinstance(item, RecordBatch):
+                problem = _offset_problem(item, last_offset, segment.base_offset, next_offset)
+                if problem is not None:
+                    yield segment, _misplaced(segment, item, problem)
+                    continue
+                last_offset = item.last_offset
+            yield segment, item
 
 
-def _overlap(segment: Segment, batch: RecordBatch, last_offset: int) -> Damage:
+def _with_next_offset(items: Iterator[LogItem], after: int | None) -> Iterator[tuple[LogItem, int | None]]:
+    """Each item with the base offset of the batch that follows; ``after`` at the end."""
+    held: list[LogItem] = []
+    for item in items:
+        if isinstance(item, RecordBatch):
+            yield from ((earlier, item.base_offset) for earlier in held)
+            held = []
+        held.append(item)
+    yield from ((item, after) for item in held)
+
+
+def _offset_problem(
+    batch: RecordBatch, last_offset: int, segment_base_offset: int | None, next_offset: int | None
+) -> str | None:
+    """What is wrong with a batch's place in the log; None if it fits."""
+    offsets = f"offsets {batch.base_offset} to {batch.last_offset}"
+    if batch.base_offset <= last_offset:
+        return f"offsets up to {last_offset} were already read; this batch begins at {batch.base_offset}"
+    if batch.last_offset < batch.base_offset:
+        return f"{offsets} make no sense"
+    if segment_base_offset is not None:
+        end = segment_base_offset + MAX_OFFSETS_IN_SEGMENT
+        if not segment_base_offset <= batch.base_offset <= batch.last_offset < end:
+            return f"{offsets} cannot be in a segment that begins at {segment_base_offset}"
+    follows_at_once = batch.base_offset in (last_offset + 1, segment_base_offset)
+    least = max(last_offset + 1, segment_base_offset or 0)
+    if not follows_at_once and next_offset is not None and least <= next_offset <= batch.last_offset:
+        return f"{offsets} are beyond the next batch's {next_offset}"
+    return None
+
+
+def _misplaced(segment: Segment, batch: RecordBatch, problem: str) -> Damage:
     error = CorruptBatchError(
-        f"offsets up to {last_offset} were already read; this batch ends at {batch.last_offset}",
-        file=segment.file,
-        position=batch.position,
-        record_offset=batch.base_offset,
-        field="base_offset",
+        problem, file=segment.file, position=batch.position, record_offset=batch.base_offset, field="base_offset"
     )
     return Damage(error, batch.raw)

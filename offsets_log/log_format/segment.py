@@ -28,8 +28,14 @@ SEARCH_FACTOR = 8
 MIN_SEARCH_BYTES = 64 * 1024 * 1024
 """How many bytes the search behind damage checks in one file at most: so many times its size, or at least these."""
 
-_PLAUSIBLE = re.compile(rb"(?=[\x00-\x0f].{7}[\x00-\x0f].{7}[\x00-\x02])", re.DOTALL)
-"""A place that may be a batch: offset and length that are not absurd, a magic of 0, 1 or 2."""
+_PLAUSIBLE = re.compile(rb"(?=\x00\x00.{6}(?!\x00\x00\x00[\x00-\x0d])[\x00-\x07].{7}[\x00-\x02])", re.DOTALL)
+"""A place that may be a batch: an offset and a length that are not absurd, a magic of 0, 1 or 2."""
+
+MAX_TORN_LENGTH_BYTE = 0x07
+"""First byte of the length of a batch of 128 MiB, far beyond what a broker takes."""
+
+MIN_CANDIDATE_COST = 64
+"""Counted for a place that turns out to be no batch at once, so that a file full of them ends the search too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,7 @@ def iter_batches(
             yield from _tail("zeros", view, position, is_last)
             return
         next_position = search.next_after(position)
-        if next_position is None and isinstance(found, TruncatedBatchError):
+        if next_position is None and isinstance(found, TruncatedBatchError) and _may_be_torn(view, position):
             yield from _tail("torn", view, position, is_last)
             return
         end = len(view) if next_position is None else next_position
@@ -101,6 +107,20 @@ def _entry_at(view: memoryview, position: int, verify_crc: bool) -> RecordBatch 
             field="crc",
         )
     return batch
+
+
+def _may_be_torn(view: memoryview, position: int) -> bool:
+    """Whether the rest of the file looks like the begin of a batch that was not written to its end.
+
+    It does not if its head makes no sense, or if it is a whole batch but for its length field.
+    """
+    rest = view[position:]
+    if rest[:2].tobytes().strip(b"\0") or (len(rest) > 8 and rest[8] > MAX_TORN_LENGTH_BYTE):
+        return False
+    if len(rest) <= b.BATCH_HEADER_SIZE:
+        return True
+    length = (len(rest) - b.LOG_OVERHEAD).to_bytes(4)
+    return not b.decode_batch_header(rest[:8].tobytes() + length + rest[b.LOG_OVERHEAD :].tobytes()).is_valid()
 
 
 class _Search:
@@ -139,8 +159,8 @@ class _Search:
 
     def _is_batch(self, position: int) -> bool:
         length = int.from_bytes(self.view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
-        if position + b.LOG_OVERHEAD + length <= len(self.view):
-            self.bytes_to_check -= max(0, length)
+        fits = position + b.LOG_OVERHEAD + length <= len(self.view)
+        self.bytes_to_check -= max(MIN_CANDIDATE_COST, length if fits else 0)
         return isinstance(_entry_at(self.view, position, True), RecordBatch)
 
 

@@ -171,14 +171,21 @@ _SCALA_0_9 = replace(
     checks_removed_groups=False,
     newest_magic=0,
 )
+_SCALA_0_10_0 = replace(_SCALA_0_9, name="0.10.0", newest_magic=1)
+_SCALA_0_8_2 = replace(
+    _SCALA_0_9, name="0.8.2", release=(0, 8), known_types=frozenset({0}), newest_value_versions=((0, 0),)
+)
 
 PROFILES = {profile.name: profile for profile in (MODERN, MODERN_3_7, CLASSIC)}
 """What `--profile` offers."""
 
 RELEASES: dict[str, Profile] = {
+    "0.8.2": _SCALA_0_8_2,
     "0.9": _SCALA_0_9,
+    "0.10.0": _SCALA_0_10_0,
     "0.10.1": _SCALA_0_10_1,
     "0.11": _SCALA_0_11,
+    "2.0": _SCALA_0_11,
     "2.1": _SCALA_2_1,
     "2.3": _SCALA_2_3,
     "3.0": replace(_SCALA_3_4_0, name="3.0", release=(3, 0)),

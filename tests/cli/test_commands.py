@@ -411,3 +411,66 @@ def test_a_pipe_is_read_with_the_partition_it_is_given() -> None:
     segment = Path(SAMPLE) / "__consumer_offsets-1" / "00000000000000000000.log"
     found = rows("compact", "-", "--as-partition", "1", stdin=segment.read_bytes())
     assert found == rows("compact", SAMPLE, "-p", "1")
+
+
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    """A command line with ``offsets-log`` as this interpreter's."""
+    script = f'offsets-log() {{ "{sys.executable}" -c "from cli.main import run; run()" "$@"; }}; {command}'
+    return subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=False, cwd=ROOT, timeout=60, errors="replace"
+    )
+
+
+@pytest.mark.parametrize("command", ["compact", "decode", "info", "rebuild"])
+def test_a_full_disk_behind_standard_output_is_one_line(command: str) -> None:
+    done = shell(f"offsets-log {command} '{SAMPLE}' -q >/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "offsets-log: error: standard output cannot be written: No space left on device\n"
+
+
+def test_closed_streams_are_one_line_or_do_not_matter() -> None:
+    assert shell(f"offsets-log compact '{SAMPLE}' >&-").stderr.startswith(
+        "offsets-log: error: standard output is closed"
+    )
+    assert shell("offsets-log --help >/dev/full").stderr.count("\n") == 1
+    assert shell("offsets-log compact - <&-").returncode == 1
+    for closed in ("2>&-", "2>/dev/full"):
+        assert len(shell(f"offsets-log compact '{SAMPLE}' {closed}").stdout.splitlines()) == len(
+            rows("compact", SAMPLE)
+        )
+
+
+def test_a_folder_whose_name_is_not_utf8_is_read(tmp_path: Path) -> None:
+    (tmp_path / "bytes").mkdir()
+    done = shell(f"cd '{tmp_path}/bytes' && ln -s '{SAMPLE}' $'caf\\xe9' && cd '{ROOT}' && "
+                 f"offsets-log decode '{tmp_path}'/bytes/$'caf\\xe9' -p 2")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split("\n")) == len(rows("decode", SAMPLE, "-p", "2")) + 1
+
+
+def test_output_and_quarantine_in_one_file_is_wrong_usage(tmp_path: Path) -> None:
+    result = run("compact", SAMPLE, "--to", tmp_path / "x", "--quarantine", tmp_path / "x")
+    assert result.exit_code == 2
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_bound_for_a_partition_that_is_not_there_is_told() -> None:
+    assert "--until-offset 99:3 bounds nothing" in run("compact", SAMPLE, "--until-offset", "99:3").stderr
+
+
+def test_offsets_between_two_segments_that_none_holds_are_told(tmp_path: Path) -> None:
+    folder = write_partition(tmp_path, [batch_of(commit("a"))])
+    later = batch_of(commit("b"), first=7)
+    (folder / "__consumer_offsets-0" / f"{7:020}.log").write_bytes(later)
+    result = run("compact", folder)
+    assert result.exit_code == 0
+    assert "offsets 1 to 6 of offsets partition 0 are in no segment" in result.stderr
+
+
+def test_csv_of_decode_keeps_raw_bytes(tmp_path: Path) -> None:
+    folder = broken(tmp_path / "data")
+    run("decode", folder, "-o", "csv", "--to", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert lines[1]["key_hex"] == b"\x00\x63rest".hex()
+    assert lines[1]["value_hex"] == b"new".hex()

@@ -1,6 +1,8 @@
+import gzip
 import io
 import os
 import resource
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -303,10 +305,45 @@ def test_open_logs_stdin_segment_is_read(monkeypatch):
         assert disk.logs[0].segments[0].file == "-"
 
 
-def test_open_logs_stdin_empty_gives_empty_segment(monkeypatch):
+def test_open_logs_stdin_empty_is_an_error(monkeypatch):
+    """A failed command at the other end of the pipe must not look like a cluster without groups."""
     pipe_in(monkeypatch, b"")
-    with open_logs(["-"]) as disk:
-        assert disk.logs[0].size_bytes == 0
+    with pytest.raises(InputError, match="it is empty"):
+        open_logs(["-"])
+
+
+def test_open_logs_links_to_nothing_are_told(tmp_path):
+    directory = partition(tmp_path, 3, {name(0): segment(0)})
+    (directory / name(5)).symlink_to(tmp_path / "gone")
+    (tmp_path / "__consumer_offsets-4").symlink_to(tmp_path / "gone")
+    with open_logs([str(tmp_path)]) as disk:
+        assert offsets(disk.logs[0]) == [0]
+        assert len([note for note in disk.notes if "leads to no" in note]) == 2
+
+
+def test_open_logs_path_that_is_not_utf8_is_shown_as_text(tmp_path):
+    directory = partition(tmp_path / os.fsdecode(b"caf\xe9"), 3, {name(0): segment(0)})
+    with open_logs([str(directory)]) as disk:
+        assert "caf\ufffd" in disk.logs[0].segments[0].file
+
+
+def test_open_logs_lone_files_that_follow_each_other_are_one_log(tmp_path):
+    (tmp_path / "second.bin").write_bytes(segment(3, 4))
+    (tmp_path / "first.bin").write_bytes(segment(0, 1))
+    with open_logs([str(tmp_path / "second.bin"), str(tmp_path / "first.bin")], as_partition=3) as disk:
+        (log,) = disk.logs
+        assert offsets(log) == [0, 1, 3, 4]
+
+
+def test_open_logs_packed_segments_in_an_archive_are_read(tmp_path):
+    packed = tmp_path / "backup.tar"
+    with tarfile.open(packed, "w") as archive:
+        data = gzip.compress(segment(0, 1))
+        info = tarfile.TarInfo(f"__consumer_offsets-3/{name(0)}.gz")
+        info.size = len(data)
+        archive.addfile(info, io.BytesIO(data))
+    with open_logs([str(packed)]) as disk:
+        assert offsets(disk.logs[0]) == [0, 1]
 
 
 def test_open_logs_named_pipe_is_read_to_its_end(tmp_path):

@@ -26,8 +26,17 @@ def test_choose_replica_longest_is_read(tmp_path):
     assert (chosen, read) == ("b", [0, 1, 2])
     assert notes == [
         "2 replicas: /b/__consumer_offsets-3 is read, its whole batches end before offset 3",
-        f"/a/__consumer_offsets-3 is left out: it ends before offset 2, undamaged, {2 * len(batch(0))} bytes",
+        f"/a/__consumer_offsets-3 is left out: offsets 0 to 1, undamaged, {2 * len(batch(0))} bytes",
     ]
+
+
+def test_choose_replica_with_the_begin_is_read_and_what_another_has_beyond_is_told(tmp_path):
+    partition(tmp_path / "a", 3, {name(0): segment(0, 1), name(2): segment(2, 3)})
+    partition(tmp_path / "b", 3, {name(2): segment(2, 3, 4, 5)})
+    with open_logs([str(tmp_path)]) as disk:
+        (log,) = disk.logs
+        assert offsets(log) == [0, 1, 2, 3]
+        assert any("goes on to offset 5" in note for note in log.notes)
 
 
 def test_choose_replica_end_counts_only_good_batches(tmp_path):

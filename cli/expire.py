@@ -1,0 +1,163 @@
+"""``offsets-log expire``: what a coordinator's expiry would remove at a given time."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import AS_BROKER, PROFILE, UNITS_MS, Output, Reading, Time, output_option, reading_options
+
+if TYPE_CHECKING:
+    from offsets_log.replay.expiry import Era, GroupExpiry
+    from offsets_log.tables import Row
+
+COLUMNS = (
+    "kind", "group", "topic", "partition", "committed_offset", "commit_timestamp_ms", "expired", "expires_at_ms",
+    "rule", "reason", "offsets_partition",
+)  # fmt: skip
+
+ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
+
+
+class Duration(click.ParamType):  # type: ignore[type-arg]
+    """``7d``, ``10080m``, or plain milliseconds → ms."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Fails for anything else."""
+        match = re.fullmatch(r"(\d+)(ms|s|m|h|d|w)?", str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is no duration, such as 7d, 10080m or 604800000 (ms)", param, ctx)
+        return int(match[1]) * UNITS_MS[match[2] or "ms"]
+
+
+@click.command(
+    "expire",
+    epilog="Examples: offsets-log expire /var/lib/kafka/data -g 'billing-*' · "
+    "offsets-log expire backup.tar.gz --now 2026-12-01T00:00:00Z --retention 1d --expired-only",
+)
+@reading_options
+@PROFILE
+@click.option(
+    "--era",
+    type=click.Choice(ERA_NAMES),
+    help="Whose expiry rules, each from that release on until the next: 2.4 also 3.0.0 and 3.1.0, classic 2.8.2 to "
+    "3.9, 3.8-java the Java coordinator up to 4.0.0. By default those of the profile.",
+)
+@click.option("--now", type=Time(), help="The time of the expiry: epoch ms, ISO 8601 (UTC), or 2h ago; by default now.")
+@click.option(
+    "--retention",
+    type=Duration(),
+    help="The broker's offsets.retention.minutes, as 7d, 10080m or ms.  [default: the era's]",
+)
+@click.option("--expired-only", is_flag=True, help="Only what would be removed.")
+@AS_BROKER
+@output_option("table", "jsonl", "json", "csv")
+def command(
+    reading: Reading,
+    output: Output,
+    profile: str,
+    era: str | None,
+    now: int | None,
+    retention: int | None,
+    expired_only: bool,
+    as_broker: bool,
+) -> None:
+    """What expiry would remove: offsets and groups, when, and by which rule.
+
+    One row an offset and one a group, groups behind their offsets. expires_at_ms is the first moment at which an
+    expiry check removes it, null if none does while the group is as it is in the log. With -t only offsets are shown.
+    """
+    from cli.output import chosen_format, destination, shown_time, write_rows
+    from cli.session import open_session
+    from offsets_log.pipeline import Filter, replay
+    from offsets_log.replay.coordinator_state import finish
+    from offsets_log.replay.expiry import cycle_of
+    from offsets_log.replay.profile import PROFILES
+
+    rules = _era(profile, era)
+    rules_with = rules.retention(retention)
+    now_ms = int(time.time() * 1000) if now is None else now
+    with open_session(reading) as session:
+        rows: list[Row] = []
+        keep = Filter(group=session.keep.group)  # a group goes with the last of all its offsets
+        for log in session.logs:
+            events = replay(session.events(log), PROFILES[rules.profile], on_damage=session.on_damage, keep=keep)
+            state = finish(events)
+            if (failure := state.failure) is not None:
+                session.say(
+                    f"offsets partition {log.offsets_partition}: a {rules.profile} coordinator would not load it: "
+                    f"record offset {failure.record_offset}, {failure.rule}: {failure.problem}"
+                )
+            for expiry in cycle_of(state.as_broker() if as_broker else state, now_ms, rules_with):
+                rows += _rows(expiry, log.offsets_partition)
+        if reading.topic:
+            rows = [row for row in rows if row["kind"] == "offset" and session.keep.topic(row["topic"])]
+        counts = ", ".join(_count(rows, kind) for kind in ("offset", "group"))
+        if expired_only:
+            rows = [row for row in rows if row["expired"]]
+        rows.sort(key=_order)
+        names = [*COLUMNS, *sorted({name for row in rows for name in row} - set(COLUMNS))]
+        with destination(output, session.files) as stream:
+            write_rows(stream, rows, names, chosen_format(output))
+        session.finish(
+            f"{counts} expired at {shown_time(now_ms)} with a retention of {rules_with.retention_ms} ms, "
+            f"{len(session.logs)} partitions; profile {rules.profile}, era {rules.name}"
+        )
+
+
+def _era(profile: str, name: str | None) -> Era:
+    """The era; it brings its own profile along unless another one was asked for."""
+    from offsets_log.replay.expiry import ERAS
+
+    era = ERAS[name or profile]
+    source = click.get_current_context().get_parameter_source("profile")
+    if era.profile != profile and source is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError(f"--era {era.name} is of --profile {era.profile}, not {profile}")
+    return era
+
+
+def _rows(expiry: GroupExpiry, offsets_partition: int | None) -> list[Row]:
+    from offsets_log.log_format.primitives import MalformedString
+    from offsets_log.tables import offset_row, to_base64
+
+    rows: list[Row] = []
+    for offset in expiry.offsets:
+        value = offset_row(offset.value, offsets_partition)
+        row = {
+            "kind": "offset",
+            "expired": offset.expired,
+            "expires_at_ms": offset.expires_at_ms,
+            "rule": offset.rule,
+            "reason": offset.reason,
+        }
+        raw = {name: value[name] for name in ("group_base64", "topic_base64") if name in value}
+        rows.append({name: row.get(name, value.get(name)) for name in COLUMNS} | raw)
+    group_id = expiry.group.group_id
+    row = {
+        "kind": "group",
+        "group": group_id,
+        "expired": expiry.removed,
+        "expires_at_ms": expiry.removed_at_ms,
+        "rule": expiry.rule,
+        "reason": expiry.reason,
+        "offsets_partition": offsets_partition,
+    }
+    raw = {"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {}
+    rows.append({name: row.get(name) for name in COLUMNS} | raw)
+    return rows
+
+
+def _count(rows: list[Row], kind: str) -> str:
+    expired = [row["expired"] for row in rows if row["kind"] == kind]
+    return f"{sum(expired)} of {len(expired)} {kind}s"
+
+
+def _order(row: Row) -> tuple[str, bool, str, int, int]:
+    """As in `compact`, each group behind its offsets."""
+    is_group = row["kind"] == "group"
+    return row["group"], is_group, row["topic"] or "", row["partition"] or 0, row["offsets_partition"] or 0

@@ -1,0 +1,56 @@
+"""What the coordinator answers, in the terms of Kafka's responses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from offsets_log.coordinator.errors import CoordinatorError, Errors
+from offsets_log.messages.registry import CoordinatorRecord
+
+TopicPartition = tuple[str, int]
+Answers = dict[TopicPartition, Errors]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffset:
+    """The answer for one partition of a topic; without an error and with −1 there is no offset."""
+
+    committed_offset: int = -1
+    leader_epoch: int | None = None
+    metadata: str = ""
+    error: Errors = Errors.NONE
+
+
+NO_OFFSET = FetchedOffset()
+UNSTABLE = FetchedOffset(error=Errors.UNSTABLE_OFFSET_COMMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A row of ListGroups; ``protocol_type`` is "" for a simple group."""
+
+    group: str
+    type: str
+    protocol_type: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    """Where a group is looked after: the leader of its offsets partition."""
+
+    offsets_partition: int
+    broker: int
+
+
+@dataclass(slots=True)
+class Cycle:
+    """One round of expiry.
+
+    Attributes:
+        written: offsets partition → the tombstones.
+        failed: offsets partition → why not all could be written; the next cycle tries again (``E-3``).
+    """
+
+    written: dict[int, list[CoordinatorRecord]] = field(default_factory=dict)
+    failed: dict[int, CoordinatorError] = field(default_factory=dict)

@@ -1,0 +1,129 @@
+"""The records that a coordinator's own decisions put into the log, and the batches they go in (``replay.md`` §W)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from offsets_log.coordinator.config import Writes
+from offsets_log.log_format.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from offsets_log.log_format.primitives import ZERO_UUID, Uuid
+from offsets_log.log_format.record import Record, build_batch
+from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.replay.expiry import GROUP_TOMBSTONES
+from offsets_log.replay.group import CLASSIC, SHARE, Group
+from offsets_log.replay.partial import GroupTopicPartition
+
+NO_LEADER_EPOCH = -1
+EXPLICIT_RETENTION_VERSION = 1
+"""The one value version with an expire timestamp."""
+
+TOMBSTONES = GROUP_TOMBSTONES | {SHARE: (12, 15, 11)}
+"""kind → record types that remove a group without members, in an order that loads (``J-17``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommit:
+    """What a client commits for one partition of a topic; nothing of it is checked but the metadata's length (``W-9``).
+
+    Attributes:
+        metadata: None is stored as "" (``W-8``).
+        topic_id: only 4.1 and later keep it, and not of transactional commits (``records:W5``).
+    """
+
+    committed_offset: int
+    metadata: str | None = ""
+    leader_epoch: int | None = None
+    topic_id: Uuid = ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Whose transaction a batch belongs to."""
+
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it is one at all."""
+        return self.producer_id != NO_PRODUCER_ID
+
+
+NO_PRODUCER = Producer()
+
+
+def offset_record(
+    writes: Writes, key: GroupTopicPartition, commit: OffsetCommit, now_ms: int, expire_timestamp_ms: int | None
+) -> CoordinatorRecord:
+    """The record of a commit, in the version the release writes: version 1 where there is an expire timestamp."""
+    version = writes.offset_value_version
+    if version > 0 and expire_timestamp_ms is not None:
+        version = EXPLICIT_RETENTION_VERSION
+    value: dict[str, Any] = {
+        "offset": commit.committed_offset,
+        "leader_epoch": NO_LEADER_EPOCH if commit.leader_epoch is None else commit.leader_epoch,
+        "metadata": commit.metadata or "",
+        "commit_timestamp": now_ms,
+        "expire_timestamp": -1 if expire_timestamp_ms is None else expire_timestamp_ms,
+        "topic_id": commit.topic_id,
+    }
+    return CoordinatorRecord(record_type=writes.key_type, key=offset_key(key), value_version=version, value=value)
+
+
+def offset_tombstone(writes: Writes, key: GroupTopicPartition) -> CoordinatorRecord:
+    """Type 1 whatever the live value's key had (``E-18``); 0.8.2 knows type 0 only."""
+    return CoordinatorRecord(record_type=writes.key_type, key=offset_key(key))
+
+
+def offset_key(key: GroupTopicPartition) -> dict[str, Any]:
+    """A malformed name is written as it was read, with U+FFFD (``B-7``)."""
+    group, topic, partition = key
+    return {"group": str(group), "topic": str(topic), "partition": partition}
+
+
+def group_tombstones(group: Group) -> list[CoordinatorRecord]:
+    """What removes a group without members."""
+    name = str(group.group_id)
+    if group.kind == CLASSIC:
+        return [CoordinatorRecord(record_type=2, key={"group": name})]
+    return [
+        CoordinatorRecord(record_type=record_type, key={"group_id": name} | more)
+        for record_type in TOMBSTONES[group.kind]
+        for more in (
+            [{"regular_expression": str(each)} for each in sorted(group.regular_expressions)]
+            if record_type == 16
+            else [{}]
+        )
+    ]
+
+
+def batch_of(
+    records: Sequence[CoordinatorRecord],
+    writes: Writes,
+    *,
+    compression: str,
+    now_ms: int,
+    leader_epoch: int,
+    producer: Producer = NO_PRODUCER,
+) -> bytes:
+    """One batch at base offset 0, CreateTime now (``W-1``–``W-3``).
+
+    Raises:
+        CorruptRecordError: a value does not fit its field; nothing is written then.
+    """
+    encoded = [encode_coordinator_record(record) for record in records]
+    return build_batch(
+        [
+            Record(offset=offset, timestamp_ms=now_ms if writes.magic else -1, key=key, value=value)
+            for offset, (key, value) in enumerate(encoded)
+        ],
+        magic=writes.magic,
+        compression=compression,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        is_transactional=producer.is_transactional,
+        partition_leader_epoch=leader_epoch,
+    )

@@ -1,0 +1,599 @@
+"""`check`: the dry run of a load against what brokers of several releases really did, and everything else it finds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import lzma
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from offsets_log import checking
+from offsets_log.checking import CHECK_COLUMNS, LONGEST_TRANSACTION_MS, PartitionCheck, partition_count
+from offsets_log.log_format.record import Record, build_batch, build_marker
+from offsets_log.messages.registry import (
+    RECORD_TYPES,
+    CoordinatorRecord,
+    encode_coordinator_record,
+)
+from offsets_log.pipeline import iter_events, replay
+from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.partition_for import java_hash, partition_for
+from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
+from offsets_log.replay.releases import known_releases, release_named
+from tests.conftest import VECTORS, json_lines, read_json, read_partitions
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLE = ROOT / "samples" / "kafka-4.3-mixed" / "log"
+FIRST_FILE = "00000000000000000000.log"
+
+Json = dict[str, Any]
+Recording = Callable[[str], Path]
+
+ANSWERS = {
+    "3.9.1": "load-3.9.1.json",
+    "4.0.0": "load-4.0.0.json",
+    "4.1.1": "load-4.1.1.json",
+    "4.2.0": "load-4.2.0.json",
+    "4.3.0": "load.json",
+}
+"""Release → what it did with every partition of load-fails."""
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["check", *map(str, arguments)], catch_exceptions=False)
+
+
+def check(*arguments: str | Path, status: int) -> Json:
+    result = run(*arguments, "-o", "json")
+    assert result.exit_code == status, result.stderr
+    document: Json = json.loads(result.stdout)
+    return document
+
+
+def findings(document: Json, *, severity: str | None = None, rule: str | None = None) -> list[Json]:
+    return [
+        row
+        for row in document["findings"]
+        if (severity is None or row["severity"] == severity) and (rule is None or row["rule"] == rule)
+    ]
+
+
+def pair(record_type: int, key: Json, version: int | None = None, value: Json | None = None) -> tuple[bytes, Any]:
+    layout = None if version is None else next(RECORD_TYPES[record_type].layouts(version))
+    return encode_coordinator_record(
+        CoordinatorRecord(record_type=record_type, key=key, value_version=version, value=value, layout=layout)
+    )
+
+
+def commit(group: str, topic: str = "t", *, record_type: int = 1) -> tuple[bytes, Any]:
+    value = {"offset": 1, "metadata": "", "commit_timestamp": 1000}
+    if record_type == 1:
+        value |= {"leader_epoch": -1}
+    return pair(record_type, {"group": group, "topic": topic, "partition": 0}, 3 if record_type else 0, value)
+
+
+def deletion(group: str, topic: str = "t", *, record_type: int = 1) -> tuple[bytes, Any]:
+    return pair(record_type, {"group": group, "topic": topic, "partition": 0})
+
+
+def batch(*pairs: tuple[bytes | None, bytes | None], first: int = 0, time_ms: int = 1000, **facts: Any) -> bytes:
+    records = [Record(offset=first + i, timestamp_ms=time_ms, key=k, value=v) for i, (k, v) in enumerate(pairs)]
+    return build_batch(records, **facts)
+
+
+def transaction(*pairs: tuple[bytes, Any], first: int, time_ms: int = 1000, producer_id: int = 5) -> bytes:
+    facts = {"producer_id": producer_id, "producer_epoch": 0, "is_transactional": True, "base_sequence": 0}
+    return batch(*pairs, first=first, time_ms=time_ms, **facts)
+
+
+def write(folder: Path, batches: Sequence[bytes], partition: int = 0, file: str = FIRST_FILE) -> Path:
+    directory = folder / f"__consumer_offsets-{partition}"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / file).write_bytes(b"".join(batches))
+    return folder
+
+
+def group_in(partition: int, partitions: int = 50, prefix: str = "g") -> str:
+    return next(name for i in range(100_000) if partition_for(name := f"{prefix}{i}", partitions) == partition)
+
+
+G = group_in(0)
+OTHER = group_in(0, prefix="other")
+
+
+# ------------------------------------------------------------------------------ against real brokers
+
+
+@pytest.fixture(scope="module")
+def load_fails(recording: Recording) -> Json:
+    document = check(recording("load-fails") / "log", "--loads-on", ",".join(ANSWERS), status=3)
+    assert len(document["loads"]) == 50
+    return document
+
+
+CUT_BY_RECOVERY = 48
+"""The brokers started over it as after a crash and cut the log at the wrong checksum, so the second plain commit is
+gone; `check` reads on behind it and says so."""
+
+NOT_ITS_GROUP = 47
+"""The offset of a group that belongs to partition 48: a Scala broker answers it under that one, a Java broker does not
+(``B-5``)."""
+
+WHY = {
+    r"Unknown (offset|group metadata) message version|UnknownRecordVersionException": {
+        "J-3",
+        "records:Y4",
+        "records:Y6",
+    },
+    r"should not be null|NullPointerException.*getShort": {"L-16"},
+    r"BufferUnderflow|Error reading byte array|serialized as null|allocate a collection|Could not read": {"J-3"},
+    r"tombstone record to delete": {"J-17"},
+    r"Cannot set the epoch": {"J-20"},
+    r"is not a (share|streams|consumer) group": {"J-19"},
+    r"Static member with groupInstanceId": {"L-31"},
+    r"Unexpected unload of active group": {"L-39"},
+}
+"""What a broker logged → the rule that says so."""
+
+
+@pytest.mark.parametrize("release", ANSWERS)
+def test_verdicts_are_what_each_release_did(release: str, load_fails: Json, recording: Recording) -> None:
+    """All 50 cases: loads or fails, what is served then, at which record and why (``L-42``, ``J-3``, ``B-4``)."""
+    places = reasons = 0
+    for answer in read_json(recording("load-fails") / "answers" / ANSWERS[release]):
+        verdict = load_fails["loads"][str(answer["partition"])][release]
+        assert verdict["ok"] == answer["loaded"], answer["what"]
+        if answer["partition"] != CUT_BY_RECOVERY:
+            assert (verdict["served"] == "all") == answer["kept"], answer["what"]
+        log_lines = " ".join(answer["log_lines"])
+        named = {int(a or b) for a, b in re.findall(r"at offset (\d+)|DefaultRecord\(offset=(\d+)", log_lines)}
+        if named:
+            places += 1
+            assert {verdict["record_offset"]} == named, answer["what"]
+        rules = {rule for pattern, rules in WHY.items() if re.search(pattern, log_lines) for rule in rules}
+        if rules and not verdict["ok"]:
+            reasons += 1
+            assert verdict["rule"] in rules, (answer["what"], log_lines)
+        if not verdict["ok"] and verdict["rule"] != "L-39":
+            assert verdict["file"].endswith(f"__consumer_offsets-{answer['partition']}/{FIRST_FILE}")
+            assert verdict["position"] > 0
+    assert reasons >= 16
+    assert places >= (0 if release == "3.9.1" else 20), "the Scala coordinator names no record"
+
+
+@pytest.mark.parametrize("release", ANSWERS)
+def test_what_is_served_after_the_load_is_what_each_release_answered(release: str, recording: Recording) -> None:
+    """``B-4``, ``J-3``, ``L-42``: with `as_broker`, the offsets of every partition."""
+    folder = recording("load-fails")
+    answers = {answer["partition"]: answer for answer in read_json(folder / "answers" / ANSWERS[release])}
+    profile = release_named(release).profile
+    for partition, log in read_partitions(folder / "log").items():
+        if partition in (NOT_ITS_GROUP, CUT_BY_RECOVERY):
+            continue
+        state = finish(replay(iter_events(log), profile, on_damage=lambda damage: None)).as_broker()
+        assert {(v.group, v.topic, v.partition, v.committed_offset) for v in state.iter_served()} == {
+            (row["group"], row["topic"], row["partition"], row["committed_offset"])
+            for row in answers[partition]["offsets"]
+        }, answers[partition]["what"]
+
+
+def test_a_load_that_ends_in_an_error_can_be_served_all_the_same(load_fails: Json) -> None:
+    """Case 45, ``B-4``: the offsets are in the cache before 3.9.1 complains."""
+    verdict = load_fails["loads"]["45"]["3.9.1"]
+    assert (verdict["ok"], verdict["served"], verdict["rule"]) == (False, "all", "L-39")
+    assert load_fails["loads"]["45"]["4.3.0"]["ok"]
+
+
+def test_what_is_skipped_is_counted_by_type(load_fails: Json) -> None:
+    """``records:Y3``, ``L-21``: case 1 everywhere, types 17 up to 4.0, types 3 to 16 by the Scala coordinator."""
+    skipped = {
+        (row["offsets_partition"], row["detail"]["record_type"]): row
+        for row in findings(load_fails, severity="skipped")
+    }
+    assert skipped[1, 99]["releases"] == list(ANSWERS)
+    assert skipped[37, 17]["releases"] == ["3.9.1", "4.0.0"]
+    assert skipped[43, 3]["releases"] == ["3.9.1"]
+    assert skipped[28, 8]["detail"] == {"record_type": 8, "records": 2}
+    assert (skipped[28, 8]["record_offset"], skipped[28, 8]["group"]) == (4, "g191")
+    assert [row["offsets_partition"] for row in findings(load_fails, severity="doubt", rule="records:Y3")] == [1]
+
+
+def test_other_findings_of_the_hand_made_partitions(load_fails: Json) -> None:
+    """``H1`` case 47, ``J-15`` case 46, ``L-7`` case 48, the open transaction of case 45 (``C-1``)."""
+    (wrong,) = findings(load_fails, rule="records:H1")
+    assert (wrong["offsets_partition"], wrong["group"], wrong["detail"]) == (
+        47,
+        "g90",
+        {"expected_partition": 48, "partitions": 50},
+    )
+    (orphan,) = findings(load_fails, rule="J-15")
+    assert (orphan["offsets_partition"], orphan["releases"]) == (46, ["4.0.0", "4.1.1", "4.2.0", "4.3.0"])
+    (damage,) = findings(load_fails, rule="L-7")
+    assert (damage["offsets_partition"], damage["position"]) == (48, 105)
+    (open_transaction,) = findings(load_fails, rule="C-1")
+    assert (open_transaction["offsets_partition"], open_transaction["detail"]["producer_id"]) == (45, 77)
+
+
+@pytest.mark.parametrize(
+    ("release", "answer"),
+    [
+        ("4.3.0", "restart.json"),
+        ("4.0.0", "restart-4.0.0.json"),
+        ("3.9.1-java", "restart-3.9.1-java.json"),
+        ("3.7.2-java", "restart-3.7.2-java.json"),
+    ],
+)
+def test_random_logs_fail_where_the_java_coordinators_failed(release: str, answer: str, recording: Recording) -> None:
+    """``B-9``, ``J-18``, ``J-19``: the partitions that each release refused, and no others."""
+    folder = recording("random-java")
+    failed = {row["offsets_partition"] for row in read_json(folder / "answers" / answer)["failed"]}
+    document = check(folder / "log", "--loads-on", release, status=3)
+    assert {int(name) for name, verdicts in document["loads"].items() if not verdicts[release]["ok"]} == failed
+    assert document["partitions"] == {"count": 40, "source": "data"}
+    assert findings(document, rule="records:H1") == []
+
+
+# ---------------------------------------------------------------------------------------- releases
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("0.8.2.2", "0.8.2"),
+        ("0.9.0.1", "0.9"),
+        ("0.10", "0.10.0"),
+        ("0.10.0.1", "0.10.0"),
+        ("0.10.2.2", "0.10.1"),
+        ("1.1.1", "0.11"),
+        ("2.0", "2.0"),
+        ("2.2.1", "2.1"),
+        ("2.8.2", "2.3"),
+        ("3.4.0", "3.0"),
+        ("3.4.1", "3.4.1"),
+        ("3.9.1", "3.4.1"),
+        ("3.7.2-java", "3.7-java"),
+        ("3.9.1-java", "3.9-java"),
+        ("4.0.1", "4.0"),
+        ("4.3", "4.3"),
+        ("4.3.1", "4.3"),
+    ],
+)
+def test_a_release_has_the_rules_of_the_last_entry_before_it(name: str, rules: str) -> None:
+    assert release_named(name).rules == rules
+
+
+@pytest.mark.parametrize(
+    "name", ["0.8.1", "0.7", "0.12", "1.2", "2.9", "3.6-java", "3.10", "4.0-java", "4.4", "5.0", "new", ""]
+)
+def test_a_release_without_known_rules_is_wrong_usage(name: str) -> None:
+    result = run(SAMPLE, "--loads-on", f"4.3,{name}")
+    assert result.exit_code == 2
+    assert "0.8.2, 0.9, " in result.stderr
+    assert "4.3" in result.stderr
+
+
+def test_all_known_rules_are_tried_by_default() -> None:
+    document = check(SAMPLE, status=0)
+    assert document["releases"] == {name: name for name in RELEASES}
+    assert all(list(verdicts) == list(RELEASES) for verdicts in document["loads"].values())
+    assert {release.profile for release in known_releases()} == set(RELEASES.values())
+    assert release_named("3.9.1").profile is CLASSIC
+    assert release_named("4.3.0").profile is MODERN
+
+
+def test_loads_on_may_be_repeated_and_names_each_once() -> None:
+    document = check(SAMPLE, "--loads-on", "4.3.0, 3.9.1", "--loads-on", "4.3.0", status=0)
+    assert document["releases"] == {"4.3.0": "4.3", "3.9.1": "3.4.1"}
+
+
+def test_old_releases_refuse_what_is_new_to_them() -> None:
+    """``M1``, ``Y4``, ``L-21``; what 0.8.2 to 0.10.0 read before is served (``L-10``)."""
+    log = ROOT / "samples" / "kafka-lifetime" / "log"
+    document = check(log, "-p", "2", "--loads-on", "0.8.2,0.9,0.10.0,0.10.2,1.1,2.2,2.8", status=3)
+    verdicts = document["loads"]["2"]
+    assert {name: (row["rule"], row["served"]) for name, row in verdicts.items()} == {
+        "0.8.2": ("L-21", "part"),
+        "0.9": ("records:M1", "part"),
+        "0.10.0": ("records:Y4", "part"),
+        "0.10.2": ("records:M1", "nothing"),
+        "1.1": ("records:Y4", "nothing"),
+        "2.2": ("records:Y4", "nothing"),
+        "2.8": (None, "all"),
+    }
+    assert verdicts["2.2"]["detail"] == {"answers": "empty"}
+
+
+# ------------------------------------------------------------------------------------------- findings
+
+
+def test_open_transactions_of_the_sample() -> None:
+    """``C-1``: two in partition 1, one of which pins the last stable offset; their age ends with the newest record."""
+    document = check(SAMPLE, "--loads-on", "4.3.0", status=0)
+    found = {(row["offsets_partition"], row["detail"]["producer_id"]): row for row in findings(document, rule="C-1")}
+    assert {
+        place: (row["record_offset"], row["detail"]["pins_last_stable_offset"]) for place, row in found.items()
+    } == {
+        (0, 9): (122, True),
+        (1, 9): (277, True),
+        (1, 10): (279, False),
+    }
+    assert all(row["severity"] == "note" and row["detail"]["pending"] == 1 for row in found.values())
+    assert all(0 <= row["detail"]["age_ms"] < 60_000 for row in found.values())
+
+
+def test_a_transaction_older_than_any_may_be_is_doubtful() -> None:
+    since = check(SAMPLE, status=0)
+    (first, *_) = findings(since, rule="C-1")
+    begin = first["detail"]["first_timestamp_ms"]
+    assert run(SAMPLE, "-p", "0", "--now", str(begin + LONGEST_TRANSACTION_MS)).exit_code == 0
+    document = check(SAMPLE, "-p", "0", "--now", str(begin + LONGEST_TRANSACTION_MS + 1), status=3)
+    (old,) = findings(document, rule="C-1")
+    assert (old["severity"], old["detail"]["age_ms"]) == ("doubt", LONGEST_TRANSACTION_MS + 1)
+
+
+def test_a_marker_ends_a_transaction_and_a_tombstone_its_offset(tmp_path: Path) -> None:
+    """``J-10``, ``J-12``, ``J-13``."""
+    batches = [
+        transaction(commit(G), commit(G, "u"), first=0),
+        transaction(commit(G), first=2, producer_id=6),
+        batch(deletion(G, "u"), first=3),
+        build_marker(4, commit=True, producer_id=5, producer_epoch=1, timestamp_ms=2000),
+    ]
+    document = check(write(tmp_path, batches[:3]), status=0)
+    assert [(row["detail"]["producer_id"], row["detail"]["pending"]) for row in findings(document, rule="C-1")] == [
+        (5, 1),
+        (6, 1),
+    ]
+    document = check(write(tmp_path, batches), status=0)
+    (left,) = findings(document, rule="C-1")
+    assert (left["detail"]["producer_id"], left["detail"]["first_offset"]) == (6, 2)
+    assert left["detail"]["pins_last_stable_offset"]
+
+
+def test_groups_in_the_wrong_partition(tmp_path: Path) -> None:
+    """``H1``, ``H3``."""
+    write(tmp_path, [batch(commit(G), commit(group_in(7)))])
+    document = check(tmp_path, "--partitions", "50", status=3)
+    (wrong,) = findings(document, rule="records:H1")
+    assert (wrong["group"], wrong["record_offset"], wrong["severity"]) == (group_in(7), 1, "doubt")
+    assert document["partitions"] == {"count": 50, "source": "option"}
+    assert run(tmp_path, "--partitions", "1").exit_code == 0
+    assert findings(check(tmp_path, "-g", G, "--partitions", "50", status=0), rule="records:H1") == []
+
+
+def test_the_number_of_partitions_follows_from_the_groups() -> None:
+    """``H1``–``H3``."""
+
+    def spread(count: int, partitions: int, wanted: Sequence[int]) -> dict[int, list[str]]:
+        names = [f"group-{i}" for i in range(count)]
+        return {p: [name for name in names if partition_for(name, partitions) == p] for p in wanted}
+
+    assert partition_count({}) == (50, "default")
+    assert partition_count({3: [group_in(3)]}) == (50, "default")
+    assert partition_count({0: ["a"]}) == (50, "guess"), "one group shows nothing"
+    assert partition_count(spread(40, 4, range(4))) == (4, "data")
+    assert partition_count(spread(400, 40, range(40))) == (40, "data")
+    assert partition_count(spread(400, 50, range(50))) == (50, "default")
+    assert partition_count(spread(400, 50, [3, 17])) == (50, "default")
+    assert partition_count(spread(900, 100, [60, 61, 70])) == (100, "data"), "a broker that holds some partitions"
+    assert partition_count({70: []}) == (71, "guess")
+    some_are_wrong = spread(400, 4, range(4))
+    some_are_wrong[0].append(group_in(1, 4, prefix="wrong"))
+    assert partition_count(some_are_wrong) == (4, "data")
+    assert check(SAMPLE, status=0)["partitions"] == {"count": 4, "source": "data"}
+    assert check(SAMPLE, "-p", "3", status=0)["partitions"] == {"count": 4, "source": "data"}
+    guessed = check(SAMPLE, "-p", "2", status=0)
+    assert guessed["partitions"] == {"count": 50, "source": "guess"}
+    assert {row["severity"] for row in findings(guessed, rule="records:H1")} == {"note"}
+
+
+def test_java_hashes() -> None:
+    """``H1``, with Kafka's own answers."""
+    lines = lzma.decompress((VECTORS / "partition-for.jsonl.xz").read_bytes()).decode()
+    checked = 0
+    for row in json_lines(lines):
+        assert java_hash(row["group"]) == row["hash"]
+        assert partition_for(row["group"], row["partitions"]) == row["partition"]
+        checked += 1
+    assert checked > 1000
+    assert java_hash("polygenelubricants") == -(1 << 31)
+    assert partition_for("polygenelubricants", 50) == 0
+
+
+def test_orphans_are_told_for_the_releases_that_do_not_serve_them(tmp_path: Path) -> None:
+    """``J-15``; the Scala coordinator makes a group of them (``L-36``)."""
+    write(tmp_path, [batch(commit(G), commit(G, "u"), pair(2, {"group": G}))])
+    document = check(tmp_path, "--loads-on", "3.9.1,4.0.0,4.3.0", status=3)
+    (orphans,) = findings(document, rule="J-15")
+    assert (orphans["releases"], orphans["detail"]["offsets"], orphans["position"] > 0) == (["4.0.0", "4.3.0"], 2, True)
+    assert run(tmp_path, "--loads-on", "2.8").exit_code == 0
+
+
+def test_a_deleted_offset_under_a_type_0_key_may_return(tmp_path: Path) -> None:
+    """``C-20``: the cleaner takes type 0 and type 1 keys for different ones."""
+    buried = [batch(commit(G, record_type=0), commit(G), deletion(G))]
+    (zombie,) = findings(check(write(tmp_path, buried), status=3), rule="C-20")
+    assert (zombie["group"], zombie["record_offset"], zombie["severity"]) == (G, 0, "doubt")
+    live = [*buried, batch(commit(G), first=3)]
+    assert findings(check(write(tmp_path, live), status=0), rule="C-20") == []
+    ended = [*buried, batch(deletion(G, record_type=0), first=3)]
+    assert findings(check(write(tmp_path, ended), status=0), rule="C-20") == []
+
+
+def test_names_that_are_read_as_one(tmp_path: Path) -> None:
+    """``P5``, ``B-7``."""
+    pairs = [commit("gr\x01"), commit("gr\x02"), commit("gr\x02", "u")]
+    raw = [(key.replace(b"gr\x01", b"gr\xfe").replace(b"gr\x02", b"gr\xff"), value) for key, value in pairs]
+    document = check(write(tmp_path, [batch(*raw)]), status=3)
+    (collision,) = findings(document, rule="records:P5")
+    assert collision["group"] == "gr\ufffd"
+    assert collision["detail"]["names_hex"] == ["6772fe", "6772ff"]
+    assert findings(document, rule="records:H1") == [], "the bytes that were hashed are gone"
+    assert findings(check(write(tmp_path, [batch(*raw[1:])]), status=0), rule="records:P5") == []
+
+
+def test_a_batch_larger_than_the_load_buffer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``L-6``: up to 1.1 a load never gets past it."""
+    monkeypatch.setattr(checking, "LOAD_BUFFER_BYTES", 200)
+    write(tmp_path, [batch(commit(G)), batch(*[commit(G)] * 4, first=1)])
+    document = check(tmp_path, "--loads-on", "1.1,2.0,4.3", status=3)
+    verdict = document["loads"]["0"]["1.1"]
+    assert (verdict["rule"], verdict["record_offset"], verdict["served"]) == ("records:Y4", 0, "nothing")
+    old = [pair(1, {"group": G, "topic": "t", "partition": 0}, 1, VERSION_1)] * 6
+    document = check(write(tmp_path, [batch(old[0]), batch(*old, first=1)]), "--loads-on", "1.1,2.0,4.3", status=3)
+    assert {name: row["rule"] for name, row in document["loads"]["0"].items()} == {
+        "1.1": "L-6",
+        "2.0": None,
+        "4.3": None,
+    }
+    assert document["loads"]["0"]["1.1"]["record_offset"] == 1
+    assert [row["severity"] for row in findings(document, rule="L-6")] == ["fails", "note"]
+
+
+VERSION_1 = {"offset": 1, "metadata": "", "commit_timestamp": 1, "expire_timestamp": -1}
+
+
+# -------------------------------------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize("part", ["torn", "zeros"])
+def test_damaged_ends_of_a_copied_log(part: str, recording: Recording) -> None:
+    """``T1``–``T6``: every damage and every tail is told with its file and position."""
+    folder = recording("kafka-4.3-live-copy")
+    document = check(folder / f"log-{part}", "--loads-on", "4.3.0", status=0)
+    tails = findings(document, rule="records:T6")
+    assert {row["detail"]["tail"] for row in tails} == {part}
+    assert all(row["severity"] == "note" and row["file"] and row["position"] is not None for row in tails)
+    assert findings(document, severity="damage") == []
+
+
+def test_damage_in_the_middle_is_told_with_its_place_and_what_a_broker_does(tmp_path: Path) -> None:
+    """``L-7``, ``T4``, ``T5``, ``J-3``."""
+    good = [batch(commit(G), first=i) for i in range(3)]
+    wrong_crc = bytearray(good[1])
+    wrong_crc[-1] ^= 0xFF
+    document = check(write(tmp_path, [good[0], bytes(wrong_crc), good[2]]), status=3)
+    (damage,) = findings(document, severity="damage")
+    assert (damage["rule"], damage["position"], damage["record_offset"]) == ("L-7", len(good[0]), 1)
+    assert "records:T4" in damage["detail"]["broker"]
+    wrong_magic = bytearray(good[1])
+    wrong_magic[16] = 9
+    document = check(write(tmp_path, [good[0], bytes(wrong_magic), good[2]]), status=3)
+    assert [row["rule"] for row in findings(document) if row["severity"] in ("damage", "doubt")] == ["records:T5"]
+    cut = batch((commit(G)[0], b"\x00"), first=1)
+    document = check(write(tmp_path, [good[0], cut, good[2]]), "--loads-on", "4.3", status=3)
+    (damage,) = findings(document, severity="damage")
+    assert (damage["rule"], damage["group"], damage["record_offset"]) == ("J-3", G, 1)
+    assert document["loads"]["0"]["4.3"]["group"] == G
+
+
+def test_gaps_and_overlaps_between_segments(tmp_path: Path) -> None:
+    """``C-24``; a gap above the cleaner's checkpoint is a missing file."""
+    write(tmp_path, [batch(commit(G), commit(G))])
+    write(tmp_path, [batch(commit(G), first=9)], file="00000000000000000009.log")
+    (gap,) = [row for row in findings(check(tmp_path, status=0)) if "a gap" in row["problem"]]
+    assert (gap["severity"], gap["record_offset"], gap["detail"]) == (
+        "note",
+        9,
+        {"end_offset": 2, "next_base_offset": 9},
+    )
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 0 1\n")
+    (gap,) = [row for row in findings(check(tmp_path, status=3)) if "a gap" in row["problem"]]
+    assert gap["severity"] == "doubt"
+    other = tmp_path / "other"
+    write(other, [batch(commit(G), commit(G))])
+    write(other, [batch(commit(G), first=1), batch(commit(G), first=2)], file="00000000000000000001.log")
+    document = check(other, status=3)
+    assert {row["severity"] for row in findings(document, rule="C-24")} == {"damage", "doubt"}
+
+
+def test_a_log_that_does_not_begin_at_zero_is_noted(tmp_path: Path) -> None:
+    write(tmp_path, [batch(commit(G), first=40)], file="00000000000000000040.log")
+    (note,) = [row for row in findings(check(tmp_path, status=0)) if "begins at offset 40" in row["problem"]]
+    assert note["severity"] == "note"
+
+
+def test_strict_and_quarantine_are_as_elsewhere(tmp_path: Path) -> None:
+    wrong_crc = bytearray(batch(commit(G)))
+    wrong_crc[-1] ^= 0xFF
+    write(tmp_path / "data", [bytes(wrong_crc), batch(commit(G), first=1)])
+    assert run(tmp_path / "data", "--strict").exit_code == 1
+    assert run(tmp_path / "data", "--quarantine", tmp_path / "kept.jsonl").exit_code == 3
+    assert len(list(json_lines((tmp_path / "kept.jsonl").read_text()))) == 1
+
+
+# ----------------------------------------------------------------------------- exit status and output
+
+
+def test_the_exit_status_is_about_the_releases_asked_for(tmp_path: Path) -> None:
+    """Without --loads-on about the newest: an old release that cannot read a new log is no fault of the log."""
+    assert run(SAMPLE).exit_code == 0
+    assert run(SAMPLE, "--loads-on", "3.9.1,4.3.0").exit_code == 0
+    assert run(SAMPLE, "--loads-on", "2.8").exit_code == 3
+    write(tmp_path, [batch(commit(G)), batch((b"\x00\x63", b"x"), first=1)])
+    assert run(tmp_path).exit_code == 3, "a record type that is unknown to all"
+
+
+def test_rows_of_both_kinds_have_the_same_columns() -> None:
+    arguments = (SAMPLE, "--loads-on", "3.9.1,4.3.0")
+    rows = list(json_lines(run(*arguments, "-o", "jsonl").stdout))
+    assert all(set(row) == set(CHECK_COLUMNS) for row in rows)
+    assert [row["releases"] for row in rows if row["kind"] == "load"] == [["3.9.1"], ["4.3.0"]] * 4
+    document = check(*arguments, status=0)
+    assert [row for row in rows if row["kind"] == "finding"] == document["findings"]
+    for row in rows:
+        if row["kind"] == "load":
+            verdict = document["loads"][str(row["offsets_partition"])][row["releases"][0]]
+            assert verdict.items() <= row.items()
+    table = list(csv.DictReader(io.StringIO(run(*arguments, "-o", "csv").stdout, newline="")))
+    assert len(table) == len(rows)
+    assert tuple(table[0]) == CHECK_COLUMNS
+
+
+def test_the_size_of_a_load_is_estimated() -> None:
+    """``J-1``: all bytes from the log start to its end."""
+    sizes = {row["offsets_partition"]: row["detail"] for row in findings(check(SAMPLE, status=0), rule="J-1")}
+    assert sizes[3] == {"size_bytes": 25624, "batches": 75, "records": 157}
+    assert list(sizes) == [0, 1, 2, 3]
+
+
+def test_tables_for_people_name_runs_of_releases(tmp_path: Path) -> None:
+    result = run(SAMPLE, "-p", "2", "-o", "table")
+    lines = [line.split() for line in result.stdout.split("\n")]
+    assert ["2", "3.4.1", "…", "4.3", "0.8.2", "…", "3.0"] in lines
+    assert "4 partitions" not in result.stdout
+    write(tmp_path, [batch(commit(G))])
+    assert ["0", "all"] in [
+        line.split() for line in run(tmp_path, "-o", "table", "--loads-on", "4.3").stdout.split("\n")
+    ]
+
+
+def test_a_prefix_can_be_checked() -> None:
+    document = check(SAMPLE, "-p", "1", "--until-offset", "1:230", "--loads-on", "3.7.2-java", status=0)
+    assert document["loads"]["1"]["3.7.2-java"]["ok"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_pieces_make_no_difference(size: int, recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load in pieces is the load of the whole."""
+    folder = recording("random-java")
+    releases = [release_named(name) for name in ("3.9.1", "3.9.1-java", "4.0.0", "4.3.0")]
+    monkeypatch.setattr(checking, "PIECE", size)
+    for log in read_partitions(folder / "log").values():
+        in_pieces = PartitionCheck(log, releases)
+        in_pieces.read(iter_events(log), lambda damage: None)
+        whole = [
+            finish(replay(iter_events(log), release.profile, on_damage=lambda damage: None)).failure
+            for release in releases
+        ]
+        assert [(load.failure and load.failure.record_offset) for load in in_pieces.loads] == [
+            (failure and failure.record_offset) for failure in whole
+        ]

@@ -1,0 +1,166 @@
+"""A real Kafka broker over segments that a test wrote, on this machine only.
+
+Its jars come from Maven Central once, into ``$OFFSETS_LOG_KAFKA_DIR`` or the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+VERSION = "4.3.0"
+ASK = Path(__file__).with_name("Ask.java")
+DEPENDENCIES = (
+    ("org.apache.kafka", "kafka_2.13", VERSION),
+    ("org.apache.kafka", "kafka-tools", VERSION),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
+)
+DOWNLOAD_SECONDS = 300
+START_SECONDS = 60
+ASK_SECONDS = 120
+
+
+class NotAvailableError(Exception):
+    """Why there can be no broker here, in one line."""
+
+
+def jars() -> Path:
+    """The folder of Kafka's jars, filled if it must be.
+
+    Raises:
+        NotAvailableError: no java, no mvn, or no way to Maven Central.
+    """
+    for tool in ("java", "javac"):
+        if shutil.which(tool) is None:
+            raise NotAvailableError(f"there is no {tool}")
+    configured = os.environ.get("OFFSETS_LOG_KAFKA_DIR")
+    folder = Path(configured) if configured else Path.home() / ".cache" / "offsets-log" / f"kafka-{VERSION}"
+    if not (folder / f"kafka_2.13-{VERSION}.jar").exists():
+        _download(folder)
+    return folder
+
+
+def _download(folder: Path) -> None:
+    if shutil.which("mvn") is None:
+        raise NotAvailableError(f"Kafka's jars are not in {folder}, and there is no mvn to fetch them")
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
+        for group, name, version in DEPENDENCIES
+    )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        (Path(work) / "pom.xml").write_text(
+            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+            "<groupId>x</groupId><artifactId>x</artifactId><version>1</version>"
+            f"<dependencies>{dependencies}</dependencies></project>"
+        )
+        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs"]
+        try:
+            subprocess.run(command, cwd=work, check=True, timeout=DOWNLOAD_SECONDS, capture_output=True)
+        except (subprocess.SubprocessError, OSError):
+            raise NotAvailableError(f"mvn cannot fetch Kafka {VERSION} from Maven Central") from None
+        shutil.rmtree(folder, ignore_errors=True)
+        (Path(work) / "libs").rename(folder)
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class Broker:
+    """One KRaft broker with its own folder."""
+
+    def __init__(self, libs: Path, work: Path, partitions: int) -> None:
+        self.libs, self.work = libs, work
+        self.data, self.properties, self.output = work / "data", work / "server.properties", work / "broker.log"
+        self.port, controller = free_port(), free_port()
+        settings: dict[str, Any] = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": self.data,
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": partitions,
+            "offsets.retention.minutes": 2**31 - 1,
+            "offsets.retention.check.interval.ms": 9_000_000_000_000,
+            "log.cleaner.min.compaction.lag.ms": 2**63 - 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+        }
+        self.properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        self._java(60, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self.properties))
+
+    def _java(self, seconds: int, *arguments: str) -> None:
+        command = ["java", "-cp", f"{self.libs}/*", *arguments]
+        ran = subprocess.run(command, timeout=seconds, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """The broker up, and surely down afterwards."""
+        command = [
+            "java",
+            "-Xmx512m",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            f"{self.libs}/*",
+            "kafka.Kafka",
+            str(self.properties),
+        ]
+        with self.output.open("ab") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.work)
+            try:
+                self._wait_for_port(process)
+                yield
+            finally:
+                process.terminate()
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+    def _wait_for_port(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            time.sleep(0.2)
+        raise AssertionError(f"the broker did not start: {self.output.read_text(errors='replace')[-2000:]}")
+
+    def ask(self, questions: Mapping[str, list[tuple[str, int]]]) -> dict[str, Any]:
+        """What it answers of these groups and partitions; the first question creates ``__consumer_offsets``."""
+        asked, answered = self.work / "questions.json", self.work / "answers.json"
+        asked.write_text(json.dumps(questions))
+        self._java(ASK_SECONDS, str(ASK), str(self.port), str(asked), str(answered))
+        answers: dict[str, Any] = json.loads(answered.read_bytes())
+        return answers
+
+    def place(self, partition: int, segment: bytes) -> None:
+        """Put a segment in the place of a partition's files while the broker is down."""
+        folder = self.data / f"__consumer_offsets-{partition}"
+        for path in folder.iterdir():
+            if path.name != "partition.metadata":
+                path.unlink()
+        (folder / f"{0:020}.log").write_bytes(segment)
+        for path in (self.data / ".kafka_cleanshutdown", *self.data.glob("*-offset-checkpoint")):
+            path.unlink(missing_ok=True)
