@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,63 +73,53 @@ def command(
     damaged or doubtful. What is only skipped or noted does not count.
     """
     from cli.output import chosen_format, destination
-    from cli.session import EXIT_DAMAGED, open_session
+    from cli.session import open_session
     from offsets_log.checking import DAMAGE, DOUBT, PartitionCheck, partition_count
     from offsets_log.replay.releases import known_releases
 
     asked = {release.name: release for releases in loads_on for release in releases}
     releases = tuple(asked.values()) or known_releases()
     judged = {release.name for release in (releases if asked else releases[-1:])}
-    is_wrong = False
-    try:
-        with open_session(reading) as session:
-            checks = []
-            for log in session.logs:
-                check = PartitionCheck(log, releases)
-                check.read(session.events(log), session.on_damage)
-                checks.append(check)
-            count, source = partition_count(
-                {
-                    check.log.offsets_partition: check.groups
-                    for check in checks
-                    if check.log.offsets_partition is not None
-                }
-            )
-            if partitions is not None:
-                count, source = partitions, "option"
-            until = now if now is not None else max((check.newest_ms for check in checks), default=-1)
-            document: Row = {
-                "releases": {release.name: release.rules for release in releases},
-                "partitions": {"count": count, "source": source},
-                "loads": {_name(check.log.offsets_partition): _verdicts(check.loads) for check in checks},
-                "findings": [
-                    finding.row(check.log.offsets_partition)
-                    for check in checks
-                    for finding in check.findings(count, until, is_sure=source != "guess")
-                    if finding.group is None or session.keep.group(finding.group)
-                ],
-            }
-            loads = [load.row(check.log.offsets_partition) for check in checks for load in check.loads]
-            format_name = chosen_format(output)
-            with destination(output, session.files) as stream:
-                _write(stream, document, loads, format_name)
-            failing = [row for row in loads if not row["ok"] and row["releases"][0] in judged]
-            wrong = [
-                row
-                for row in document["findings"]
-                if row["severity"] in (DAMAGE, DOUBT) and judged.intersection(row["releases"] or judged)
-            ]
-            is_wrong = bool(failing or wrong)
-            session.say(_partitions_in_words(count, source))
-            session.finish(
-                f"{len(checks)} partitions, {len(releases)} releases; {len(failing)} loads fail"
-                + ("" if asked else f" on {releases[-1].name}")
-                + f", {len(wrong)} findings of damage or doubt"
-            )
-    except SystemExit as done:
-        if is_wrong and not done.code:
-            sys.exit(EXIT_DAMAGED)
-        raise
+    with open_session(reading) as session:
+        checks = []
+        for log in session.logs:
+            check = PartitionCheck(log, releases)
+            check.read(session.events(log), session.on_damage)
+            checks.append(check)
+        count, source = partition_count(
+            {check.log.offsets_partition: check.groups for check in checks if check.log.offsets_partition is not None}
+        )
+        if partitions is not None:
+            count, source = partitions, "option"
+        until = now if now is not None else max((check.newest_ms for check in checks), default=-1)
+        document: Row = {
+            "releases": {release.name: release.rules for release in releases},
+            "partitions": {"count": count, "source": source},
+            "loads": {_name(check.log.offsets_partition): _verdicts(check.loads) for check in checks},
+            "findings": [
+                finding.row(check.log.offsets_partition)
+                for check in checks
+                for finding in check.findings(count, until, is_sure=source != "guess")
+                if finding.group is None or session.keep.group(finding.group)
+            ],
+        }
+        loads = [load.row(check.log.offsets_partition) for check in checks for load in check.loads]
+        format_name = chosen_format(output)
+        with destination(output, session.files) as stream:
+            _write(stream, document, loads, format_name)
+        failing = [row for row in loads if not row["ok"] and row["releases"][0] in judged]
+        wrong = [
+            row
+            for row in document["findings"]
+            if row["severity"] in (DAMAGE, DOUBT) and judged.intersection(row["releases"] or judged)
+        ]
+        session.is_wrong = bool(failing or wrong)
+        session.say(_partitions_in_words(count, source))
+        session.finish(
+            f"{len(checks)} partitions, {len(releases)} releases; {len(failing)} loads fail"
+            + ("" if asked else f" on {releases[-1].name}")
+            + f", {len(wrong)} findings of damage or doubt"
+        )
 
 
 def _name(offsets_partition: int | None) -> str:

@@ -33,7 +33,11 @@ PROGRESS_FROM_BYTES = 8 << 20
 
 
 class Session:
-    """The opened logs and the account of a run. Use `open_session`."""
+    """The opened logs and the account of a run. Use `open_session`.
+
+    Attributes:
+        is_wrong: whether a command found something wrong that is no damage, for the exit status.
+    """
 
     def __init__(self, reading: Reading, opened: DiskLogs, stack: ExitStack) -> None:
         self.reading = reading
@@ -43,6 +47,7 @@ class Session:
         self._opened = opened
         self.corrupt = 0
         self.unsupported = 0
+        self.is_wrong = False
         self.keep = Filter(group=_matcher(reading.group), topic=_matcher(reading.topic))
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
@@ -122,8 +127,8 @@ class Session:
 
     @property
     def exit_status(self) -> int:
-        """0, or 3 if something was damaged or unsupported."""
-        return EXIT_DAMAGED if self.corrupt or self.unsupported else 0
+        """0, or 3 if something was damaged, unsupported or wrong."""
+        return EXIT_DAMAGED if self.corrupt or self.unsupported or self.is_wrong else 0
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from offsets_log.errors import CorruptRecordError, OffsetsLogError
+from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnsupportedVersionError
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_value, record_type_of
@@ -49,7 +49,10 @@ def verdict_on(
             return Verdict.SKIP
         return Problem(record.offset, "L-21", f"unknown record type {number}", group)
     if decoded is None:
-        return Problem(record.offset, "J-3", error.problem if error else "it cannot be decoded", group)
+        if isinstance(error, UnsupportedVersionError) and _is_read_as_newest(record, number, profile):
+            return Verdict.REPLAY
+        rule = "records:Y4" if isinstance(error, UnsupportedVersionError) else "J-3"
+        return Problem(record.offset, rule, error.problem if error else "it cannot be decoded", group)
     if decoded.value_version is None:
         return Verdict.REPLAY
     refused = _refused_value(record, decoded, profile)
@@ -57,6 +60,18 @@ def verdict_on(
         return Verdict.REPLAY
     rule, problem = refused
     return Problem(record.offset, rule, problem, group)
+
+
+def _is_read_as_newest(record: Record, number: int, profile: Profile) -> bool:
+    """Whether a value of a version beyond all known ones passes for the newest this release knows (``records:Y4``)."""
+    if not profile.reads_newer_as_newest or record.value is None or record.value[:1] > b"\x7f":
+        return False
+    newest = profile.newest_value_version(number).to_bytes(2)
+    try:
+        decode_value(RECORD_TYPES[number], newest + record.value[2:], profile.release, only_release=True)
+    except OffsetsLogError:
+        return False
+    return True
 
 
 def _refused_value(record: Record, decoded: CoordinatorRecord, profile: Profile) -> tuple[str, str] | None:
