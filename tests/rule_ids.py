@@ -28,6 +28,7 @@ NOT_OFFLINE = {
     "J-1": "as L-2 to L-6",
     "J-23": "timers that a load starts",
     "J-24": "what a client sees before the high watermark",
+    "E-21": "a deleted topic: the broker's own act; its tombstones are read like any others",
     "B-14": "every answer after a restart is one: the recordings are compared with them",
 }
 """Rule → why no test of files cites it."""

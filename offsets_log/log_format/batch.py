@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import Any
 
 import construct as c
 import google_crc32c
@@ -35,7 +34,7 @@ TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
 DELETE_HORIZON_MASK = 0x40
 
-BATCH_HEADER = c.Struct(
+BATCH_HEADER = p.PlainStruct(
     "base_offset" / p.INT64,
     "batch_length" / p.INT32,
     "partition_leader_epoch" / p.INT32,
@@ -179,22 +178,22 @@ def decode_batch_header(raw: bytes, position: int = 0) -> RecordBatch:
     """
     magic = int.from_bytes(raw[MAGIC_POSITION : MAGIC_POSITION + 1], signed=True)
     if magic == 2:
-        header: Any = BATCH_HEADER.parse(raw)
+        header = BATCH_HEADER.parse(raw)
         return RecordBatch(
             position=position,
             raw=raw,
             magic=magic,
-            crc=header.crc,
-            attributes=header.attributes,
-            base_offset=header.base_offset,
-            last_offset=header.base_offset + header.last_offset_delta,
-            partition_leader_epoch=header.partition_leader_epoch,
-            base_timestamp_ms=header.base_timestamp,
-            max_timestamp_ms=header.max_timestamp,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            records_count=header.records_count,
+            crc=header["crc"],
+            attributes=header["attributes"],
+            base_offset=header["base_offset"],
+            last_offset=header["base_offset"] + header["last_offset_delta"],
+            partition_leader_epoch=header["partition_leader_epoch"],
+            base_timestamp_ms=header["base_timestamp"],
+            max_timestamp_ms=header["max_timestamp"],
+            producer_id=header["producer_id"],
+            producer_epoch=header["producer_epoch"],
+            base_sequence=header["base_sequence"],
+            records_count=header["records_count"],
         )
     header = LEGACY_HEADER.parse(raw)
     timestamp = NO_TIMESTAMP if magic == 0 else header.timestamp

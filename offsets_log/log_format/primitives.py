@@ -286,6 +286,18 @@ def _check_null(length: int, nullable: bool, path: str) -> None:
         raise WireError("null, where null is not allowed", path=path)
 
 
+class PlainStruct(c.Struct):  # type: ignore[misc]
+    """A construct Struct that gives a plain dict; its fields cannot refer to each other."""
+
+    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
+        return {field.name: field._parsereport(stream, context, path) for field in self.subcons}
+
+    def _build(self, obj: dict[str, Any], stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
+        for field in self.subcons:
+            field._build(obj[field.name], stream, context, path)
+        return obj
+
+
 def string(length: c.Construct, nullable: bool = False) -> Sized:
     """A string behind the given length type."""
     return Sized(length, nullable, decode_string, encode_string)

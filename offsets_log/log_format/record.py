@@ -27,9 +27,9 @@ from offsets_log.log_format.compression import CODEC_NAMED
 
 VARINT_BYTES = p.Sized(p.VARINT, nullable=True)
 
-HEADER = c.Struct("key" / p.Sized(p.VARINT, nullable=False), "value" / VARINT_BYTES)
+HEADER = p.PlainStruct("key" / p.Sized(p.VARINT, nullable=False), "value" / VARINT_BYTES)
 
-RECORD = c.Struct(
+RECORD = p.PlainStruct(
     "attributes" / p.INT8,
     "timestamp_delta" / p.VARLONG,
     "offset_delta" / p.VARINT,
@@ -122,17 +122,17 @@ def _decode_default(batch: RecordBatch, raw: bytes, position: int) -> Record:
     is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
     sequence = b.NO_SEQUENCE
     if batch.base_sequence >= 0:
-        sequence = batch.base_sequence + fields.offset_delta & MAX_SEQUENCE
+        sequence = batch.base_sequence + fields["offset_delta"] & MAX_SEQUENCE
     return Record(
-        offset=batch.base_offset + fields.offset_delta,
+        offset=batch.base_offset + fields["offset_delta"],
         position=position,
-        timestamp_ms=batch.max_timestamp_ms if is_append_time else batch.base_timestamp_ms + fields.timestamp_delta,
-        timestamp_delta=fields.timestamp_delta,
+        timestamp_ms=batch.max_timestamp_ms if is_append_time else batch.base_timestamp_ms + fields["timestamp_delta"],
+        timestamp_delta=fields["timestamp_delta"],
         sequence=sequence,
-        key=fields.key,
-        value=fields.value,
-        headers=tuple((p.decode_string(header.key), header.value) for header in fields.headers),
-        attributes=fields.attributes,
+        key=fields["key"],
+        value=fields["value"],
+        headers=tuple((p.decode_string(header["key"]), header["value"]) for header in fields["headers"]),
+        attributes=fields["attributes"],
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from offsets_log.errors import (
@@ -29,6 +30,7 @@ from offsets_log.messages.offset_commit import OFFSET_COMMIT_KEY, OFFSET_COMMIT_
 from offsets_log.messages.schema import Message
 
 INT16 = struct.Struct(">h")
+KEYS_REMEMBERED = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +241,9 @@ def _leading_int16(data: bytes, root: str, what: str) -> int:
     return number
 
 
+@lru_cache(maxsize=KEYS_REMEMBERED)
 def decode_key(key: bytes | None) -> tuple[RecordType, dict[str, Any], bytes]:
-    """Decode a record key: its row, its fields, trailing bytes.
+    """Decode a record key: its row, its fields (not to be changed), trailing bytes. A log repeats its keys.
 
     Raises:
         CorruptRecordError: a null key (``records:R2``) or one that does not parse.

@@ -48,14 +48,14 @@ STRING = Scalar("string")
 BYTES = Scalar("bytes")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Struct:
     """A nested struct: its rows in wire order."""
 
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ArrayOf:
     """An array of scalars or structs."""
 
@@ -65,7 +65,7 @@ class ArrayOf:
 WireType = Scalar | Struct | ArrayOf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """One row of a schema table.
 
@@ -93,7 +93,7 @@ class Field:
         return head + "".join(word.capitalize() for word in tail)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Message:
     """A schema table.
 
@@ -159,8 +159,8 @@ def _of_version(fields: tuple[Field, ...], version: int) -> tuple[Field, ...]:
 # ------------------------------------------------------------------------------ from rows to construct
 
 
-class MessageStruct(c.Struct):  # type: ignore[misc]
-    """A construct Struct that gives a plain dict and knows Kafka's tagged-field section.
+class MessageStruct(p.PlainStruct):
+    """A Struct that knows Kafka's tagged-field section.
 
     Args:
         fields: the plain fields, in wire order.
@@ -172,7 +172,7 @@ class MessageStruct(c.Struct):  # type: ignore[misc]
         self.tagged = tagged
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
-        value = {field.name: field._parsereport(stream, context, path) for field in self.subcons}
+        value = super()._parse(stream, context, path)
         if self.tagged is not None:
             self._parse_tagged(value, stream, context, path)
         return value
@@ -199,8 +199,7 @@ class MessageStruct(c.Struct):  # type: ignore[misc]
             value[UNKNOWN_TAGS] = unknown
 
     def _build(self, obj: dict[str, Any], stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
-        for field in self.subcons:
-            field._build(obj[field.name], stream, context, path)
+        super()._build(obj, stream, context, path)
         if self.tagged is not None:
             self._build_tagged(obj, stream, context, path)
         return obj
