@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.coordinator.errors import CoordinatorError, Errors
 from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.replay.partial import OffsetAndMetadata
 
 TopicPartition = tuple[str, int]
 Answers = dict[TopicPartition, Errors]
@@ -23,6 +24,11 @@ class FetchedOffset:
 
 NO_OFFSET = FetchedOffset()
 UNSTABLE = FetchedOffset(error=Errors.UNSTABLE_OFFSET_COMMIT)
+
+
+def fetched(value: OffsetAndMetadata | None) -> FetchedOffset:
+    """The answer that a committed offset gives."""
+    return NO_OFFSET if value is None else FetchedOffset(value.committed_offset, value.leader_epoch, value.metadata)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ from offsets_log.coordinator.answers import (
     FetchedOffset,
     ListedGroup,
     TopicPartition,
+    fetched,
 )
 from offsets_log.coordinator.config import GroupConfig, OffsetConfig, is_java, retention_of, writes_of
 from offsets_log.coordinator.errors import CoordinatorError, Errors
-from offsets_log.coordinator.live import LiveState
 from offsets_log.coordinator.log import OffsetsLog
 from offsets_log.coordinator.partition import LoadState, OffsetsPartition
 from offsets_log.coordinator.records import (
@@ -276,20 +276,20 @@ class GroupCoordinatorCache:
         """
         live = self._partition_of(group).live
         found = live.group(group)
-        exists = found is not None and found.kind != SHARE
-        if exists and found is not None:
+        if found is not None:
             validate_fetch(found, who)
+        has_offsets = found is not None and found.kind != SHARE
         if partitions is None:
-            partitions = [(topic, number) for _, topic, number in live.committed_keys(group)] if exists else []
+            partitions = [(topic, number) for _, topic, number in live.committed_keys(group)] if has_offsets else []
         asks = require_stable and not (self._is_java and self._version < (3, 8))
-        return {
-            (topic, number): UNSTABLE
-            if asks and live.is_pending((group, topic, number))
-            else _fetched(live, group, topic, number)
-            if exists
-            else NO_OFFSET
-            for topic, number in partitions
-        }
+        answers = {}
+        for topic, number in partitions:
+            key = (group, topic, number)
+            if asks and live.is_pending(key):
+                answers[topic, number] = UNSTABLE
+            else:
+                answers[topic, number] = fetched(live.committed(key)) if has_offsets else NO_OFFSET
+        return answers
 
     def list_groups(self, *, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """ListGroups over the loaded partitions, by id; names of states and types in any case.
@@ -430,13 +430,6 @@ class GroupCoordinatorCache:
         if found is None:
             raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, f"there is no group {group!r}")
         return found
-
-
-def _fetched(live: LiveState, group: str, topic: str, number: int) -> FetchedOffset:
-    value = live.committed((group, topic, number))
-    if value is None:
-        return NO_OFFSET
-    return FetchedOffset(value.committed_offset, value.leader_epoch, value.metadata)
 
 
 def _protocol_type(group: Group) -> str:

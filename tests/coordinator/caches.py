@@ -112,18 +112,18 @@ def member_row(member_id: str, *topics: str, instance_id: str | None = None) -> 
 
 
 def classic_group(
-    group: str, members: Sequence[dict[str, Any]] = (), *, generation: int = 3, kind: str = "consumer"
+    group: str, members: Sequence[dict[str, Any]] = (), *, kind: str = "consumer", version: int = 3
 ) -> CoordinatorRecord:
-    """A type 2 record."""
+    """A type 2 record of generation 3."""
     value = {
         "protocol_type": kind,
-        "generation": generation,
+        "generation": 3,
         "protocol": "range" if members else None,
         "leader": members[0]["member_id"] if members else None,
         "current_state_timestamp": NOW,
         "members": list(members),
     }
-    return CoordinatorRecord(record_type=2, key={"group": group}, value_version=3, value=value)
+    return CoordinatorRecord(record_type=2, key={"group": group}, value_version=version, value=value)
 
 
 def newer_group(

@@ -1,0 +1,321 @@
+"""Commits, plain and transactional: who may, what is written, what is remembered."""
+
+from __future__ import annotations
+
+import pytest
+
+from offsets_log.coordinator.answers import NO_OFFSET, UNSTABLE, FetchedOffset
+from offsets_log.coordinator.cache import GroupCoordinatorCache
+from offsets_log.coordinator.config import OffsetConfig
+from offsets_log.coordinator.errors import CoordinatorError, Errors
+from offsets_log.coordinator.log import MemoryLog
+from offsets_log.coordinator.records import OffsetCommit, Producer
+from offsets_log.coordinator.validation import NOBODY, MemberIdentity
+from offsets_log.errors import CorruptRecordError
+from offsets_log.messages.registry import CoordinatorRecord
+from tests.coordinator.caches import (
+    FIRST,
+    JAVA_AND_SCALA,
+    NOW,
+    SECOND,
+    batches,
+    classic_group,
+    member_row,
+    memories,
+    newer_group,
+    put,
+    started,
+    with_log,
+    written,
+)
+
+OFFSET = {("t", 0): OffsetCommit(5)}
+STABLE = FetchedOffset(5)
+
+
+def loaded_with(group: str, *records: CoordinatorRecord, release: str = "4.3") -> GroupCoordinatorCache:
+    log = MemoryLog()
+    put(log, started().partition_for(group), *records)
+    return started(release, log)
+
+
+def commit_error(
+    cache: GroupCoordinatorCache, who: MemberIdentity = NOBODY, *, producer: Producer | None = None
+) -> Errors:
+    """What a commit of group g says."""
+    try:
+        if producer is None:
+            cache.commit_offsets("g", OFFSET, who=who)
+        else:
+            cache.commit_transactional_offsets("g", producer, OFFSET, who=who)
+    except CoordinatorError as error:
+        return error.error
+    return Errors.NONE
+
+
+# ------------------------------------------------------------------------------------------ what is written
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+def test_a_request_is_one_plain_batch(release: str) -> None:
+    """``W-1``, ``W-2``."""
+    cache, log = with_log(release)
+    answers = cache.commit_offsets("g", {("t", 0): OffsetCommit(1), ("u", 3): OffsetCommit(2, "m", 4)})
+    assert answers == {("t", 0): Errors.NONE, ("u", 3): Errors.NONE}
+    (batch,) = batches(log, cache.partition_for("g"))
+    assert (batch.records_count, batch.producer_id, batch.producer_epoch, batch.base_sequence) == (2, -1, -1, 0)
+    assert (batch.is_transactional, batch.timestamp_type, batch.max_timestamp_ms) == (False, "create", NOW)
+    assert cache.fetch_offsets("g") == {("t", 0): FetchedOffset(1), ("u", 3): FetchedOffset(2, 4, "m")}
+
+
+def test_metadata_is_measured_in_utf_16_units_and_only_what_is_too_long_is_refused() -> None:
+    """``W-8``."""
+    cache, log = with_log()
+    fits, too_long = "😀" * 2048, "😀" * 2048 + "x"
+    answers = cache.commit_offsets("g", {("t", 0): OffsetCommit(1, fits), ("t", 1): OffsetCommit(2, too_long)})
+    assert answers == {("t", 0): Errors.NONE, ("t", 1): Errors.OFFSET_METADATA_TOO_LARGE}
+    assert cache.fetch_offsets("g", [("t", 0), ("t", 1)]) == {
+        ("t", 0): FetchedOffset(1, None, fits),
+        ("t", 1): NO_OFFSET,
+    }
+    before = log.written(cache.partition_for("g"))
+    cache.commit_offsets("g", {("t", 1): OffsetCommit(2, too_long)})
+    cache.commit_offsets("g", {})
+    assert log.written(cache.partition_for("g")) == before, "without a record nothing is written"
+    small = OffsetConfig(offsets_topic_num_partitions=4, offset_metadata_max_bytes=2)
+    answers = started(config=small).commit_offsets("g", {("t", 0): OffsetCommit(1, "abc")})
+    assert answers == {("t", 0): Errors.OFFSET_METADATA_TOO_LARGE}
+
+
+def test_any_number_may_be_committed_for_any_topic_under_any_group_id() -> None:
+    """``W-9``, ``W-10``, ``B-13``."""
+    cache, _ = with_log()
+    offsets = {("", 0): OffsetCommit(-1), ("no such topic", -5): OffsetCommit((1 << 63) - 1, leader_epoch=-7)}
+    cache.commit_offsets("", offsets)
+    fetched = cache.fetch_offsets("")
+    assert {key: value.committed_offset for key, value in fetched.items()} == {
+        key: value.committed_offset for key, value in offsets.items()
+    }
+
+
+def test_a_group_id_that_is_needed_must_not_be_empty() -> None:
+    """``W-10``."""
+    cache, _ = with_log()
+    for call in (
+        lambda: cache.commit_transactional_offsets("", FIRST, OFFSET),
+        lambda: cache.delete_offsets("", [("t", 0)]),
+        lambda: cache.commit_offsets(None, OFFSET),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(CoordinatorError) as caught:
+            call()
+        assert caught.value.error is Errors.INVALID_GROUP_ID
+
+
+# ------------------------------------------------------------------------------------------ what goes wrong
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+@pytest.mark.parametrize(
+    ("refusal", "answer"),
+    [
+        (Errors.NOT_ENOUGH_REPLICAS, Errors.COORDINATOR_NOT_AVAILABLE),
+        (Errors.NOT_LEADER_OR_FOLLOWER, Errors.NOT_COORDINATOR),
+        (Errors.RECORD_LIST_TOO_LARGE, Errors.INVALID_COMMIT_OFFSET_SIZE),
+        (Errors.UNKNOWN_SERVER_ERROR, Errors.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_what_the_log_refuses_is_not_remembered(release: str, refusal: Errors, answer: Errors) -> None:
+    cache, log = with_log(release)
+    cache.commit_offsets("g", OFFSET)
+    cache.commit_transactional_offsets("g", FIRST, {("t", 1): OffsetCommit(6)})
+    before = memories(cache)
+    log.fail_with = CoordinatorError(refusal, "it is down")
+    assert commit_error(cache) is answer
+    assert commit_error(cache, producer=SECOND) is answer
+    with pytest.raises(CoordinatorError, match=answer.name):
+        cache.delete_offsets("g", [("t", 0)])
+    if release == "4.3":
+        with pytest.raises(CoordinatorError, match=answer.name):
+            cache.delete_group("g")
+    assert set(cache.write_txn_marker(FIRST, commit=True).values()) == {answer}
+    assert memories(cache) == before
+    log.fail_with = None
+    cache.commit_offsets("g", OFFSET)
+    assert memories(started(release, log)) == memories(cache)
+
+
+def test_a_value_that_fits_no_record_is_not_written() -> None:
+    cache, log = with_log()
+    for commit in (OffsetCommit(1 << 63), OffsetCommit(0, leader_epoch=1 << 31)):
+        with pytest.raises(CorruptRecordError):
+            cache.commit_offsets("g", {("t", 0): commit})
+    assert log.partitions() == []
+    assert cache.fetch_offsets("g") == {}
+
+
+# --------------------------------------------------------------------------------------- who may commit
+
+
+@pytest.mark.parametrize(
+    ("release", "unknown"), [("4.3", Errors.GROUP_ID_NOT_FOUND), ("3.9", Errors.ILLEGAL_GENERATION)]
+)
+def test_without_membership_a_group_that_nobody_knows_becomes_a_simple_one(release: str, unknown: Errors) -> None:
+    """``W-7``, ``J-6``, ``L-36``."""
+    cache, _ = with_log(release)
+    assert commit_error(cache, MemberIdentity("m", None, 0)) is unknown
+    assert commit_error(cache, MemberIdentity("m", None, 0), producer=FIRST) is Errors.ILLEGAL_GENERATION
+    assert cache.list_groups() == []
+    assert commit_error(cache) is Errors.NONE
+    assert [(row.group, row.protocol_type, row.state) for row in cache.list_groups()] == [("g", "", "Empty")]
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+@pytest.mark.parametrize(
+    ("who", "plain", "transactional"),
+    [
+        (NOBODY, Errors.UNKNOWN_MEMBER_ID, Errors.NONE),
+        (MemberIdentity("m", None, 3), Errors.NONE, Errors.NONE),
+        (MemberIdentity("m", None, 2), Errors.ILLEGAL_GENERATION, Errors.ILLEGAL_GENERATION),
+        (MemberIdentity("m"), Errors.ILLEGAL_GENERATION, Errors.ILLEGAL_GENERATION),
+        (MemberIdentity("other", None, 3), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+        (MemberIdentity("s", "static", 3), Errors.NONE, Errors.NONE),
+        (MemberIdentity("m", "static", 3), Errors.FENCED_INSTANCE_ID, Errors.FENCED_INSTANCE_ID),
+        (MemberIdentity("m", "nobody", 3), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_of_a_group_with_members_only_members_of_its_generation_commit(
+    release: str, who: MemberIdentity, plain: Errors, transactional: Errors
+) -> None:
+    """``W-7``."""
+    members = [member_row("m", "t"), member_row("s", "t", instance_id="static")]
+    cache = loaded_with("g", classic_group("g", members), release=release)
+    assert commit_error(cache, who) is plain
+    assert commit_error(cache, who, producer=FIRST) is transactional
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+def test_to_an_empty_group_anybody_commits_who_claims_no_generation(release: str) -> None:
+    """``W-7``."""
+    cache = loaded_with("g", classic_group("g"), release=release)
+    assert commit_error(cache) is Errors.NONE
+    assert commit_error(cache, MemberIdentity("m")) is Errors.NONE
+    assert commit_error(cache, MemberIdentity("m", None, 3)) is Errors.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(
+    ("who", "plain", "transactional"),
+    [
+        (NOBODY, Errors.UNKNOWN_MEMBER_ID, Errors.NONE),
+        (MemberIdentity("m", None, 5), Errors.NONE, Errors.NONE),
+        (MemberIdentity("m", None, 4), Errors.STALE_MEMBER_EPOCH, Errors.ILLEGAL_GENERATION),
+        (MemberIdentity("other", None, 5), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_members_of_a_consumer_group_commit_at_their_epoch(
+    who: MemberIdentity, plain: Errors, transactional: Errors
+) -> None:
+    cache = loaded_with("g", *newer_group("g", member_id="m"))
+    assert commit_error(cache, who) is plain
+    assert commit_error(cache, who, producer=FIRST) is transactional
+
+
+def test_only_a_member_of_a_consumer_group_that_says_who_it_is_is_checked_when_it_fetches() -> None:
+    cache = loaded_with("g", *newer_group("g", member_id="m"))
+    assert cache.fetch_offsets("g", [("t", 0)]) == {("t", 0): NO_OFFSET}
+    assert cache.fetch_offsets("g", [("t", 0)], who=MemberIdentity("m", None, 5)) == {("t", 0): NO_OFFSET}
+    with pytest.raises(CoordinatorError, match="STALE_MEMBER_EPOCH"):
+        cache.fetch_offsets("g", who=MemberIdentity("m", None, 4))
+
+
+def test_a_share_group_has_no_offsets() -> None:
+    cache = loaded_with("g", *newer_group("g", kind="share"))
+    assert commit_error(cache) is Errors.GROUP_ID_NOT_FOUND
+    assert cache.fetch_offsets("g", [("t", 0)]) == {("t", 0): NO_OFFSET}
+    with pytest.raises(CoordinatorError, match="GROUP_ID_NOT_FOUND"):
+        cache.delete_offsets("g", [("t", 0)])
+
+
+# ------------------------------------------------------------------------------------------ transactions
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transactional_commit_is_pending_until_its_marker(release: str, commit: bool) -> None:
+    """``W-3``–``W-6``, ``J-8``, ``J-10``, ``J-11``, ``L-12``, ``L-13``."""
+    cache, log = with_log(release)
+    cache.commit_offsets("g", OFFSET)
+    cache.commit_transactional_offsets("g", FIRST, {("t", 0): OffsetCommit(9), ("t", 1): OffsetCommit(9)})
+    keys = [("t", 0), ("t", 1), ("t", 2)]
+    assert cache.fetch_offsets("g", keys) == {("t", 0): STABLE, ("t", 1): NO_OFFSET, ("t", 2): NO_OFFSET}
+    stable = {("t", 0): UNSTABLE, ("t", 1): UNSTABLE, ("t", 2): NO_OFFSET}
+    assert cache.fetch_offsets("g", keys, require_stable=True) == stable
+    assert cache.fetch_offsets("g", require_stable=True) == {("t", 0): UNSTABLE}, "all that is committed"
+    partition = cache.partition_for("g")
+    assert cache.write_txn_marker(FIRST, commit=commit) == {partition: Errors.NONE}
+    _, data, marker = batches(log, partition)
+    assert (data.is_transactional, data.producer_id, data.producer_epoch, data.base_sequence) == (True, 7, 0, 0)
+    assert (marker.is_control, marker.size_bytes) == (True, 78)
+    expected = {("t", 0): FetchedOffset(9), ("t", 1): FetchedOffset(9)} if commit else {("t", 0): STABLE}
+    assert cache.fetch_offsets("g", require_stable=True) == expected
+    assert cache.write_txn_marker(FIRST, commit=commit) == {}, "no transaction is open"
+
+
+@pytest.mark.parametrize("release", JAVA_AND_SCALA)
+def test_a_plain_commit_inside_a_transaction_stays_the_latest(release: str) -> None:
+    """``W-6``, ``J-11``, ``L-13``."""
+    cache, _ = with_log(release)
+    cache.commit_transactional_offsets("g", FIRST, {("t", 0): OffsetCommit(9)})
+    cache.commit_offsets("g", OFFSET)
+    cache.write_txn_marker(FIRST, commit=True)
+    assert cache.fetch_offsets("g") == {("t", 0): STABLE}
+
+
+def test_transactions_of_several_producers_and_partitions_end_one_by_one() -> None:
+    cache, _ = with_log()
+    groups = ["g", "h", "i", "j"]
+    assert len({cache.partition_for(group) for group in groups}) == 4
+    for group in groups:
+        cache.commit_transactional_offsets(group, FIRST, OFFSET)
+    cache.commit_transactional_offsets("g", SECOND, {("t", 0): OffsetCommit(7)})
+    chosen = cache.partition_for("h")
+    assert cache.write_txn_marker(FIRST, commit=True, partitions=[chosen]) == {chosen: Errors.NONE}
+    assert [len(cache.fetch_offsets(group)) for group in groups] == [0, 1, 0, 0]
+    assert len(cache.write_txn_marker(FIRST, commit=True)) == 3
+    assert cache.fetch_offsets("g", require_stable=True) == {("t", 0): UNSTABLE}
+    cache.write_txn_marker(SECOND, commit=True)
+    assert cache.fetch_offsets("g", require_stable=True) == {("t", 0): FetchedOffset(7)}
+
+
+def test_a_fenced_producer_and_a_fenced_transaction_coordinator_are_refused() -> None:
+    """``W-3``, ``W-4``, ``B-10``; also after another load."""
+    cache, log = with_log()
+    partition = cache.partition_for("g")
+    cache.commit_transactional_offsets("g", Producer(7, 2), OFFSET)
+    assert commit_error(cache, producer=Producer(7, 1)) is Errors.INVALID_PRODUCER_EPOCH
+    assert cache.write_txn_marker(Producer(7, 1), commit=True) == {partition: Errors.INVALID_PRODUCER_EPOCH}
+    assert cache.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=4) == {partition: Errors.NONE}
+    for again in (cache, started(log=log)):
+        assert commit_error(again, producer=Producer(7, 2)) is Errors.INVALID_PRODUCER_EPOCH
+        late = again.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=3, partitions=[partition])
+        assert late == {partition: Errors.TRANSACTION_COORDINATOR_FENCED}
+        equal = again.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=4, partitions=[partition])
+        assert equal == {partition: Errors.NONE}, "two equal markers in a row are legal"
+    assert cache.write_txn_marker(Producer(7, 3), commit=True, partitions=[99]) == {99: Errors.NOT_COORDINATOR}
+
+
+def test_the_first_preview_of_the_java_coordinator_never_says_unstable() -> None:
+    """``B-8``."""
+    cache, _ = with_log("3.7-java")
+    cache.commit_transactional_offsets("g", FIRST, OFFSET)
+    assert cache.fetch_offsets("g", [("t", 0)], require_stable=True) == {("t", 0): NO_OFFSET}
+
+
+def test_the_topic_id_of_a_transactional_commit_is_not_kept() -> None:
+    """``records:W5``, ``B-13``."""
+    cache, log = with_log()
+    commit = OffsetCommit(1, topic_id=type(OffsetCommit(1).topic_id)(bytes(range(16))))
+    cache.commit_transactional_offsets("g", FIRST, {("t", 0): commit})
+    (event,) = written(log, cache.partition_for("g"))
+    assert event.decoded is not None
+    assert event.decoded.value is not None
+    assert not any(event.decoded.value["topic_id"])
