@@ -1,6 +1,7 @@
 """Expiry against real brokers of every era, cycle by cycle; then the rules one by one.
 
-What brokers wrote as tombstones is the truth: the state before a cycle must foretell these records and no others, at a given now and by the fields alone (``E-22``).
+What brokers wrote as tombstones is the truth: the state before a cycle must foretell these records and no others, at
+a given now and by the fields alone (``E-22``).
 """
 
 from __future__ import annotations

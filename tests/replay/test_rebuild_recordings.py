@@ -14,7 +14,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.memory import Memory
 from offsets_log.pipeline import Until, iter_events, replay
 from offsets_log.replay.coordinator_state import finish
-from offsets_log.replay.profile import CLASSIC, Profile
+from offsets_log.replay.profile import CLASSIC, RELEASES, Profile
 from offsets_log.survey import Survey
 from tests.conftest import log_directories, read_json, read_partitions
 from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, profile_of, steps
@@ -116,3 +116,34 @@ def test_groups_and_members_equal_the_answers_at_every_step(name: str, recording
     for log_directory, line in steps(folder, facts):
         document = rebuild(log_directory, profile_of(facts), facts.get("topics", {}), line["end_offsets"])
         assert differences(document, line) == [], line["what"]
+
+
+OTHER_RELEASES = {"4.0.0": "4.0", "3.9.1-java": "3.9-java", "3.7.2-java": "3.7-java"}
+
+
+@pytest.mark.parametrize("answers", OTHER_RELEASES)
+def test_other_releases_of_the_java_coordinator_answer_by_their_own_rules(answers: str, recording: Recording) -> None:
+    """The same random bytes: what each release refused, what it served and listed of the rest (``B-8``, ``B-9``)."""
+    folder = recording("random-java")
+    profile = RELEASES[OTHER_RELEASES[answers]]
+    answer = read_json(folder / "answers" / f"restart-{answers}.json")
+    memory = Memory(profile)
+    refused = set()
+    for partition, log in read_partitions(folder / "log").items():
+        state = finish(replay(iter_events(log), profile, on_damage=lambda damage: None))
+        if state.failure is not None:
+            refused.add(partition)
+        memory.add(log, state, Survey(partition, 1, 0), as_broker=True)
+    document = memory.document([])
+    assert refused == {row["offsets_partition"] for row in answer["failed"]}
+    names = ("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata")
+    assert {tuple(row[name] for name in names) for row in document["offsets"]} == {
+        tuple(row[name] for name in names) for row in answer["offsets"]
+    }
+    for row in answer["groups"]:
+        if row.get("error") == "UNSUPPORTED_VERSION":  # 3.9.1 has no request that describes a consumer group
+            row.update({group["group"]: group for group in document["groups"]}[row["group"]], type=row["type"])
+            del row["error"]
+        if row["type"] == "":  # 3.7.2 and 3.9.1 were asked by a request that names no type
+            row["type"] = {group["group"]: group["type"] for group in document["groups"]}[row["group"]]
+    assert differences(document, answer) == []
