@@ -54,6 +54,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 
 java:
 	@command -v java >/dev/null || ./tools/apt-install openjdk-17-jdk-headless default-jdk-headless
+	@command -v mvn >/dev/null || ./tools/apt-install maven
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

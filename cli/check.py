@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from cli.options import Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from offsets_log.checking import Load
+    from offsets_log.checking.partition_count import PartitionCount
+    from offsets_log.checking.report import Report
     from offsets_log.replay.releases import Release
     from offsets_log.tables import Row
 
+LOADS_COLUMNS = ("offsets_partition", "loads_on", "fails_on")
 FINDINGS_COLUMNS = (
     "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
 )  # fmt: skip
@@ -74,47 +74,24 @@ def command(
     """
     from cli.output import chosen_format, destination
     from cli.session import open_session
-    from offsets_log.checking import DAMAGE, DOUBT, PartitionCheck, partition_count
+    from offsets_log.checking.partition_check import PartitionCheck
+    from offsets_log.checking.report import report
     from offsets_log.replay.releases import known_releases
 
     asked = {release.name: release for releases in loads_on for release in releases}
     releases = tuple(asked.values()) or known_releases()
-    judged = {release.name for release in (releases if asked else releases[-1:])}
+    judged = asked.keys() or {releases[-1].name}
     with open_session(reading) as session:
-        checks = []
-        for log in session.logs:
-            check = PartitionCheck(log, releases)
-            check.read(session.events(log), session.on_damage)
-            checks.append(check)
-        count, source = partition_count(
-            {check.log.offsets_partition: check.groups for check in checks if check.log.offsets_partition is not None}
-        )
-        if partitions is not None:
-            count, source = partitions, "option"
-        until = now if now is not None else max((check.newest_ms for check in checks), default=-1)
-        document: Row = {
-            "releases": {release.name: release.rules for release in releases},
-            "partitions": {"count": count, "source": source},
-            "loads": {_name(check.log.offsets_partition): _verdicts(check.loads) for check in checks},
-            "findings": [
-                finding.row(check.log.offsets_partition)
-                for check in checks
-                for finding in check.findings(count, until, is_sure=source != "guess")
-                if finding.group is None or session.keep.group(finding.group)
-            ],
-        }
-        loads = [load.row(check.log.offsets_partition) for check in checks for load in check.loads]
+        checks = [PartitionCheck(log, releases) for log in session.logs]
+        for check in checks:
+            check.read(session.events(check.log), session.on_damage)
+        found = report(checks, releases, partitions=partitions, now_ms=now, keep_group=session.keep.group)
         format_name = chosen_format(output)
         with destination(output, session.files) as stream:
-            _write(stream, document, loads, format_name)
-        failing = [row for row in loads if not row["ok"] and row["releases"][0] in judged]
-        wrong = [
-            row
-            for row in document["findings"]
-            if row["severity"] in (DAMAGE, DOUBT) and judged.intersection(row["releases"] or judged)
-        ]
+            _write(stream, found, format_name)
+        failing, wrong = found.failing(judged), found.wrong(judged)
         session.is_wrong = bool(failing or wrong)
-        session.say(_partitions_in_words(count, source))
+        session.say(_partitions_in_words(found.partitions))
         session.finish(
             f"{len(checks)} partitions, {len(releases)} releases; {len(failing)} loads fail"
             + ("" if asked else f" on {releases[-1].name}")
@@ -122,60 +99,56 @@ def command(
         )
 
 
-def _name(offsets_partition: int | None) -> str:
-    return "unknown" if offsets_partition is None else str(offsets_partition)
-
-
-def _verdicts(loads: Sequence[Load]) -> Row:
-    return {load.release.name: load.verdict() for load in loads}
-
-
-def _partitions_in_words(count: int, source: str) -> str:
+def _partitions_in_words(partitions: PartitionCount) -> str:
     why = {
         "option": "as given",
         "data": "as the groups found show",
         "default": "the default",
         "guess": "the default, which these few groups do not confirm",
-    }[source]
-    return f"groups are held against {count} partitions of __consumer_offsets, {why}; --partitions N says otherwise"
+    }[partitions.source]
+    return (
+        f"groups are held against {partitions.number} partitions of __consumer_offsets, {why}; "
+        "--partitions N says otherwise"
+    )
 
 
 # ---------------------------------------------------------------------------------------------- output
 
 
-def _write(stream: Any, document: Row, loads: list[Row], format_name: str) -> None:
+def _write(stream: IO[bytes], found: Report, format_name: str) -> None:
     from cli.output import to_json, write_rows
-    from offsets_log.checking import CHECK_COLUMNS
+    from offsets_log.checking.findings import CHECK_COLUMNS
 
     if format_name == "json":
-        stream.write(to_json(document, indent=1).encode() + b"\n")
-    elif format_name != "table":
-        write_rows(stream, [*loads, *document["findings"]], CHECK_COLUMNS, format_name)
+        stream.write(to_json(found.document(), indent=1).encode() + b"\n")
+    elif format_name == "table":
+        _write_tables(stream, found.document())
     else:
-        names = list(document["releases"])
-        write_rows(
-            stream, _load_table(document["loads"], names), ("offsets_partition", "loads_on", "fails_on"), "table"
-        )
-        rows = [row | {"releases": _shown_releases(row["releases"] or names, names)} for row in document["findings"]]
-        if rows:
-            stream.write(b"\n")
-            write_rows(stream, rows, FINDINGS_COLUMNS, "table")
+        write_rows(stream, [*found.loads, *found.findings], CHECK_COLUMNS, format_name)
+
+
+def _write_tables(stream: IO[bytes], document: Row) -> None:
+    """What loads where, and below it the findings."""
+    from cli.output import write_rows
+
+    names = list(document["releases"])
+    write_rows(stream, _load_table(document["loads"], names), LOADS_COLUMNS, "table")
+    rows = [row | {"releases": _shown_releases(row["releases"] or names, names)} for row in document["findings"]]
+    if rows:
+        stream.write(b"\n")
+        write_rows(stream, rows, FINDINGS_COLUMNS, "table")
 
 
 def _load_table(loads: dict[str, Row], names: list[str]) -> list[Row]:
     """One row for each partition."""
-    rows = []
-    for partition, verdicts in loads.items():
-        fine = [name for name in names if verdicts[name]["ok"]]
-        failing = [name for name in names if not verdicts[name]["ok"]]
-        rows.append(
-            {
-                "offsets_partition": partition,
-                "loads_on": _shown_releases(fine, names),
-                "fails_on": _shown_releases(failing, names),
-            }
-        )
-    return rows
+    return [
+        {
+            "offsets_partition": partition,
+            "loads_on": _shown_releases([name for name in names if verdicts[name]["ok"]], names),
+            "fails_on": _shown_releases([name for name in names if not verdicts[name]["ok"]], names),
+        }
+        for partition, verdicts in loads.items()
+    ]
 
 
 def _shown_releases(some: list[str], names: list[str]) -> str | None:

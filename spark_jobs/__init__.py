@@ -1,1 +1,1 @@
-"""The same answers on Spark: a data source and jobs over `offsets_log`. Needs the extra ``offsets-log[spark]``."""
+"""The room of the Spark data source and jobs. There are none yet; what they will share is in `offsets_log`."""

@@ -15,8 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from offsets_log import checking
-from offsets_log.checking import CHECK_COLUMNS, LONGEST_TRANSACTION_MS, PartitionCheck, partition_count
+from offsets_log.checking import loads as checking
+from offsets_log.checking.findings import CHECK_COLUMNS
+from offsets_log.checking.offsets import LONGEST_TRANSACTION_MS
+from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.checking.partition_count import partition_count
 from offsets_log.log_format.record import Record, build_batch, build_marker
 from offsets_log.messages.registry import (
     RECORD_TYPES,

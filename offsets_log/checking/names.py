@@ -1,0 +1,104 @@
+"""What the records name: their types and their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from offsets_log.checking.findings import DOUBT, NOTE, SKIPPED, Finding, counted
+from offsets_log.checking.loads import Load
+from offsets_log.checking.partition_count import PartitionCount
+from offsets_log.checking.places import Place
+from offsets_log.log_format.primitives import MalformedString
+from offsets_log.messages.registry import RECORD_TYPES, record_type_of
+from offsets_log.pipeline import Event
+from offsets_log.replay.partition_for import partition_for
+
+
+@dataclass(slots=True)
+class Names:
+    """Of all data records.
+
+    Attributes:
+        types: record type → its records, the first and how many.
+        groups: group → its first record.
+        raw_names: names with U+FFFD → the bytes they were read from → their first record (``records:P5``).
+    """
+
+    types: dict[int, tuple[Place, int]] = field(default_factory=dict)
+    groups: dict[str, Place] = field(default_factory=dict)
+    raw_names: dict[str, dict[bytes, Place]] = field(default_factory=dict)
+
+    def saw_record(self, event: Event, place: Place) -> None:
+        """A data record, whether it could be decoded or not."""
+        number = record_type_of(event.record.key)
+        if number is not None:
+            first, count = self.types.get(number, (place, 0))
+            self.types[number] = first, count + 1
+        if event.decoded is not None:
+            self._saw_group(event.decoded.group, place)
+
+    def _saw_group(self, group: str, place: Place) -> None:
+        self.groups.setdefault(group, place)
+        if "\ufffd" in group:
+            raw = group.raw if isinstance(group, MalformedString) else group.encode()
+            self.raw_names.setdefault(group, {}).setdefault(raw, place)
+
+    def skipped_types(self, loads: Iterable[Load]) -> Iterator[Finding]:
+        """Types of records that some releases pass over."""
+        for number, (place, count) in sorted(self.types.items()):
+            assert place.record_offset is not None
+            names = tuple(load.release.name for load in loads if load.skips(number, place.record_offset))
+            if names:
+                yield Finding(
+                    severity=SKIPPED,
+                    rule="records:Y3",
+                    problem=f"{counted(count, 'record')} of type {_type_name(number)} skipped with a warning",
+                    place=place,
+                    releases=names,
+                    detail={"record_type": number, "records": count},
+                )
+
+    def unknown_types(self) -> Iterator[Finding]:
+        """Types of records that nobody writes."""
+        for number, (place, count) in sorted(self.types.items()):
+            if number not in RECORD_TYPES:
+                yield Finding(
+                    severity=DOUBT,
+                    rule="records:Y3",
+                    problem=f"{counted(count, 'record')} of type {number}, which no release up to 4.3 writes",
+                    place=place,
+                    detail={"record_type": number, "records": count},
+                )
+
+    def misplaced_groups(self, offsets_partition: int | None, partitions: PartitionCount) -> Iterator[Finding]:
+        """Groups that belong to another partition; only noted where the number of partitions is a guess."""
+        if offsets_partition is None:
+            return
+        for group, place in self.groups.items():
+            expected = partition_for(group, partitions.number)
+            if expected != offsets_partition and not isinstance(group, MalformedString):
+                yield Finding(
+                    severity=NOTE if partitions.is_guess else DOUBT,
+                    rule="records:H1",
+                    problem=f"the group belongs to partition {expected} of {partitions.number}",
+                    place=place,
+                    detail={"expected_partition": expected, "partitions": partitions.number},
+                )
+
+    def colliding_names(self) -> Iterator[Finding]:
+        """Groups whose names differ only in bytes that are not UTF-8."""
+        for raws in self.raw_names.values():
+            if len(raws) > 1:
+                yield Finding(
+                    severity=DOUBT,
+                    rule="records:P5",
+                    problem=f"{len(raws)} groups with names that are not UTF-8 are read as one",
+                    place=list(raws.values())[1],
+                    detail={"names_hex": [raw.hex() for raw in raws]},
+                )
+
+
+def _type_name(number: int) -> str:
+    known = RECORD_TYPES.get(number)
+    return f"{number} ({known.name})" if known else str(number)

@@ -1,0 +1,153 @@
+"""Offsets in doubtful states: waiting for the marker of an open transaction, or deleted and about to return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from offsets_log.checking.findings import DOUBT, NOTE, Finding, counted
+from offsets_log.checking.places import Place
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import Event
+from offsets_log.replay.partial import GroupTopicPartition
+
+LONGEST_TRANSACTION_MS = 900_000
+"""``transaction.max.timeout.ms``: the coordinator has ended every transaction that is open for longer."""
+
+
+def key_of(record: CoordinatorRecord) -> GroupTopicPartition:
+    """Of an offset commit or its tombstone."""
+    return record.key["group"], record.key["topic"], record.key["partition"]
+
+
+# ------------------------------------------------------------------------------------ open transactions
+
+
+@dataclass(slots=True)
+class OpenTransaction:
+    """A transaction without a marker.
+
+    Attributes:
+        place: of its first record.
+        first_offset: of its first batch: what the last stable offset cannot pass.
+        timestamp_ms: of its first record.
+        pending: offsets it would commit (``J-12``).
+    """
+
+    producer_id: int
+    producer_epoch: int
+    place: Place
+    first_offset: int
+    timestamp_ms: int
+    pending: set[GroupTopicPartition] = field(default_factory=set)
+
+    def age_ms(self, now_ms: int) -> int | None:
+        """None where one of the times is not known."""
+        return max(0, now_ms - self.timestamp_ms) if min(now_ms, self.timestamp_ms) >= 0 else None
+
+    def finding(self, now_ms: int, *, pins: bool) -> Finding:
+        """It is in doubt once it is too old.
+
+        Args:
+            pins: whether it is what the last stable offset cannot pass.
+        """
+        age_ms = self.age_ms(now_ms)
+        is_old = age_ms is not None and age_ms > LONGEST_TRANSACTION_MS
+        age = "of unknown age" if age_ms is None else f"{age_ms / 1000:.3f} s old"
+        group = min((key[0] for key in self.pending), default=None)
+        return Finding(
+            severity=DOUBT if is_old else NOTE,
+            rule="C-1",
+            problem=f"open transaction of producer id {self.producer_id}, {age}, "
+            f"{counted(len(self.pending), 'offset')} pending"
+            + (f"; the last stable offset stays at {self.first_offset}" if pins else "")
+            + ("; longer than transaction.max.timeout.ms allows" if is_old else ""),
+            place=replace(self.place, group=group),
+            detail={
+                "producer_id": self.producer_id,
+                "producer_epoch": self.producer_epoch,
+                "first_offset": self.first_offset,
+                "first_timestamp_ms": self.timestamp_ms,
+                "age_ms": age_ms,
+                "pending": len(self.pending),
+                "pins_last_stable_offset": pins,
+            },
+        )
+
+
+@dataclass(slots=True)
+class OpenTransactions:
+    """By producer id."""
+
+    by_producer: dict[int, OpenTransaction] = field(default_factory=dict)
+
+    def saw_marker(self, producer_id: int) -> None:
+        """It ends the producer's transaction, whatever its epoch."""
+        self.by_producer.pop(producer_id, None)
+
+    def saw_record(self, event: Event, place: Place) -> None:
+        """A data record. A tombstone ends what is pending in any transaction (``J-12``)."""
+        batch, record = event.batch, event.decoded
+        if batch.is_transactional and batch.producer_id not in self.by_producer:
+            self.by_producer[batch.producer_id] = OpenTransaction(
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                place=place,
+                first_offset=event.batch_base_offset,
+                timestamp_ms=event.record.timestamp_ms,
+            )
+        if record is None or not record.is_offset_commit:
+            return
+        if record.is_tombstone:
+            for transaction in self.by_producer.values():
+                transaction.pending.discard(key_of(record))
+        elif batch.is_transactional:
+            self.by_producer[batch.producer_id].pending.add(key_of(record))
+
+    def findings(self, now_ms: int) -> Iterator[Finding]:
+        """Every one, by its offset."""
+        by_offset = sorted(self.by_producer.values(), key=lambda transaction: transaction.first_offset)
+        for transaction in by_offset:
+            yield transaction.finding(now_ms, pins=transaction.first_offset == by_offset[0].first_offset)
+
+
+# -------------------------------------------------------------------------------------- deleted offsets
+
+
+@dataclass(slots=True)
+class BuriedOffsets:
+    """Offsets under a type 0 key that only a type 1 tombstone ends (``C-20``).
+
+    Attributes:
+        values: the last value of each under a type 0 key.
+        buried: those of them that a type 1 tombstone has ended since.
+    """
+
+    values: dict[GroupTopicPartition, Place] = field(default_factory=dict)
+    buried: set[GroupTopicPartition] = field(default_factory=set)
+
+    def saw_offset(self, record: CoordinatorRecord, place: Place) -> None:
+        """An offset commit or its tombstone."""
+        key = key_of(record)
+        self.buried.discard(key)
+        if record.record_type == 0:
+            self.values.pop(key, None)
+            if not record.is_tombstone:
+                self.values[key] = place
+        elif record.is_tombstone and key in self.values:
+            self.buried.add(key)
+
+    def findings(self) -> Iterator[Finding]:
+        """By group."""
+        by_group: dict[str, list[Place]] = {}
+        for key in self.buried:
+            by_group.setdefault(key[0], []).append(self.values[key])
+        for _, places in sorted(by_group.items()):
+            yield Finding(
+                severity=DOUBT,
+                rule="C-20",
+                problem=f"{counted(len(places), 'deleted offset')} may return: the cleaner drops the tombstone of type "
+                "1 and keeps the value of type 0",
+                place=min(places, key=lambda place: place.record_offset or 0),
+                detail={"offsets": len(places)},
+            )

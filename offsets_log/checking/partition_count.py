@@ -1,0 +1,62 @@
+"""How many partitions `__consumer_offsets` has, by where its groups are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from offsets_log.replay.partition_for import DEFAULT_PARTITIONS, positive_hash
+
+SAMPLE = 2000
+"""Groups that are looked at to tell."""
+
+MAX_PARTITIONS = 1000
+
+FEW = 5
+"""With fewer groups any number can fit by chance."""
+
+
+class PartitionCount(NamedTuple):
+    """How many partitions `__consumer_offsets` has, and how that is known.
+
+    Attributes:
+        source: ``option`` as the user says, ``data`` or ``default`` as groups confirm; ``guess`` where too few do.
+    """
+
+    number: int
+    source: str
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether nothing confirms it."""
+        return self.source == "guess"
+
+
+def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
+    """How many partitions `__consumer_offsets` has, by where its groups are (``records:H1``–``H3``).
+
+    It has 50, unless groups say otherwise: the highest number found plus one, if all groups of several partitions
+    fit that; else the one that the most of them fit, the largest of several.
+
+    Args:
+        groups: offsets partition → its groups.
+    """
+    found = max(groups, default=-1) + 1
+    named = ((partition, group) for partition, names in groups.items() for group in names)
+    sample = [(partition, positive_hash(group)) for partition, group in islice(named, SAMPLE)]
+
+    def fitting(partitions: int) -> int:
+        return sum(number % partitions == partition for partition, number in sample)
+
+    if found <= DEFAULT_PARTITIONS and (not sample or fitting(DEFAULT_PARTITIONS) * 2 > len(sample)):
+        return PartitionCount(DEFAULT_PARTITIONS, "default")
+    if sum(map(bool, groups.values())) > 1 and fitting(found) == len(sample):
+        return PartitionCount(found, "data")
+    if len(sample) >= FEW:
+        best = max(
+            range(found, max(found, MAX_PARTITIONS) + 1), key=lambda partitions: (fitting(partitions), partitions)
+        )
+        if fitting(best) * 2 > len(sample):
+            return PartitionCount(best, "data")
+    return PartitionCount(max(found, DEFAULT_PARTITIONS), "guess")

@@ -1,0 +1,93 @@
+"""The checks of all partitions put together, as one document or as rows: what `check` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from offsets_log.checking.findings import DAMAGE, DOUBT
+from offsets_log.checking.loads import verdict_in
+from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.checking.partition_count import PartitionCount, partition_count
+from offsets_log.replay.releases import Release
+from offsets_log.tables import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found in all partitions.
+
+    Attributes:
+        loads, findings: rows of `CHECK_COLUMNS`, by partition.
+    """
+
+    releases: tuple[Release, ...]
+    partitions: PartitionCount
+    loads: list[Row]
+    findings: list[Row]
+
+    def document(self) -> Row:
+        """The whole answer."""
+        return {
+            "releases": {release.name: release.rules for release in self.releases},
+            "partitions": {"count": self.partitions.number, "source": self.partitions.source},
+            "loads": self._verdicts(),
+            "findings": self.findings,
+        }
+
+    def _verdicts(self) -> Row:
+        """Offsets partition → release → verdict."""
+        verdicts: dict[str, Row] = {}
+        for row in self.loads:
+            partition = row["offsets_partition"]
+            name = "unknown" if partition is None else str(partition)
+            verdicts.setdefault(name, {})[row["releases"][0]] = verdict_in(row)
+        return verdicts
+
+    def failing(self, releases: Collection[str]) -> list[Row]:
+        """Loads that fail on one of these releases."""
+        return [row for row in self.loads if not row["ok"] and row["releases"][0] in releases]
+
+    def wrong(self, releases: Collection[str]) -> list[Row]:
+        """Findings of damage or doubt that concern one of these releases."""
+        return [
+            row
+            for row in self.findings
+            if row["severity"] in (DAMAGE, DOUBT) and set(releases).intersection(row["releases"] or releases)
+        ]
+
+
+def report(
+    checks: Sequence[PartitionCheck],
+    releases: tuple[Release, ...],
+    *,
+    partitions: int | None = None,
+    now_ms: int | None = None,
+    keep_group: Callable[[str], bool] = lambda group: True,
+) -> Report:
+    """Put together what was read.
+
+    Args:
+        partitions: how many `__consumer_offsets` has; None for what the groups show.
+        now_ms: up to when open transactions are old; None for the newest record.
+        keep_group: whose findings are shown.
+    """
+    if partitions is not None:
+        count = PartitionCount(partitions, "option")
+    else:
+        count = partition_count(
+            {check.log.offsets_partition: check.groups for check in checks if check.log.offsets_partition is not None}
+        )
+    if now_ms is None:
+        now_ms = max((check.newest_ms for check in checks), default=-1)
+    return Report(
+        releases,
+        count,
+        loads=[load.row(check.log.offsets_partition) for check in checks for load in check.loads],
+        findings=[
+            finding.row(check.log.offsets_partition)
+            for check in checks
+            for finding in check.findings(count, now_ms)
+            if finding.place.group is None or keep_group(finding.place.group)
+        ],
+    )
