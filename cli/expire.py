@@ -82,7 +82,7 @@ def command(
     rules = _era(profile, era)
     rules_with = rules.retention(retention)
     now_ms = int(time.time() * 1000) if now is None else now
-    with open_session(reading) as session:
+    with open_session(reading, output) as session:
         rows: list[Row] = []
         keep = Filter(group=session.keep.group)  # a group goes with the last of all its offsets
         for log in session.logs:

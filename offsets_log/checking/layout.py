@@ -21,6 +21,7 @@ class Layout:
     """What was seen of the files.
 
     Attributes:
+        read_to_the_end: no bound ended the reading before the last file's end.
         ends: file → where the log goes on behind its last batch.
         damaged_files: those that hold something other than whole batches.
         damages, tails: in log order.
@@ -29,6 +30,7 @@ class Layout:
     size_bytes: int = 0
     batches: int = 0
     records: int = 0
+    read_to_the_end: bool = False
     ends: dict[str, int] = field(default_factory=dict)
     damaged_files: set[str | None] = field(default_factory=set)
     damages: list[Finding] = field(default_factory=list)
@@ -42,6 +44,10 @@ class Layout:
     def saw_batch_end(self, event: BatchEnd) -> None:
         """It was read whole."""
         self.ends[event.segment.file] = event.batch.next_offset
+
+    def saw_log_end(self) -> None:
+        """No bound ended the reading before."""
+        self.read_to_the_end = True
 
     def saw_tail(self, event: TailFound) -> None:
         """Behind the last batch of a file."""
@@ -90,6 +96,8 @@ class Layout:
             )
         for segment, following in pairwise(log.segments):
             end, begin = self.ends.get(segment.file, segment.base_offset), following.base_offset
+            if not self.read_to_the_end and following.file not in self.ends:
+                return  # a bound ended the reading here
             if end is None or begin is None or segment.file in self.damaged_files:
                 continue
             if end != begin:

@@ -13,7 +13,7 @@ from offsets_log.checking.partition_count import PartitionCount
 from offsets_log.checking.places import Place, place_of
 from offsets_log.errors import Damage, UnknownRecordTypeError
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEvent, OnDamage, TailFound
+from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent, OnDamage, TailFound
 from offsets_log.replay.releases import Release
 
 
@@ -95,6 +95,8 @@ class PartitionCheck:
                 self._layout.saw_batch_end(event)
             case TailFound():
                 self._layout.saw_tail(event)
+            case LogEnd():
+                self._layout.saw_log_end()
             case Event():
                 if event.damage is not None:
                     on_damage(event.damage)

@@ -600,3 +600,10 @@ def test_pieces_make_no_difference(size: int, recording: Recording, monkeypatch:
         assert [(load.failure and load.failure.record_offset) for load in in_pieces.loads] == [
             (failure and failure.record_offset) for failure in whole
         ]
+
+
+def test_a_bound_makes_no_gap_of_what_was_not_read(recording: Callable[[str], Path]) -> None:
+    log = recording("kafka-4.3-cleaned") / "log-before"
+    result = CliRunner().invoke(main, ["check", str(log), "-p", "1", "--until-offset", "700", "--loads-on", "4.3"])
+    rows = [json.loads(line) for line in result.stdout.split("\n") if line]
+    assert not [row for row in rows if "begins at" in (row["problem"] or "")]
