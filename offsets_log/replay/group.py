@@ -14,7 +14,7 @@ from offsets_log.replay.profile import Profile
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 NO_EPOCH = -1
-"""Assignment epoch after its tombstone (a new group has 0); epoch of a member whose current assignment is gone."""
+"""Assignment epoch after its tombstone; epoch of a member after the tombstone of its current assignment."""
 
 STABLE_MEMBER = {CONSUMER: 0, SHARE: 0, STREAMS: 1}
 """kind → the number that says a member is stable, in the ``state`` of types 8, 14 and 22 (``records.md`` §8.6)."""
@@ -35,8 +35,8 @@ class Member:
     member_id: str
     metadata: dict[str, Any] = field(default_factory=dict)
     current: dict[str, Any] = field(default_factory=dict)
-    member_epoch: int = NO_EPOCH
-    previous_member_epoch: int = NO_EPOCH
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
 
     def owned_partitions(self) -> list[TopicPartition]:
         """What a consumer group's member holds, partitions to be given back included."""

@@ -81,16 +81,20 @@ class GroupFold:
         group = self.group
         if group is None:
             if not record.is_tombstone:
-                self.group = Group(self.group_id, kind)
+                self.group = self._new_group(kind)
             elif self.profile.tombstones_need_their_target:
                 raise ReplayError(f"the group {self.group_id!r} of this tombstone does not exist", rule="J-18")
             return self.group
         if group.kind == kind:
             return group
         if group.is_simple and kind in self.profile.replaces_simple_group:
-            self.group = Group(self.group_id, kind)
+            self.group = self._new_group(kind)
             return self.group
         raise ReplayError(f"the group {self.group_id!r} is not a {kind} group but a {group.kind} one", rule="J-19")
+
+    def _new_group(self, kind: str) -> Group:
+        first = self.profile.first_epoch
+        return Group(self.group_id, kind, group_epoch=first, assignment_epoch=first)
 
     def existing_member(self, group: Group, record: CoordinatorRecord) -> Member | None:
         """The member of the key; None where a tombstone meets nothing."""

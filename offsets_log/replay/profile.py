@@ -42,6 +42,7 @@ class Profile:
         tombstones_need_their_target: a tombstone for an unknown group or member ends the load (``J-18``).
         replaces_simple_group: kinds whose records take the place of a simple group (``J-19``, ``B-1``).
         partitions_have_one_owner: whatever the epochs (``J-20``), else an owner of a lower epoch gives way.
+        first_epoch: group and assignment epoch of a newer kind's group before its records say any.
         refuses_duplicate_instance_ids: in one type 2 record (``L-31``).
         negative_rebalance_timeout_is_session: of a type 2 member (``L-27``).
         lower_case_states: names of the newer kinds' states (``B-15``).
@@ -68,6 +69,7 @@ class Profile:
     tombstones_need_their_target: bool = False
     replaces_simple_group: frozenset[str] = frozenset()
     partitions_have_one_owner: bool = True
+    first_epoch: int = 0
     refuses_duplicate_instance_ids: bool = True
     negative_rebalance_timeout_is_session: bool = True
     lower_case_states: bool = False
@@ -97,10 +99,11 @@ MODERN = Profile(
     type_0_needs_version_0=True,
     replaces_simple_group=frozenset({"consumer", "streams"}),
     partitions_have_one_owner=False,
+    first_epoch=1,
 )
 """The Java coordinator as of 4.3."""
 
-_JAVA_4_2 = replace(MODERN, name="4.2", release=(4, 2), replaces_simple_group=frozenset({"consumer"}))
+_JAVA_4_2 = replace(MODERN, name="4.2", release=(4, 2), replaces_simple_group=frozenset({"consumer"}), first_epoch=0)
 _JAVA_4_1 = replace(_JAVA_4_2, name="4.1", release=(4, 1), partitions_have_one_owner=True)
 _JAVA_4_0 = replace(
     _JAVA_4_1,

@@ -356,9 +356,33 @@ def test_upgrade_and_downgrade_between_classic_and_consumer() -> None:
     built = log().group(member("m")).group(gone=True).newer(5, CONSUMER_MEMBER, member_id="m")
     built.newer(3, {"epoch": 1, "metadata_hash": 0})
     assert built.load(MODERN).groups["g"].kind == "consumer"
-    built.newer(5, None, member_id="m").newer(6, None).newer(3, None).group(member("m"))
+    built.newer(8, None, member_id="m").newer(6, None).newer(5, None, member_id="m").newer(3, None).group(member("m"))
     assert built.load(MODERN).groups["g"].kind == "classic"
     assert rule_of(built) is None
+
+
+def test_epochs_begin_at_one_in_4_3_and_at_zero_before() -> None:
+    """Answers of real brokers: 4.3.0 to hand-made logs of these records, 4.0.0 to 4.2.0 in `load-fails`."""
+    share_member = {"rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": ["t"]}
+    answers = (
+        (log().newer(3, {"epoch": 5, "metadata_hash": 0}), 5, 1),
+        (log().newer(3, {"epoch": 5, "metadata_hash": 0}).newer(6, None), 5, -1),
+        (log().newer(11, {"epoch": 5, "metadata_hash": 0}), 5, 1),
+        (log().newer(10, share_member, member_id="m"), 1, 1),
+        (log().newer(17, {"epoch": 5, "metadata_hash": 0}), 5, 1),
+    )
+    for built, group_epoch, assignment_epoch in answers:
+        group = built.load(MODERN).groups["g"]
+        assert (group.group_epoch, group.assignment_epoch) == (group_epoch, assignment_epoch)
+        assert all(member.member_epoch == 0 for member in group.members.values())
+    before = answers[0][0].load(RELEASES["4.2"]).groups["g"]
+    assert (before.group_epoch, before.assignment_epoch) == (5, 0)
+
+
+def test_a_member_is_removed_only_after_its_current_assignment_even_if_it_had_none() -> None:
+    """``J-17``: a member's epoch is 0 until the tombstone of type 8."""
+    built = log().newer(5, CONSUMER_MEMBER, member_id="m").newer(5, None, member_id="m")
+    assert rule_of(built) == "J-17"
 
 
 def test_states_of_consumer_share_and_streams_groups() -> None:
