@@ -46,7 +46,7 @@ def group_row(
         "type": group.kind,
         "state": group.state(profile),
         "protocol_type": (group.protocol_type or None) if is_classic else group.kind,
-        "protocol": (group.protocol or None) if is_classic else _assignor(group),
+        "protocol": _protocol(group) if is_classic else _assignor(group),
         "leader": group.leader,
         "generation": group.generation if is_classic else None,
         "group_epoch": None if is_classic else group.group_epoch,
@@ -62,6 +62,11 @@ def group_row(
             for _, member in sorted(group.members.items())
         ],
     }
+
+
+def _protocol(group: Group) -> str | None:
+    """Of a classic group with members; DescribeGroups names it for a Stable one only."""
+    return group.protocol or None if group.members else None
 
 
 def _assignor(group: Group) -> str | None:
@@ -108,8 +113,8 @@ def _member(member: Member, **facts: Any) -> Row:
     row: Row = {
         "member_id": member.member_id,
         "group_instance_id": member.metadata.get("group_instance_id", member.metadata.get("instance_id")),
-        "client_id": member.metadata.get("client_id"),
-        "host": member.metadata.get("client_host"),
+        "client_id": member.metadata.get("client_id", ""),
+        "host": member.metadata.get("client_host", ""),
         "rack_id": member.metadata.get("rack_id"),
         "member_epoch": None,
         "session_timeout_ms": None,
