@@ -85,7 +85,7 @@ def command(
         checks = [PartitionCheck(log, releases) for log in session.logs]
         for check in checks:
             check.read(session.events(check.log), session.on_damage)
-        found = report(checks, releases, partitions=partitions, now_ms=now, keep_group=session.keep.group)
+        found = report(checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group)
         format_name = chosen_format(output)
         with destination(output, session.files) as stream:
             _write(stream, found, format_name)

@@ -82,12 +82,12 @@ class _Account:
             yield event
 
     def _is_kept(self, event: Event) -> bool:
-        reading, keep, decoded = self.session.reading, self.session.keep, event.decoded
+        session, reading, decoded = self.session, self.session.reading, event.decoded
         if not reading.group and not reading.topic:
             return True
-        if decoded is None or not keep.group(decoded.group):
+        if decoded is None or not session.shows_group(decoded.group):
             return False
-        return not reading.topic or (decoded.is_offset_commit and keep.topic(decoded.key["topic"]))
+        return not reading.topic or (decoded.is_offset_commit and session.shows_topic(decoded.key["topic"]))
 
     def rows(self, expand: bool) -> Iterator[Row]:
         """One row a record."""

@@ -74,7 +74,7 @@ def command(
     """
     from cli.output import chosen_format, destination, shown_time, write_rows
     from cli.session import open_session
-    from offsets_log.pipeline import Filter, replay
+    from offsets_log.pipeline import replay
     from offsets_log.replay.coordinator_state import finish
     from offsets_log.replay.expiry import cycle_of
     from offsets_log.replay.profile import PROFILES
@@ -84,10 +84,10 @@ def command(
     now_ms = int(time.time() * 1000) if now is None else now
     with open_session(reading, output) as session:
         rows: list[Row] = []
-        keep = Filter(group=session.keep.group)  # a group goes with the last of all its offsets
         for log in session.logs:
-            events = replay(session.events(log), PROFILES[rules.profile], on_damage=session.on_damage, keep=keep)
-            state = finish(events)
+            loaded = finish(replay(session.events(log), PROFILES[rules.profile], on_damage=session.on_damage))
+            # All topics, for a group goes with the last of all its offsets.
+            state = loaded.showing(session.shows_group, lambda topic: True)
             if (failure := state.failure) is not None:
                 session.say(
                     f"offsets partition {log.offsets_partition}: a {rules.profile} coordinator would not load it: "
@@ -96,7 +96,7 @@ def command(
             for expiry in cycle_of(state.as_broker() if as_broker else state, now_ms, rules_with):
                 rows += _rows(expiry, log.offsets_partition)
         if reading.topic:
-            rows = [row for row in rows if row["kind"] == "offset" and session.keep.topic(row["topic"])]
+            rows = [row for row in rows if row["kind"] == "offset" and session.shows_topic(row["topic"])]
         counts = ", ".join(_count(rows, kind) for kind in ("offset", "group"))
         if expired_only:
             rows = [row for row in rows if row["expired"]]

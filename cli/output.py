@@ -19,6 +19,8 @@ from offsets_log.errors import OutputError
 from offsets_log.tables import Row
 
 CHUNK = 1 << 16
+TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
+"""Columns that hold a moment and not a duration."""
 MAX_TABLE_JSON = 120
 """Structures are cut there in a table, which is for eyes; the other formats have them whole."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -146,7 +148,7 @@ def shown_time(epoch_ms: int) -> str:
 def _table_cell(column: str, value: Any) -> str:
     if value is None:
         return "-"
-    if column.endswith("_ms") and isinstance(value, int) and value >= 0:
+    if column.endswith(TIME_SUFFIXES) and isinstance(value, int) and value >= 0:
         return shown_time(value)
     if isinstance(value, dict | list):
         text = to_json(value)
@@ -165,8 +167,9 @@ def _write_table(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str])
     shown = [column for column in columns if any(row.get(column) is not None for row in rows)]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in shown:
-        is_number = all(isinstance(row.get(column), int | None) for row in rows) and not column.endswith("_ms")
-        name = column.removesuffix("_ms").replace("_", "\n")
+        is_time = column.endswith(TIME_SUFFIXES)
+        is_number = all(isinstance(row.get(column), int | None) for row in rows) and not is_time
+        name = (column.removesuffix("_ms") if is_time else column).replace("_", "\n")
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_table_cell(column, row.get(column))) for column in shown))

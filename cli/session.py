@@ -19,7 +19,7 @@ from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.pipeline import BatchEnd, Filter, GapFound, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.pipeline import BatchEnd, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
@@ -48,7 +48,8 @@ class Session:
         self.corrupt = 0
         self.unsupported = 0
         self.is_wrong = False
-        self.keep = Filter(group=_matcher(reading.group), topic=_matcher(reading.topic))
+        self.shows_group = _matcher(reading.group)
+        self.shows_topic = _matcher(reading.topic)
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
         )
@@ -89,13 +90,14 @@ class Session:
             yield event
 
     def load(self, log: PartitionLog, profile: Profile, found: Survey | None = None) -> CoordinatorState:
-        """What a coordinator with these rules holds after loading the partition, within bounds and filters.
+        """A coordinator's memory after loading the partition up to the bounds, as far as filters show it.
 
         Args:
             found: counts what passes by.
         """
         events = self.events(log) if found is None else found.watch(self.events(log))
-        return finish(replay(events, profile, on_damage=self.on_damage, keep=self.keep))
+        state = finish(replay(events, profile, on_damage=self.on_damage))
+        return state.showing(self.shows_group, self.shows_topic)
 
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""

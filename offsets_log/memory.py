@@ -128,6 +128,7 @@ def _history(part: Part) -> dict[str, Any]:
         "first_record_offset": part.found.first_offset,
         "cleaned_until": part.log.cleaned_until,
         "missing_offsets": part.found.missing_offsets,
+        "tails": part.found.tails,
     }
 
 

@@ -11,7 +11,7 @@ of both as a `Damage`, in its place, and the rest goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 
 from offsets_log.errors import Damage, OffsetsLogError
@@ -204,22 +204,11 @@ OnDamage = Callable[[Damage], None]
 """What to do with a piece that could not be read: count it, keep it, or raise its error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which groups and topics a replay keeps; everything by default. Markers are always replayed."""
-
-    group: Callable[[str], bool] = field(default=lambda group: True)
-    topic: Callable[[str], bool] = field(default=lambda topic: True)
-
-
-def replay(
-    events: Iterable[LogEvent], profile: Profile, *, on_damage: OnDamage, keep: Filter = Filter()
-) -> PartialState:
+def replay(events: Iterable[LogEvent], profile: Profile, *, on_damage: OnDamage) -> PartialState:
     """Fold the events of one offsets partition, or of a piece of one, into a partial state.
 
     Args:
         on_damage: called for every piece that could not be read, in log order.
-        keep: what is left out as early as can be.
     """
     state = PartialState(profile)
     control_batch: RecordBatch | None = None
@@ -238,7 +227,7 @@ def replay(
                 if is_first or not profile.reads_first_control_record_only:
                     _replay_control(state, event, on_damage)
             case Event():
-                _replay_data(state, event, on_damage, keep)
+                _replay_data(state, event, on_damage)
     return state
 
 
@@ -252,7 +241,7 @@ def _replay_control(state: PartialState, event: Event, on_damage: OnDamage) -> N
         state.add_marker(event.batch.producer_id, Marker(event.control.type == "COMMIT", event.record.offset))
 
 
-def _replay_data(state: PartialState, event: Event, on_damage: OnDamage, keep: Filter) -> None:
+def _replay_data(state: PartialState, event: Event, on_damage: OnDamage) -> None:
     """Replay what can be read, also where a load would end; note where it would."""
     error = None
     if event.damage is not None:
@@ -263,23 +252,19 @@ def _replay_data(state: PartialState, event: Event, on_damage: OnDamage, keep: F
         state.problems.append(verdict)
     if event.decoded is not None:
         state.topic_names.update(names_in(event.decoded))
-    if event.decoded is not None and verdict is not Verdict.SKIP and keep.group(event.decoded.group):
-        _replay_record(state, event, event.decoded, keep)
+        if verdict is not Verdict.SKIP:
+            _replay_record(state, event, event.decoded)
 
 
-def _replay_record(state: PartialState, event: Event, record: CoordinatorRecord, keep: Filter) -> None:
+def _replay_record(state: PartialState, event: Event, record: CoordinatorRecord) -> None:
     batch, record_offset = event.batch, event.record.offset
     if not record.is_offset_commit:
         state.add_group_record(record, record_offset)
         return
     transactional = state.profile.is_transactional(batch)
-    is_kept = keep.topic(record.key["topic"])
     if record.is_tombstone:
         key = (record.key["group"], record.key["topic"], record.key["partition"])
-        if is_kept:
-            state.add_tombstone(key, record_offset, batch.producer_id, transactional)
-    elif is_kept:
+        state.add_tombstone(key, record_offset, batch.producer_id, transactional)
+    else:
         value = offset_and_metadata(record, record_offset, batch.producer_id, batch.producer_epoch)
         state.add_offset(value, transactional)
-    else:
-        state.add_existence(record.group, record_offset)

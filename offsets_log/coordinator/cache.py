@@ -1,5 +1,8 @@
 """What a broker keeps in memory for the offsets partitions it leads: the group coordinator as a library object.
 
+    from offsets_log.coordinator.log import MemoryLog
+    from offsets_log.coordinator.records import OffsetCommit
+
     log = MemoryLog()
     cache = GroupCoordinatorCache(log, clock=lambda: 1_700_000_000_000, release="4.3")
     cache.startup()

@@ -6,7 +6,7 @@ other groups are *orphans*: in the log, in the coordinator's memory, and given t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from offsets_log.replay.group import CLASSIC, Group
@@ -45,6 +45,19 @@ class CoordinatorState:
     def iter_orphans(self) -> Iterator[OffsetAndMetadata]:
         """Committed offsets of groups that do not exist."""
         return (value for value in self.committed if value.group not in self.groups)
+
+    def showing(self, group: Callable[[str], bool], topic: Callable[[str], bool]) -> CoordinatorState:
+        """The same memory with only some groups and topics shown; what ends a load is not less for that."""
+
+        def is_shown(value: OffsetAndMetadata) -> bool:
+            return group(value.group) and topic(value.topic)
+
+        return replace(
+            self,
+            groups={group_id: found for group_id, found in self.groups.items() if group(group_id)},
+            committed=tuple(filter(is_shown, self.committed)),
+            pending=tuple(filter(is_shown, self.pending)),
+        )
 
     @property
     def failure(self) -> Problem | None:

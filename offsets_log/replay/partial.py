@@ -139,15 +139,11 @@ class PartialState:
 
     def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
         """Replay a type 0 or 1 record with a value."""
-        self.add_existence(value.group, value.record_offset)
+        self._timeline(value.group).add_offset(value.record_offset)
         if transactional:
             self._producer(value.producer_id).open[value.key] = value
         else:
             self._apply(value)
-
-    def add_existence(self, group: str, record_offset: int) -> None:
-        """An offset value of the group was replayed, whatever became of it (``J-6``, ``B-17``)."""
-        self._timeline(group).add_offset(record_offset)
 
     def add_tombstone(
         self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool

@@ -204,3 +204,35 @@ def test_the_answer_says_how_far_back_it_can_be_trusted(recording: Recording) ->
     cut = run(log, "-p", "1", "--until-offset", "1000")
     assert "compacted away" in cut.stderr
     assert "compacted away" not in run(log).stderr
+
+
+def test_a_filter_makes_no_load_succeed(recording: Recording) -> None:
+    """Filters choose what is shown, not what was loaded."""
+    log = recording("load-fails") / "log" / "__consumer_offsets-28"
+    whole = document(log)
+    assert whole["loads"]["28"]["rule"] == "J-20"
+    (other,) = [group["group"] for group in whole["groups"] if group["type"] == "classic"][:1]
+    assert document(log, "-g", other)["loads"] == whole["loads"]
+    assert document(log, "-g", other, "-t", "nothing")["loads"] == whole["loads"]
+    assert document(log, "-g", other, "--as-broker")["offsets"] == []
+    assert run(log, "-g", other).stderr.count("would not load it") == 1
+
+
+@pytest.mark.parametrize("profile", ["modern", "classic"])
+def test_a_topic_filter_drops_no_group(profile: str, recording: Recording) -> None:
+    log = recording("kafka-3.9-classic") / "log"
+    everything = document(log, "--profile", profile)
+    some = document(log, "--profile", profile, "-t", "T")
+    assert some["groups"] == everything["groups"]
+    assert some["offsets"] == [row for row in everything["offsets"] if row["topic"] == "T"]
+
+
+def test_durations_in_tables_are_no_dates(recording: Recording) -> None:
+    text = run(recording("kafka-4.3-mixed") / "log", "--table", "members", "-o", "table").stdout
+    assert "300000" in text
+    assert "1970-01-01" not in text
+
+
+def test_tails_are_told_in_the_document_too(recording: Recording) -> None:
+    found = document(recording("kafka-4.3-live-copy") / "log-torn")
+    assert len(found["history"]["2"]["tails"]) == 1
