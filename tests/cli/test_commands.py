@@ -179,6 +179,16 @@ def test_orphans_and_unstable_are_shown_where_asked(tmp_path: Path) -> None:
     ]
 
 
+def test_values_of_version_1_with_an_explicit_retention_are_read_of_late_brokers_too() -> None:
+    """``records:W1``: 4.3 writes them for requests of version 2 to 4; the leader epoch is lost, the expiry is there."""
+    found = [row for row in rows("decode", SAMPLE) if row["record_type"] == 1 and row["value_version"] == 1]
+    assert found
+    for row in found:
+        assert set(row["value"]) == {"offset", "metadata", "commitTimestamp", "expireTimestamp"}
+        assert row["value"]["expireTimestamp"] > row["value"]["commitTimestamp"]
+    assert any(row["expire_timestamp_ms"] for row in rows("compact", SAMPLE))
+
+
 # ---------------------------------------------------------------------------------------------- bounds
 
 

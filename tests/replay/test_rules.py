@@ -241,6 +241,16 @@ def test_unknown_types_end_a_load_before_3_4_1() -> None:
     assert built.load(CLASSIC).failure is None
 
 
+def test_a_control_batch_in_the_middle_is_no_data() -> None:
+    """``records:C1``: its record has a key like any other, but is a marker and no coordinator record."""
+    built = log().commit(1).commit(5, producer=7).end(7).commit(2, partition=1)
+    for profile in ALL:
+        state = built.load(profile)
+        assert state.failure is None
+        assert sorted(value.committed_offset for value in state.committed) == [2, 5]
+        assert state.end_offset == 4
+
+
 def test_empty_control_batches_mean_nothing() -> None:
     """``L-12``, ``records:C5``."""
     built = log().commit(5, producer=7)
