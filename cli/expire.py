@@ -78,6 +78,7 @@ def command(
     from offsets_log.replay.coordinator_state import finish
     from offsets_log.replay.expiry import cycle_of
     from offsets_log.replay.profile import PROFILES
+    from offsets_log.tables import partition_name
 
     rules = _era(profile, era)
     rules_with = rules.retention(retention)
@@ -89,10 +90,7 @@ def command(
             # All topics, for a group goes with the last of all its offsets.
             state = loaded.showing(session.shows_group, lambda topic: True)
             if (failure := state.failure) is not None:
-                session.say(
-                    f"offsets partition {log.offsets_partition}: a {rules.profile} coordinator would not load it: "
-                    f"record offset {failure.record_offset}, {failure.rule}: {failure.problem}"
-                )
+                session.say(failure.in_words(rules.profile, partition_name(log.offsets_partition)))
             for expiry in cycle_of(state.as_broker() if as_broker else state, now_ms, rules_with):
                 rows += _rows(expiry, log.offsets_partition)
         if reading.topic:

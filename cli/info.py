@@ -25,7 +25,7 @@ def command(reading: Reading, output: Output, profile: str) -> None:
     with open_session(reading, output) as session:
         rows = []
         for log in session.logs:
-            found = Survey(log.offsets_partition, len(log.segments), log.size_bytes)
+            found = Survey.of(log)
             rows.append(info_row(log, found, session.load(log, PROFILES[profile], found)))
         with destination(output, session.files) as stream:
             format_name = chosen_format(output)

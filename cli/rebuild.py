@@ -44,7 +44,7 @@ def command(
     with open_session(reading, output) as session:
         memory = Memory(PROFILES[profile])
         for log in session.logs:
-            found = Survey(log.offsets_partition, len(log.segments), log.size_bytes)
+            found = Survey.of(log)
             memory.add(log, session.load(log, memory.profile, found), found, as_broker=as_broker)
         memory.name_topics(read_topic_ids(topic_ids), session.topic_ids)
         document = memory.document(session.damages, expand=expand)

@@ -13,7 +13,7 @@ from offsets_log.errors import Damage, OffsetsLogError, UnknownRecordTypeError
 from offsets_log.log_format.batch import NO_SEQUENCE, RecordBatch
 from offsets_log.log_format.record import MAX_SEQUENCE, ControlRecord
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
-from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.registry import CoordinatorRecord, record_type_of
 from offsets_log.pipeline import BatchEnd, BatchStart, Event, GapFound, LogEnd, LogEvent, TailFound
 
 TIMESTAMP_TYPE_NAMES = {"create": "CreateTime", "log_append": "LogAppendTime", "none": "NoTimestampType"}
@@ -87,8 +87,7 @@ def record_line(event: Event) -> str:
         case Event(decoded=CoordinatorRecord() as decoded):
             return f"{line} key: {_key(decoded)} payload: {_payload(decoded)}"
         case Event(damage=Damage(UnknownRecordTypeError())):
-            number = int.from_bytes((record.key or b"")[:2], signed=True)
-            return f"{line} key: Unknown record type {number} at offset {record.offset}, skipping."
+            return f"{line} key: Unknown record type {record_type_of(record.key)} at offset {record.offset}, skipping."
         case Event(damage=Damage(error)):
             return f"{line} key: Error at offset {record.offset}, skipping. {error.problem}"
     return line

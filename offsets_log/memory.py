@@ -13,7 +13,15 @@ from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.survey import Survey
-from offsets_log.tables import COMPACT_COLUMNS, PENDING_COLUMNS, Row, offset_row, offset_row_order, pending_row
+from offsets_log.tables import (
+    COMPACT_COLUMNS,
+    PENDING_COLUMNS,
+    Row,
+    offset_row,
+    offset_row_order,
+    partition_name,
+    pending_row,
+)
 
 MEMORY_COLUMNS = {
     "groups": (*GROUP_COLUMNS, "members"),
@@ -58,9 +66,9 @@ class Memory:
         """The whole answer."""
         return {
             "profile": self.profile.name,
-            "end_offsets": {_name(part.log): part.state.end_offset for part in self.parts},
-            "loads": {_name(part.log): _load(part.failure) for part in self.parts},
-            "history": {_name(part.log): _history(part) for part in self.parts},
+            "end_offsets": {partition_name(part.log.offsets_partition): part.state.end_offset for part in self.parts},
+            "loads": {partition_name(part.log.offsets_partition): _load(part.failure) for part in self.parts},
+            "history": {partition_name(part.log.offsets_partition): _history(part) for part in self.parts},
             "groups": sorted(
                 (
                     group_row(group, self.profile, self.names, part.log.offsets_partition, expand=expand)
@@ -105,21 +113,14 @@ class Memory:
     def warnings(self) -> Iterator[str]:
         """What to know before trusting the answer: loads that fail, history that is gone."""
         for part in self.parts:
-            name, cleaned_until = _name(part.log), part.log.cleaned_until
+            name, cleaned_until = partition_name(part.log.offsets_partition), part.log.cleaned_until
             if part.failure is not None:
-                yield (
-                    f"offsets partition {name}: a {self.profile.name} coordinator would not load it: "
-                    f"record offset {part.failure.record_offset}, {part.failure.rule}: {part.failure.problem}"
-                )
+                yield part.failure.in_words(self.profile.name, name)
             if cleaned_until is not None and part.state.end_offset < cleaned_until:
                 yield (
                     f"offsets partition {name}: below record offset {cleaned_until} superseded records were compacted "
                     f"away; this state as of {part.state.end_offset} may lack what was true then"
                 )
-
-
-def _name(log: PartitionLog) -> str:
-    return "unknown" if log.offsets_partition is None else str(log.offsets_partition)
 
 
 def _history(part: Part) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import BatchStart, Event, LogEvent, TailFound
@@ -70,6 +71,11 @@ class Survey:
     releases: Counter[str] = field(default_factory=Counter)
     open_transactions: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     tails: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, log: PartitionLog) -> Survey:
+        """Nothing seen yet of this log."""
+        return cls(log.offsets_partition, len(log.segments), log.size_bytes)
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Count events on their way to whoever reads them."""

@@ -83,6 +83,11 @@ DECODE_COLUMNS = (
 )
 
 
+def partition_name(offsets_partition: int | None) -> str:
+    """An offsets partition as a key of JSON objects and in words."""
+    return "unknown" if offsets_partition is None else str(offsets_partition)
+
+
 def to_base64(raw: bytes) -> str:
     """Bytes as text."""
     return base64.b64encode(raw).decode("ascii")

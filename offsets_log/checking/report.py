@@ -10,7 +10,7 @@ from offsets_log.checking.loads import verdict_in
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.checking.partition_count import PartitionCount, partition_count
 from offsets_log.replay.releases import Release
-from offsets_log.tables import Row
+from offsets_log.tables import Row, partition_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,7 @@ class Report:
         """Offsets partition → release → verdict."""
         verdicts: dict[str, Row] = {}
         for row in self.loads:
-            partition = row["offsets_partition"]
-            name = "unknown" if partition is None else str(partition)
-            verdicts.setdefault(name, {})[row["releases"][0]] = verdict_in(row)
+            verdicts.setdefault(partition_name(row["offsets_partition"]), {})[row["releases"][0]] = verdict_in(row)
         return verdicts
 
     def failing(self, releases: Collection[str]) -> list[Row]:

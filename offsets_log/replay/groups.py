@@ -72,11 +72,13 @@ class GroupFold:
             self.group = None if record.value is None else classic_group(self.group_id, record.value, self.profile)
         else:
             branch = BRANCHES[record.record_type]
-            branch.replay(self, branch.kind, record)
+            group = self._existing(branch.kind, record)
+            if group is not None:
+                branch.replay(self, group, record)
 
     # ------------------------------------------------------------------------------ what stands there
 
-    def existing(self, kind: str, record: CoordinatorRecord) -> Group | None:
+    def _existing(self, kind: str, record: CoordinatorRecord) -> Group | None:
         """The group of that kind, made by a value; None where a tombstone meets nothing."""
         group = self.group
         if group is None:
@@ -137,11 +139,8 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Gro
 # ------------------------------------------------------------------------------------- the newer kinds
 
 
-def _replay_metadata(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 3, 11, 17: the group's epoch; their tombstone removes the group."""
-    group = fold.existing(kind, record)
-    if group is None:
-        return
     if record.value is not None:
         group.group_epoch = record.value["epoch"]
         group.validated_topology_epoch = record.value.get("validated_topology_epoch", NO_EPOCH)
@@ -155,11 +154,8 @@ def _replay_metadata(fold: GroupFold, kind: str, record: CoordinatorRecord) -> N
     fold.group = None
 
 
-def _replay_member(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 5, 10, 19: a member; the tombstone comes after that of its current assignment."""
-    group = fold.existing(kind, record)
-    if group is None:
-        return
     member_id = record.key["member_id"]
     if record.value is not None:
         group.members.setdefault(member_id, Member(member_id)).metadata = record.value
@@ -174,11 +170,8 @@ def _replay_member(fold: GroupFold, kind: str, record: CoordinatorRecord) -> Non
     del group.members[member_id]
 
 
-def _replay_target_metadata(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_target_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 6, 12, 20: the epoch of the target assignment."""
-    group = fold.existing(kind, record)
-    if group is None:
-        return
     if record.value is not None:
         group.assignment_epoch = record.value["assignment_epoch"]
     elif group.targets:
@@ -187,22 +180,16 @@ def _replay_target_metadata(fold: GroupFold, kind: str, record: CoordinatorRecor
         group.assignment_epoch = NO_EPOCH
 
 
-def _replay_target_member(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_target_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 7, 13, 21: what a member shall get."""
-    group = fold.existing(kind, record)
-    if group is None:
-        return
     if record.value is not None:
         group.targets[record.key["member_id"]] = record.value
     else:
         group.targets.pop(record.key["member_id"], None)
 
 
-def _replay_current(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 8, 14, 22: what a member has."""
-    group = fold.existing(kind, record)
-    if group is None:
-        return
     member_id = record.key["member_id"]
     if record.value is None:
         member = fold.existing_member(group, record)
@@ -246,35 +233,29 @@ def _take_partitions(profile: Profile, group: Group, value: dict[str, Any]) -> N
         group.partition_epochs[partition] = epoch
 
 
-def _replay_regular_expression(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_regular_expression(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Type 16: what a regular expression resolved to."""
-    group = fold.existing(kind, record)
-    if group is None:
-        return
     if record.value is not None:
         group.regular_expressions[record.key["regular_expression"]] = record.value
     else:
         group.regular_expressions.pop(record.key["regular_expression"], None)
 
 
-def _replay_topology(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_topology(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Type 23: the topology of a streams group."""
-    group = fold.existing(kind, record)
-    if group is not None:
-        group.topology = record.value
+    group.topology = record.value
 
 
-def _replay_existence(fold: GroupFold, kind: str, record: CoordinatorRecord) -> None:
+def _replay_existence(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 4, 9, 15: nothing of them is part of a group's answers, but they need their group."""
-    fold.existing(kind, record)
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What a record type does, to which kind of group."""
+    """What a record type does to a group of its kind that stands there."""
 
     kind: str
-    replay: Callable[[GroupFold, str, CoordinatorRecord], None]
+    replay: Callable[[GroupFold, Group, CoordinatorRecord], None]
 
 
 BRANCHES: dict[int, Branch] = {

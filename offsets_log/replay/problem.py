@@ -21,3 +21,10 @@ class Problem:
     problem: str
     group: str | None = None
     is_served: bool = False
+
+    def in_words(self, profile_name: str, offsets_partition: str) -> str:
+        """A sentence for people."""
+        return (
+            f"offsets partition {offsets_partition}: a {profile_name} coordinator would not load it: "
+            f"record offset {self.record_offset}, {self.rule}: {self.problem}"
+        )

@@ -27,7 +27,7 @@ def rebuild(log_directory: Path, profile: Profile, topics: Json, end_offsets: di
     memory = Memory(profile)
     for partition, log in read_partitions(log_directory).items():
         until = Until() if end_offsets is None else Until(end_offsets.get(str(partition), 0))
-        found = Survey(partition, len(log.segments), log.size_bytes)
+        found = Survey.of(log)
         events = found.watch(iter_events(log, until=until))
         memory.add(log, finish(replay(events, profile, on_damage=lambda damage: None)), found)
     memory.name_topics({Uuid.from_text(topic["id"]): name for name, topic in topics.items() if "id" in topic}, {})
@@ -133,7 +133,7 @@ def test_other_releases_of_the_java_coordinator_answer_by_their_own_rules(answer
         state = finish(replay(iter_events(log), profile, on_damage=lambda damage: None))
         if state.failure is not None:
             refused.add(partition)
-        memory.add(log, state, Survey(partition, 1, 0), as_broker=True)
+        memory.add(log, state, Survey.of(log), as_broker=True)
     document = memory.document([])
     assert refused == {row["offsets_partition"] for row in answer["failed"]}
     names = ("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata")
@@ -171,7 +171,7 @@ def test_groups_of_the_hand_made_partitions_equal_each_releases_answers(version:
             continue
         state = finish(replay(iter_events(logs[partition]), profile, on_damage=lambda damage: None))
         memory = Memory(profile)
-        memory.add(logs[partition], state, Survey(partition, 1, 0), as_broker=True)
+        memory.add(logs[partition], state, Survey.of(logs[partition]), as_broker=True)
         document = memory.document([])
         for member in (member for group in document["groups"] for member in group["members"]):
             if "inferred" in member:  # these topics do not exist: the brokers leave them out, and infer nothing
