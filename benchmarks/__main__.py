@@ -1,51 +1,75 @@
-"""Time whole commands, from shell to exit, warm: ``python -m benchmarks``."""
+"""Measure this project, its bounds and other readers in one run on the same log: ``python -m benchmarks``."""
 
 from __future__ import annotations
 
+import json
 import os
-import statistics
-import subprocess
+import platform
+import re
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parent.parent
-SAMPLES = ROOT / "samples"
-RUNS = 9
+import click
 
-COMMANDS: dict[str, list[str]] = {
-    "python, nothing": [sys.executable, "-c", "pass"],
-    "offsets-log --help": ["offsets-log", "--help"],
-    "decode, 599 records": ["offsets-log", "decode", str(SAMPLES / "kafka-4.3-mixed" / "log")],
-    "decode --expand": ["offsets-log", "decode", str(SAMPLES / "kafka-4.3-mixed" / "log"), "--expand"],
-    "compact, 599 records": ["offsets-log", "compact", str(SAMPLES / "kafka-4.3-mixed" / "log")],
-    "compact, 819 records, magic 0-2": ["offsets-log", "compact", str(SAMPLES / "kafka-lifetime" / "log")],
-    "info": ["offsets-log", "info", str(SAMPLES / "kafka-4.3-mixed" / "log")],
-}
-"""What is timed → the command."""
+from benchmarks import small
+from benchmarks.generate import Size
+from benchmarks.subjects import KINDS, SUBJECTS, iter_lines, measure
+from benchmarks.timing import PATIENCE_SECONDS
 
-
-def time_command(command: list[str]) -> list[float]:
-    """Seconds of each run, after one that is not counted."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    seconds = []
-    for _ in range(RUNS + 1):
-        started = time.perf_counter()
-        subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, check=True)
-        seconds.append(time.perf_counter() - started)
-    return seconds[1:]
+NOTE = (
+    "s is the whole process (Kafka's coordinator: its own account of the load; memcpy, read, CRC-32C and the construct "
+    "path: the call), the median of the runs after one that does not count; rates leave kafka-dump-log's start out. "
+    f"What takes over {PATIENCE_SECONDS:.0f} s runs once. compact, rebuild, the construct path and the coordinator "
+    "resolve transactions, the other readers take records in their order."
+)
 
 
-def main() -> None:
-    """Print the table."""
-    write = sys.stdout.write
-    write(f"| whole process, median of {RUNS} | s | min | max | of python's start |\n|---|--:|--:|--:|--:|\n")
-    base = None
-    for name, command in COMMANDS.items():
-        seconds = time_command(command)
-        median = statistics.median(seconds)
-        base = base or median
-        write(f"| {name} | {median:.3f} | {min(seconds):.3f} | {max(seconds):.3f} | {median / base:.1f} x |\n")
+def facts() -> dict[str, Any]:
+    """The machine, and how busy it was before."""
+    try:
+        names = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        names = None
+    return {
+        "processor": names[1] if names else platform.processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "load_before": round(os.getloadavg()[0], 2),
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+@click.command()
+@click.option("--bytes", "size_bytes", type=Size(), default="1GB", show_default=True, help="Of the log, uncompressed.")
+@click.option("--repeat", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of each row.")
+@click.option("--peers", type=click.Choice(list(KINDS)), default="all", show_default=True, help="Other readers too.")
+@click.option("--only", metavar="REGEX", default="", help="Rows of both tables whose name matches.")
+@click.option("--json", "to", type=click.Path(path_type=Path), help="Keep all times there.")
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path),
+    default=Path(tempfile.gettempdir()) / "offsets-log-bench",
+    show_default=True,
+    help="Where generated logs are kept; needs 4 times --bytes, and room for decode's output.",
+)
+def main(size_bytes: int, repeat: int, peers: str, only: str, to: Path | None, work: Path) -> None:
+    """Print the tables."""
+    write, pattern, known = sys.stdout.write, re.compile(only), facts()
+    subjects = [subject for subject in SUBJECTS if subject.kind in KINDS[peers] and pattern.search(subject.what)]
+    rows = list(measure(subjects, work, size_bytes, repeat))
+    if rows:
+        write("\n".join([", ".join(f"{name} {value}" for name, value in known.items()), "", *iter_lines(rows), ""]))
+        write(f"\n{NOTE}\n\n")
+    if to is not None:
+        to.write_text(
+            json.dumps({"facts": known, "bytes": size_bytes, "repeat": repeat, "rows": rows}, indent=1) + "\n"
+        )
+    for line in small.iter_lines(pattern):
+        write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from cli.options import PROFILE, Output, Reading, output_option, reading_options
     "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
 )
 @click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
-@output_option("table", "jsonl", "json", "csv")
+@output_option("table", "jsonl", "json", "csv", "parquet")
 def command(reading: Reading, output: Output, profile: str, orphans: bool, unstable: bool) -> None:
     """The latest served offset of every group, topic and partition.
 
@@ -30,16 +30,20 @@ def command(reading: Reading, output: Output, profile: str, orphans: bool, unsta
     from offsets_log.replay.profile import PROFILES
     from offsets_log.tables import COMPACT_COLUMNS, Row, offset_row, offset_row_order
 
+    format_name = chosen_format(output)
     with open_session(reading, output) as session:
+        if format_name == "parquet":
+            from cli.parquet import write_compact
+
+            write_compact(session, output, PROFILES[profile], orphans=orphans, unstable=unstable)
+            return
         rows: list[Row] = []
-        for log in session.logs:
-            state = session.load(log, PROFILES[profile])
+        for log, state, _ in session.load_all(PROFILES[profile], whole_groups=False):
             pending = {value.key for value in state.pending}
             for value in state.committed if orphans else state.iter_served():
                 row = offset_row(value, log.offsets_partition)
                 rows.append(row | {"unstable": value.key in pending} if unstable else row)
         rows.sort(key=offset_row_order)
-        format_name = chosen_format(output)
         names = [column.name for column in COMPACT_COLUMNS] + ["unstable"] * unstable
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
         if format_name == "table":

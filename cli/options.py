@@ -78,6 +78,7 @@ class Reading:
     until_offset: tuple[tuple[int | None, int], ...]
     until_time: int | None
     kafka: tuple[int, int] | None
+    threads: int | None
     strict: bool
     quarantine: str | None
     progress: bool | None
@@ -126,6 +127,12 @@ READING = (
         "--kafka",
         type=Release(),
         help="The release that wrote records whose layout changed under one version number (3.7, 4.0).",
+    ),
+    click.option(
+        "--threads",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Threads for logs of more than a few megabytes; by default one for each processor.",
     ),
     click.option("--strict", is_flag=True, help="Stop at the first error, with exit status 1."),
     click.option(

@@ -39,13 +39,11 @@ def command(
     from cli.session import open_session, read_topic_ids
     from offsets_log.memory import MEMORY_COLUMNS, Memory
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.survey import Survey
 
     with open_session(reading, output) as session:
         memory = Memory(PROFILES[profile])
-        for log in session.logs:
-            found = Survey.of(log)
-            memory.add(log, session.load(log, memory.profile, found), found, as_broker=as_broker)
+        for log, state, found in session.load_all(memory.profile):
+            memory.add(log, state, found, as_broker=as_broker)
         memory.name_topics(read_topic_ids(topic_ids), session.topic_ids)
         document = memory.document(session.damages, expand=expand)
         format_name = chosen_format(output)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -25,10 +26,15 @@ from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
 from offsets_log.tables import Row, damage_row, problem_row
 
+if TYPE_CHECKING:
+    from offsets_log.columnar.replay import Replayed
+
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
 DAMAGE_SHOWN = 5
 MAX_DAMAGES_KEPT = 100_000
+BULK_FROM_BYTES = 4 << 20
+"""From here on compiled kernels are worth their start."""
 PROGRESS_FROM_BYTES = 8 << 20
 
 
@@ -80,14 +86,19 @@ class Session:
             match event:
                 case BatchEnd(batch=batch):
                     self._advance(batch.size_bytes)
-                case TailFound(segment, tail):
-                    self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
-                case GapFound(segment, first, last):
-                    self.say(
-                        f"offsets {first} to {last} of offsets partition {log.offsets_partition} are in no segment: "
-                        f"compacted away, or a file before {segment.file} is missing"
-                    )
+                case TailFound() | GapFound():
+                    self._tell(log, event)
             yield event
+
+    def _tell(self, log: PartitionLog, seen: TailFound | GapFound) -> None:
+        match seen:
+            case TailFound(segment, tail):
+                self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
+            case GapFound(segment, first, last):
+                self.say(
+                    f"offsets {first} to {last} of offsets partition {log.offsets_partition} are in no segment: "
+                    f"compacted away, or a file before {segment.file} is missing"
+                )
 
     def load(self, log: PartitionLog, profile: Profile, found: Survey | None = None) -> CoordinatorState:
         """A coordinator's memory after loading the partition up to the bounds, as far as filters show it.
@@ -98,6 +109,68 @@ class Session:
         events = self.events(log) if found is None else found.watch(self.events(log))
         state = finish(replay(events, profile, on_damage=self.on_damage))
         return state.showing(self.shows_group, self.shows_topic)
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether there is so much to read that it is done by `offsets_log.columnar`."""
+        return sum(log.size_bytes for log in self.logs) >= BULK_FROM_BYTES
+
+    def replay_in_bulk(self, profile: Profile, found: Mapping[int, Survey] | None = None) -> Iterator[Replayed]:
+        """All partitions replayed up to the bounds, in their order.
+
+        Args:
+            found: by ``id`` of the log, what was seen in it.
+        """
+        from offsets_log.columnar.compiled import is_compiled
+
+        if not is_compiled():
+            self.say("compiling for this machine, once: about ten seconds")
+        from offsets_log.columnar.replay import replay_logs
+
+        def note(log: PartitionLog) -> Callable[[Damage | TailFound | GapFound], None]:
+            def note_one(seen: Damage | TailFound | GapFound) -> None:
+                if isinstance(seen, Damage):
+                    self.on_damage(seen)
+                else:
+                    self._tell(log, seen)
+                    if found is not None and isinstance(seen, TailFound):
+                        found[id(log)].saw_tail(seen)
+
+            return note_one
+
+        return replay_logs(
+            self.logs,
+            profile,
+            note=note,
+            until=self.until,
+            release=self.reading.kafka,
+            threads=self.reading.threads or processors(),
+            advance=self._advance,
+        )
+
+    def load_all(
+        self, profile: Profile, *, whole_groups: bool = True
+    ) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey]]:
+        """Every partition as `load` has it, and what was seen in it; of bulk only what `rebuild` tells.
+
+        Args:
+            whole_groups: with the members of classic groups.
+        """
+        if not self.is_bulk:
+            for log in self.logs:
+                found = Survey.of(log)
+                yield log, self.load(log, profile, found), found
+            return
+        seen = {id(log): Survey.of(log) for log in self.logs}
+        for replayed in self.replay_in_bulk(profile, seen):
+            from offsets_log.columnar.finish import finish as finish_bulk
+            from offsets_log.columnar.layout import Scanner
+
+            with Scanner() as scanner:
+                state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
+            found = seen[id(replayed.log)]
+            replayed.state.tell(found)
+            yield replayed.log, state.showing(self.shows_group, self.shows_topic), found
 
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
@@ -131,6 +204,11 @@ class Session:
     def exit_status(self) -> int:
         """0, or 3 if something was damaged, unsupported or wrong."""
         return EXIT_DAMAGED if self.corrupt or self.unsupported or self.is_wrong else 0
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

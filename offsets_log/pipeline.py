@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
@@ -20,7 +21,13 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import ControlRecord, Record, decode_control_record, iter_records
 from offsets_log.log_format.segment import Tail
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
-from offsets_log.replay.partial import Marker, PartialState, offset_and_metadata
+from offsets_log.replay.partial import (
+    GroupTopicPartition,
+    Marker,
+    OffsetAndMetadata,
+    PartialState,
+    offset_and_metadata,
+)
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.refusal import Verdict, refusal_of_batch, verdict_on
@@ -48,6 +55,9 @@ class Until:
     def cuts(self, record: Record) -> bool:
         """Whether this record is beyond."""
         return self.record_offset is not None and record.offset >= self.record_offset
+
+
+EVERYTHING = Until()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +127,7 @@ LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound | LogEnd | GapFoun
 
 
 def iter_events(
-    log: PartitionLog, *, until: Until = Until(), release: tuple[int, int] | None = None
+    log: PartitionLog, *, until: Until = EVERYTHING, release: tuple[int, int] | None = None
 ) -> Iterator[LogEvent]:
     """Everything in one offsets partition, in log order.
 
@@ -140,18 +150,19 @@ def iter_events(
                 if until.stops_before(item):
                     return
                 next_offset = item.next_offset
-                yield from _batch_events(log, segment, item, until, release)
+                yield from batch_events(log, segment, item, until, release)
     if until.record_offset is None and log.segments:
         yield LogEnd(log.segments[-1].base_offset or 0)
 
 
-def _batch_events(
+def batch_events(
     log: PartitionLog,
     segment: Segment,
     batch: RecordBatch,
     until: Until,
     release: tuple[int, int] | None,
 ) -> Iterator[LogEvent]:
+    """The events of one batch that is in its place and within the bounds."""
     records = iter_records(batch)
     base_offset = batch.base_offset
     if batch.magic < 2:
@@ -204,6 +215,31 @@ OnDamage = Callable[[Damage], None]
 """What to do with a piece that could not be read: count it, keep it, or raise its error."""
 
 
+class State(Protocol):
+    """What records are replayed into: `PartialState`, or its like for bulk."""
+
+    profile: Profile
+    problems: list[Problem]
+    end_offset: int
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """A type 0 or 1 record with a value."""
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """A type 0 or 1 record without a value."""
+
+    def add_marker(self, producer_id: int, marker: Marker) -> None:
+        """The end of a transaction."""
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """A record of any other type."""
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """What a record tells of a topic id."""
+
+
 def replay(events: Iterable[LogEvent], profile: Profile, *, on_damage: OnDamage) -> PartialState:
     """Fold the events of one offsets partition, or of a piece of one, into a partial state.
 
@@ -211,6 +247,13 @@ def replay(events: Iterable[LogEvent], profile: Profile, *, on_damage: OnDamage)
         on_damage: called for every piece that could not be read, in log order.
     """
     state = PartialState(profile)
+    replay_into(state, events, on_damage=on_damage)
+    return state
+
+
+def replay_into(state: State, events: Iterable[LogEvent], *, on_damage: OnDamage) -> None:
+    """Fold the events that follow into a state."""
+    profile = state.profile
     control_batch: RecordBatch | None = None
     for event in events:
         match event:
@@ -228,10 +271,9 @@ def replay(events: Iterable[LogEvent], profile: Profile, *, on_damage: OnDamage)
                     _replay_control(state, event, on_damage)
             case Event():
                 _replay_data(state, event, on_damage)
-    return state
 
 
-def _replay_control(state: PartialState, event: Event, on_damage: OnDamage) -> None:
+def _replay_control(state: State, event: Event, on_damage: OnDamage) -> None:
     if event.damage is not None:
         on_damage(event.damage)
         state.problems.append(Problem(event.record.offset, "records:C2", event.damage.error.problem))
@@ -241,7 +283,7 @@ def _replay_control(state: PartialState, event: Event, on_damage: OnDamage) -> N
         state.add_marker(event.batch.producer_id, Marker(event.control.type == "COMMIT", event.record.offset))
 
 
-def _replay_data(state: PartialState, event: Event, on_damage: OnDamage) -> None:
+def _replay_data(state: State, event: Event, on_damage: OnDamage) -> None:
     """Replay what can be read, also where a load would end; note where it would."""
     error = None
     if event.damage is not None:
@@ -251,12 +293,13 @@ def _replay_data(state: PartialState, event: Event, on_damage: OnDamage) -> None
     if isinstance(verdict, Problem):
         state.problems.append(verdict)
     if event.decoded is not None:
-        state.topic_names.update(names_in(event.decoded))
+        for topic_id, name in names_in(event.decoded):
+            state.add_topic_name(topic_id, name, event.record.offset)
         if verdict is not Verdict.SKIP:
             _replay_record(state, event, event.decoded)
 
 
-def _replay_record(state: PartialState, event: Event, record: CoordinatorRecord) -> None:
+def _replay_record(state: State, event: Event, record: CoordinatorRecord) -> None:
     batch, record_offset = event.batch, event.record.offset
     if not record.is_offset_commit:
         state.add_group_record(record, record_offset)

@@ -87,9 +87,14 @@ class Survey:
                     self._saw_record(event)
                 case Damage():
                     self._saw_damage(event)
-                case TailFound(segment, tail):
-                    self.tails.append(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
+                case TailFound():
+                    self.saw_tail(event)
             yield event
+
+    def saw_tail(self, found: TailFound) -> None:
+        """Keep what stands behind the last whole batch, in words."""
+        tail = found.tail
+        self.tails.append(f"{found.segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
 
     def _saw_batch(self, batch: RecordBatch, base_offset: int) -> None:
         self.batches += 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from offsets_log.errors import CorruptBatchError, Damage
 from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.segment import Buffer, Tail, iter_batches
+from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +58,53 @@ MAX_OFFSETS_IN_SEGMENT = 1 << 31
 
 
 def iter_log(log: PartitionLog) -> Iterator[tuple[Segment, LogItem]]:
-    """Every batch, damaged piece and tail of a partition with its segment, in file order.
+    """Every batch, damaged piece and tail of a partition with its segment, in file order."""
+    walk = LogWalk(log)
+    last_offset = -1
+    for i, segment in enumerate(log.segments):
+        for item, read_until in walk.items(i, 0, last_offset):
+            yield segment, item
+            last_offset = read_until
+
+
+class LogWalk:
+    """Walks a partition segment by segment; may begin at any batch.
 
     Offsets only rise along a log. A batch that begins at or before the last offset already read is given as `Damage`
     and not twice: segments overlap when a copy was taken while the cleaner swapped them (``replay:C-24``). But the base
     offset is covered by no checksum: a batch whose offsets leave its segment, or lie beyond those of the next batch, is
     the odd one itself.
     """
-    last_offset = -1
-    for i, segment in enumerate(log.segments):
-        following = log.segments[i + 1] if i + 1 < len(log.segments) else None
-        after_segment = following.base_offset if following is not None else None
-        batches = iter_batches(segment.buffer, is_last=following is None)
-        for item, next_offset in _with_next_offset(batches, after_segment):
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.log = log
+        self._searches: dict[int, Search] = {}
+
+    def following_base_offset(self, segment_index: int) -> int | None:
+        """Base offset of the segment behind; None behind the last one, or where its name tells none."""
+        segments = self.log.segments
+        return segments[segment_index + 1].base_offset if segment_index + 1 < len(segments) else None
+
+    def items(self, segment_index: int, position: int, last_offset: int) -> Iterator[tuple[LogItem, int]]:
+        """What one segment holds from a batch on, each item with the last offset read with it.
+
+        Args:
+            last_offset: the last one read before.
+        """
+        segment = self.log.segments[segment_index]
+        search = self._searches.setdefault(segment_index, Search(memoryview(segment.buffer)))
+        is_last = segment_index + 1 == len(self.log.segments)
+        batches = iter_batches(segment.buffer, is_last=is_last, start=position, search=search)
+        for item, next_offset in _with_next_offset(batches, self.following_base_offset(segment_index)):
             if isinstance(item, Damage):
                 item.error.at(file=segment.file)
             elif isinstance(item, RecordBatch):
                 problem = _offset_problem(item, last_offset, segment.base_offset, next_offset)
                 if problem is not None:
-                    yield segment, _misplaced(segment, item, problem)
+                    yield _misplaced(segment, item, problem), last_offset
                     continue
                 last_offset = item.last_offset
-            yield segment, item
+            yield item, last_offset
 
 
 def _with_next_offset(items: Iterator[LogItem], after: int | None) -> Iterator[tuple[LogItem, int | None]]:

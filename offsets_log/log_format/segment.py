@@ -54,7 +54,12 @@ class Tail:
 
 
 def iter_batches(
-    buffer: Buffer, *, is_last: bool = True, start: int = 0, verify_crc: bool = True
+    buffer: Buffer,
+    *,
+    is_last: bool = True,
+    start: int = 0,
+    verify_crc: bool = True,
+    search: Search | None = None,
 ) -> Iterator[RecordBatch | Damage | Tail]:
     """The batches of a segment in file order.
 
@@ -64,9 +69,10 @@ def iter_batches(
         start: byte position of a batch to start at.
         verify_crc: whether a batch with a wrong checksum is damage (as in log recovery) or is read all the same
             (as a coordinator's load does, ``records:B4``).
+        search: of the same buffer, where a walk goes on that was left: its bound is for the whole file.
     """
     view = memoryview(buffer)
-    search = _Search(view)
+    search = search or Search(view)
     position = start
     while position < len(view):
         found = _entry_at(view, position, verify_crc)
@@ -123,7 +129,7 @@ def _may_be_torn(view: memoryview, position: int) -> bool:
     return not b.decode_batch_header(rest[:8].tobytes() + length + rest[b.LOG_OVERHEAD :].tobytes()).is_valid()
 
 
-class _Search:
+class Search:
     """Looks for the next whole batch behind a bad place, with a bound on the bytes it checks in a file.
 
     Without the bound a file made of headers that all claim to be large would cost the square of its size.

@@ -137,6 +137,10 @@ class Message:
         """A parsed message as Kafka's JSON converters write it: its names, uuids and bytes as text."""
         return _struct_json(self.fields, value, version)
 
+    def zeros(self, version: int) -> dict[str, Any]:
+        """The least message of a version: zeros, empty strings, no elements."""
+        return {row.name: _zero(row.type) if row.tag is None else _default(row) for row in self.fields_of(version)}
+
     def from_json(self, json: dict[str, Any], version: int) -> dict[str, Any]:
         """Inverse of `to_json`, defaults filled in."""
         return _struct_from_json(self.fields, json, version)

@@ -6,7 +6,7 @@ other groups are *orphans*: in the log, in the coordinator's memory, and given t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from offsets_log.replay.group import CLASSIC, Group
@@ -74,35 +74,59 @@ class CoordinatorState:
 def finish(state: PartialState) -> CoordinatorState:
     """The state of a whole log, from its first record on."""
     committed, pending = tuple(state.iter_committed()), tuple(state.iter_pending())
-    groups: dict[str, Group] = {}
-    problems = list(state.problems)
-    for group_id, timeline in state.timelines.items():
-        group, found = replay_timeline(group_id, timeline, state.profile)
-        problems += found
-        if group is not None:
-            groups[group_id] = group
-    if state.profile.offsets_make_groups:
-        for group_id in {value.group for value in (*committed, *pending)}:
-            groups.setdefault(group_id, Group(group_id, CLASSIC, has_record=False))
-    if state.profile.checks_removed_groups:
-        with_committed = {value.group for value in committed}
-        problems += [
-            Problem(
-                state.end_offset, "L-39", f"unexpected unload of active group {group_id!r}", group_id, is_served=True
-            )
-            for group_id, timeline in state.timelines.items()
-            if group_id in groups and group_id not in with_committed and _was_removed(timeline)
-        ]
-    problems.sort(key=lambda problem: problem.record_offset)
+    groups, problems = settle_groups(
+        state.profile,
+        state.timelines,
+        committed={value.group for value in committed},
+        pending={value.group for value in pending},
+        end_offset=state.end_offset,
+    )
     return CoordinatorState(
         profile=state.profile,
         groups=groups,
         committed=committed,
         pending=pending,
-        problems=tuple(problems),
+        problems=in_order((*state.problems, *problems)),
         topic_names=state.topic_names,
         end_offset=state.end_offset,
     )
+
+
+def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """By record offset."""
+    return tuple(sorted(problems, key=lambda problem: problem.record_offset))
+
+
+def settle_groups(
+    profile: Profile,
+    timelines: Mapping[str, Timeline],
+    *,
+    committed: Set[str],
+    pending: Set[str],
+    end_offset: int,
+) -> tuple[dict[str, Group], list[Problem]]:
+    """The groups once all records are replayed, and what a load would have stumbled over.
+
+    Args:
+        committed, pending: groups that have committed offsets, and such of open transactions.
+    """
+    groups: dict[str, Group] = {}
+    problems: list[Problem] = []
+    for group_id, timeline in timelines.items():
+        group, found = replay_timeline(group_id, timeline, profile)
+        problems += found
+        if group is not None:
+            groups[group_id] = group
+    if profile.offsets_make_groups:
+        for group_id in committed | pending:
+            groups.setdefault(group_id, Group(group_id, CLASSIC, has_record=False))
+    if profile.checks_removed_groups:
+        problems += [
+            Problem(end_offset, "L-39", f"unexpected unload of active group {group_id!r}", group_id, is_served=True)
+            for group_id, timeline in timelines.items()
+            if group_id in groups and group_id not in committed and _was_removed(timeline)
+        ]
+    return groups, problems
 
 
 def _was_removed(timeline: Timeline) -> bool:

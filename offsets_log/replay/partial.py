@@ -172,6 +172,10 @@ class PartialState:
         """Replay a record of any other type."""
         self._timeline(record.group).add_record(record, record_offset)
 
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """A record tells what a topic id stands for; the last one is believed."""
+        self.topic_names[topic_id] = name
+
     # --------------------------------------------------------------------------------------------- merging
 
     def merge(self, right: PartialState) -> PartialState:

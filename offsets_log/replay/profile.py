@@ -5,7 +5,6 @@ A profile is data; the rules that ask it are in `partial` (offsets), `groups` an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
@@ -22,7 +21,8 @@ class Profile:
     Attributes:
         name: as `--profile` and `--loads-on` take it.
         release: (major, minor): which layouts it reads where several share a version number.
-        is_transactional: whether a data batch belongs to a transaction.
+        transactions_by_bit: a data batch belongs to a transaction if its attribute bit says so (``L-11``), else if it
+            has a producer id (``J-5``).
         reads_first_control_record_only: of a control batch (``L-12``), else all of them (``J-2``).
         unknown_marker_aborts: a control record that is no marker discards the producer's pending offsets (``L-12``).
         tombstone_spares_committed: a transactional tombstone leaves committed offsets alone (``L-18``).
@@ -52,7 +52,7 @@ class Profile:
 
     name: str
     release: tuple[int, int]
-    is_transactional: Callable[[RecordBatch], bool]
+    transactions_by_bit: bool = False
     reads_first_control_record_only: bool = False
     unknown_marker_aborts: bool = False
     tombstone_spares_committed: bool = False
@@ -80,21 +80,14 @@ class Profile:
         """The newest version it reads of that type's value."""
         return dict(self.newest_value_versions).get(record_type, 0)
 
-
-def _has_producer_id(batch: RecordBatch) -> bool:
-    """``J-5``."""
-    return batch.producer_id != NO_PRODUCER_ID
-
-
-def _has_transactional_bit(batch: RecordBatch) -> bool:
-    """``L-11``."""
-    return batch.is_transactional
+    def is_transactional(self, batch: RecordBatch) -> bool:
+        """Whether a data batch belongs to a transaction."""
+        return batch.is_transactional if self.transactions_by_bit else batch.producer_id != NO_PRODUCER_ID
 
 
 MODERN = Profile(
     name="modern",
     release=(4, 3),
-    is_transactional=_has_producer_id,
     known_types=OFFSET_AND_GROUP_TYPES | CONSUMER_TYPES | STREAMS_TYPES | {10, 11, 12, 13, 14, 15, 16},
     type_0_needs_version_0=True,
     replaces_simple_group=frozenset({"consumer", "streams"}),
@@ -136,7 +129,7 @@ MODERN_3_7 = replace(
 CLASSIC = Profile(
     name="classic",
     release=(3, 9),
-    is_transactional=_has_transactional_bit,
+    transactions_by_bit=True,
     reads_first_control_record_only=True,
     unknown_marker_aborts=True,
     tombstone_spares_committed=True,

@@ -1,0 +1,432 @@
+"""The compiled half of the generator: batches of magic 2 from ready bytes, and what a coordinator must make of them.
+
+Keys and values are copied from `Content`, with offsets, generations and timestamps written over them. `fill` appends
+whole batches to a buffer until that is full; `wrap` puts compressed records behind the headers of such batches.
+
+The expected answer is kept while writing, by a rule of its own: the record that *decided* a key is its last plain
+value, tombstone or applied transactional value, and a transaction that commits applies those of its values that are
+behind the record that decided.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from offsets_log.columnar.compiled import crc32c_byte, crc32c_word, load64, part
+
+Array = np.ndarray[Any, Any]
+U = np.uint64
+
+HEADER_SIZE = 61
+CRC_POSITION = 17
+ATTRIBUTES_POSITION = 21
+NEVER = 1 << 62
+
+# Numbers that functions are called with are np.int64: for every plain constant numba compiles a function anew.
+ZERO, ONE, NO_VALUE = np.int64(0), np.int64(1), np.int64(-1)
+TRANSACTIONAL, CONTROL = np.int64(0x10), np.int64(0x20)
+MAX_STEP = np.int64(200)
+"""A commit is at most so far beyond the one before."""
+MAX_PAUSE_MS = np.int64(10)
+UNIT = np.int64(1 << 31)
+
+PRODUCERS = np.int64(32)
+NO_PRODUCER = PRODUCERS
+"""Row of `State.producers` for batches without one."""
+MARKER_WITHIN = np.int64(60)
+"""Batches between the first batch of a transaction and its marker, at most."""
+MAX_EPOCH = 32766
+"""Then a producer goes on with a new id, as Kafka has it."""
+MARKER = np.frombuffer(bytes.fromhex("20 000000 08 0000 0000 0c 0000 00000000 00"), np.uint8)
+"""Record of a marker: key of version 0 and type ABORT, value of version 0 and coordinator epoch 0."""
+MARKER_TYPE_AT = 8
+
+(OFFSET, NOW, BATCHES, BYTES, COMMITS, TOMBSTONES, GROUP_RECORDS, TRANSACTIONAL_BATCHES,
+ TRANSACTIONAL_RECORDS, COMMITTED, ABORTED, NEXT_MARKER, COUNTS) = range(13)  # fmt: skip
+"""Places in `State.counts`."""
+START, END, TIMESTAMP_AT, VALUE_COLUMNS = range(4)
+"""Columns of `Content.values`."""
+KEY_START, KEY_END, VALUE_START, VALUE_END, GENERATION_AT, STATE_TIMESTAMP_AT, GROUP_COLUMNS = range(7)
+"""Columns of `Content.groups`."""
+NEWEST, HELD, DECIDED, LATEST, KEY_COLUMNS = range(5)
+"""Columns of `State.keys`: the newest offset; what the coordinator holds, −1 for nothing; the record that made it so;
+the newest record's offset, transactions ignored, −1 after a tombstone."""
+ID, EPOCH, MARKER_AT, PENDING, PRODUCER_COLUMNS = range(5)
+"""Columns of `State.producers`: of an open transaction, the batch number to end it at, and how many values it has."""
+PENDING_KEY, PENDING_OFFSET, PENDING_RECORD, PENDING_COLUMNS = range(4)
+"""Columns of `State.pending`."""
+
+# The compiled functions are kept in a file beside this one and made anew when this file changes.
+kernel = numba.njit(nogil=True, error_model="numpy", cache=True)
+
+
+class Content(NamedTuple):
+    """Bytes to copy, and where they are. Tables of few arrays: numba takes long over calls with many.
+
+    Attributes:
+        data: all of them, joined.
+        keys: where the key of each group, topic and partition begins, and where the last one ends.
+        values: a row for each group and topic; the committed offset is at byte 2 of the value.
+        groups: a row for each group: its group metadata.
+        group_size, topic_size: keys of a group, of a topic of a group.
+    """
+
+    data: Array
+    keys: Array
+    values: Array
+    groups: Array
+    group_size: int
+    topic_size: int
+
+
+class Chances(NamedTuple):
+    """What is drawn.
+
+    Attributes:
+        groups: 65536 group numbers, each as often as the group is busy.
+        lengths: 4096 numbers of records of a batch.
+        group_metadata, tombstones, transactions: shares of the batches.
+        aborts: share of the transactions.
+    """
+
+    groups: Array
+    lengths: Array
+    group_metadata: float
+    tombstones: float
+    transactions: float
+    aborts: float
+
+
+class State(NamedTuple):
+    """What changes while a log is written.
+
+    Attributes:
+        random: one number, never 0.
+        counts: one number each.
+        keys: a row for each group, topic and partition.
+        generations: of the groups.
+        producers: a row for each.
+        pending: a table for each producer: the values of its open transaction.
+    """
+
+    random: Array
+    counts: Array
+    keys: Array
+    generations: Array
+    producers: Array
+    pending: Array
+
+
+# -------------------------------------------------------------------------------------------- chance
+
+
+@part
+def _below(random: Any, bound: Any) -> Any:
+    """A number from 0 on (xorshift64)."""
+    x = random[0]
+    x ^= x << U(13)
+    x ^= x >> U(7)
+    x ^= x << U(17)
+    random[0] = x
+    return np.int64(x >> U(33)) * bound >> 31
+
+
+@part
+def _unit(random: Any) -> Any:
+    return _below(random, UNIT) / UNIT
+
+
+# --------------------------------------------------------------------------------------------- bytes
+
+
+@part
+def _put16(out: Any, at: Any, value: Any) -> None:
+    out[at] = value >> 8 & 0xFF
+    out[at + 1] = value & 0xFF
+
+
+@part
+def _put32(out: Any, at: Any, value: Any) -> None:
+    for i in range(4):
+        out[at + i] = value >> (24 - 8 * i) & 0xFF
+
+
+@part
+def _put64(out: Any, at: Any, value: Any) -> None:
+    for i in range(8):
+        out[at + i] = value >> (56 - 8 * i) & 0xFF
+
+
+@part
+def _copy(out: Any, at: Any, source: Any, start: Any, end: Any) -> Any:
+    """Returns where the copy ends. Unsigned places need no look at their sign: that doubles the speed of the whole."""
+    for i in range(end - start):
+        out[U(at + i)] = source[U(start + i)]
+    return at + (end - start)
+
+
+@part
+def _varint_size(value: Any) -> Any:
+    rest = value << 1 ^ value >> 63
+    size = 1
+    while rest > 0x7F:
+        rest >>= 7
+        size += 1
+    return size
+
+
+@part
+def _put_varint(out: Any, at: Any, value: Any) -> Any:
+    """Returns where it ends."""
+    rest = value << 1 ^ value >> 63
+    while rest > 0x7F:
+        out[at] = rest & 0x7F | 0x80
+        rest >>= 7
+        at += 1
+    out[at] = rest
+    return at + 1
+
+
+@part
+def _put_crc(out: Any, start: Any, end: Any) -> None:
+    """The CRC-32C of a batch into its header."""
+    crc = U(0xFFFFFFFF)
+    at = start + ATTRIBUTES_POSITION
+    while at + 8 <= end:
+        crc = crc32c_word(crc, load64(out, at))
+        at += 8
+    while at < end:
+        crc = crc32c_byte(crc, out[at])
+        at += 1
+    _put32(out, start + CRC_POSITION, np.int64(crc ^ U(0xFFFFFFFF)))
+
+
+@part
+def _put_record(out: Any, at: Any, delta: Any, data: Any, key: Any, key_end: Any, value: Any, value_end: Any) -> Any:
+    """A record; a value that would end before it begins is null. Returns where it ends, without headers' count."""
+    key_size, value_size = key_end - key, value_end - value
+    size = 3 + _varint_size(delta) + _varint_size(key_size) + key_size + _varint_size(value_size) + max(value_size, 0)
+    at = _put_varint(out, at, size)
+    out[at] = 0  # attributes
+    out[at + 1] = 0  # timestamp delta
+    at = _put_varint(out, at + 2, delta)
+    at = _copy(out, _put_varint(out, at, key_size), data, key, key_end)
+    at = _put_varint(out, at, value_size)
+    if value_size > 0:
+        at = _copy(out, at, data, value, value_end)
+    out[at] = 0
+    return at
+
+
+@part
+def _end_batch(state: Any, out: Any, start: Any, end: Any, count: Any, attributes: Any, producer: Any) -> None:
+    """The header of a batch whose records stand behind it."""
+    counts, row = state.counts, state.producers[producer]
+    _put64(out, start, counts[OFFSET])
+    _put32(out, start + 8, end - start - 12)
+    _put32(out, start + 12, ZERO)  # partition leader epoch
+    out[start + 16] = 2  # magic
+    _put16(out, start + 21, attributes)
+    _put32(out, start + 23, count - 1)
+    _put64(out, start + 27, counts[NOW])
+    _put64(out, start + 35, counts[NOW])
+    _put64(out, start + 43, row[ID])
+    _put16(out, start + 51, row[EPOCH])
+    _put32(out, start + 53, NO_VALUE if attributes & CONTROL else ZERO)  # a coordinator's base sequence is 0
+    _put32(out, start + 57, count)
+    _put_crc(out, start, end)
+    counts[OFFSET] += count
+    counts[BATCHES] += 1
+    counts[BYTES] += end - start
+
+
+# ------------------------------------------------------------------------------------------- batches
+
+
+@part
+def _put_group(content: Any, state: Any, out: Any, start: Any, group: Any) -> Any:
+    """One group metadata record: a generation more."""
+    row = content.groups[group]
+    end = _put_record(
+        out, start + HEADER_SIZE, ZERO, content.data, row[KEY_START], row[KEY_END], row[VALUE_START], row[VALUE_END]
+    )
+    value = end - (row[VALUE_END] - row[VALUE_START])
+    state.generations[group] += 1
+    _put32(out, value + row[GENERATION_AT], state.generations[group])
+    _put64(out, value + row[STATE_TIMESTAMP_AT], state.counts[NOW])
+    _end_batch(state, out, start, end + 1, ONE, ZERO, NO_PRODUCER)
+    state.counts[GROUP_RECORDS] += 1
+    return end + 1
+
+
+@part
+def _put_tombstone(content: Any, state: Any, out: Any, at: Any, delta: Any, key: Any) -> Any:
+    at = _put_record(out, at, delta, content.data, content.keys[key], content.keys[key + 1], ZERO, NO_VALUE)
+    row = state.keys[key]
+    row[HELD] = row[LATEST] = NO_VALUE
+    row[DECIDED] = state.counts[OFFSET] + delta
+    state.counts[TOMBSTONES] += 1
+    return at + 1
+
+
+@part
+def _put_commit(content: Any, state: Any, out: Any, at: Any, delta: Any, key: Any, producer: Any) -> Any:
+    template = content.values[key // content.topic_size]
+    end = _put_record(
+        out, at, delta, content.data, content.keys[key], content.keys[key + 1], template[START], template[END]
+    )
+    value = end - (template[END] - template[START])
+    row = state.keys[key]
+    row[NEWEST] += 1 + _below(state.random, MAX_STEP)
+    row[LATEST] = row[NEWEST]
+    _put64(out, value + 2, row[NEWEST])
+    _put64(out, value + template[TIMESTAMP_AT], state.counts[NOW])
+    record = state.counts[OFFSET] + delta
+    if producer == NO_PRODUCER:
+        row[HELD] = row[NEWEST]
+        row[DECIDED] = record
+    else:
+        pending = state.pending[producer, state.producers[producer, PENDING]]
+        pending[PENDING_KEY], pending[PENDING_OFFSET], pending[PENDING_RECORD] = key, row[NEWEST], record
+        state.producers[producer, PENDING] += 1
+    state.counts[COMMITS] += 1
+    return end + 1
+
+
+@part
+def _begin_transaction(state: Any) -> Any:
+    """A producer, whose transaction is open from now on."""
+    producer = _below(state.random, PRODUCERS)
+    row, counts = state.producers[producer], state.counts
+    if row[MARKER_AT] == NEVER:
+        row[MARKER_AT] = counts[BATCHES] + 2 + _below(state.random, MARKER_WITHIN - 2)
+        counts[NEXT_MARKER] = min(counts[NEXT_MARKER], row[MARKER_AT])
+    counts[TRANSACTIONAL_BATCHES] += 1
+    return producer
+
+
+@part
+def _put_batch(content: Any, chances: Any, state: Any, out: Any, start: Any) -> Any:
+    """A batch by chance: group metadata, tombstones, plain or transactional commits."""
+    counts = state.counts
+    counts[NOW] += _below(state.random, MAX_PAUSE_MS)
+    group = chances.groups[_below(state.random, len(chances.groups))]
+    kind = _unit(state.random)
+    if kind < chances.group_metadata:
+        return _put_group(content, state, out, start, group)
+    length = chances.lengths[_below(state.random, len(chances.lengths))]
+    place = _below(state.random, content.group_size)
+    is_tombstones = kind < chances.group_metadata + chances.tombstones
+    producer = NO_PRODUCER
+    if not is_tombstones and kind >= 1.0 - chances.transactions:
+        producer = _begin_transaction(state)
+    at = start + HEADER_SIZE
+    for i in range(length):
+        key = group * content.group_size + (place + i) % content.group_size
+        if is_tombstones:
+            at = _put_tombstone(content, state, out, at, i, key)
+        else:
+            at = _put_commit(content, state, out, at, i, key, producer)
+    _end_batch(state, out, start, at, length, ZERO if producer == NO_PRODUCER else TRANSACTIONAL, producer)
+    if producer != NO_PRODUCER:
+        counts[TRANSACTIONAL_RECORDS] += length
+    return at
+
+
+# ------------------------------------------------------------------------------------------- markers
+
+
+@part
+def _put_marker(chances: Any, state: Any, out: Any, start: Any, producer: Any) -> Any:
+    """The end of a transaction, with the producer's epoch one higher than in its data (KIP-890)."""
+    commits = _unit(state.random) >= chances.aborts
+    records = start + HEADER_SIZE
+    end = _copy(out, records, MARKER, ZERO, len(MARKER))
+    out[records + MARKER_TYPE_AT] = 1 if commits else 0
+    row = state.producers[producer]
+    row[EPOCH] += 1
+    _end_batch(state, out, start, end, ONE, TRANSACTIONAL | CONTROL, producer)
+    state.counts[COMMITTED if commits else ABORTED] += 1
+    if commits:
+        _apply(state, state.pending[producer, : row[PENDING]])
+    row[PENDING] = 0
+    row[MARKER_AT] = NEVER
+    state.counts[NEXT_MARKER] = state.producers[_next_to_end(state), MARKER_AT]
+    if row[EPOCH] == MAX_EPOCH:
+        row[ID] += PRODUCERS
+        row[EPOCH] = 0
+    return end
+
+
+@part
+def _apply(state: Any, pending: Any) -> None:
+    """The values of a transaction that committed."""
+    for i in range(len(pending)):
+        row = state.keys[pending[i, PENDING_KEY]]
+        if pending[i, PENDING_RECORD] > row[DECIDED]:
+            row[DECIDED] = pending[i, PENDING_RECORD]
+            row[HELD] = pending[i, PENDING_OFFSET]
+
+
+@part
+def _next_to_end(state: Any) -> Any:
+    """The producer whose transaction ends next; any, if none is open."""
+    found = 0
+    for producer in range(PRODUCERS):
+        if state.producers[producer, MARKER_AT] < state.producers[found, MARKER_AT]:
+            found = producer
+    return found
+
+
+# ------------------------------------------------------------------------------------------- kernels
+
+
+@kernel
+def fill(content: Any, chances: Any, state: Any, out: Any, starts: Any, room: Any, target: Any) -> Any:
+    """Append batches to an empty buffer, until ``target`` bytes are written in all and every transaction has ended.
+
+    Args:
+        starts: gets where each batch begins, and where the last one ends.
+        room: bytes that any batch fits in.
+
+    Returns: how many batches; 0 when the log is complete.
+    """
+    counts = state.counts
+    at = n = ZERO
+    while n + 1 < len(starts) and at + room <= len(out):
+        is_complete = counts[BYTES] >= target
+        if is_complete and counts[NEXT_MARKER] == NEVER:
+            break
+        starts[n] = at
+        n += 1
+        if is_complete or counts[NEXT_MARKER] <= counts[BATCHES]:
+            at = _put_marker(chances, state, out, at, _next_to_end(state))
+        else:
+            at = _put_batch(content, chances, state, out, at)
+    starts[n] = at
+    return n
+
+
+@kernel
+def wrap(plain: Any, starts: Any, packed: Any, packed_starts: Any, codec: Any, out: Any, out_starts: Any) -> None:
+    """Put compressed records behind the headers of batches; control batches stay as they are.
+
+    Args:
+        starts, packed_starts: where the batches and their compressed records begin, and where the last ones end.
+        codec: number for the attributes.
+        out_starts: gets where the new batches begin, and where the last one ends.
+    """
+    at = ZERO
+    for i in range(len(starts) - 1):
+        out_starts[i] = at
+        records = _copy(out, at, plain, starts[i], starts[i] + HEADER_SIZE)
+        end = _copy(out, records, packed, packed_starts[i], packed_starts[i + 1])
+        if not out[at + ATTRIBUTES_POSITION + 1] & CONTROL:
+            _put32(out, at + 8, end - at - 12)
+            out[at + ATTRIBUTES_POSITION + 1] |= codec
+            _put_crc(out, at, end)
+        at = end
+    out_starts[len(starts) - 1] = at

@@ -1,0 +1,45 @@
+"""Generated logs, kept in a work directory from one run to the next."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.generate import TRUTH, Options, generate
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A data directory and what is in it."""
+
+    folder: Path
+    truth: dict[str, Any]
+
+    @property
+    def segments(self) -> list[Path]:
+        """Of its one partition, in log order."""
+        return sorted(self.folder.glob("*/*.log"))
+
+    @property
+    def options(self) -> Options:
+        """What it was written with."""
+        return Options(**self.truth["options"])
+
+
+def generated_log(work: Path, codec: str, size_bytes: int) -> Log:
+    """The log of that codec and so many uncompressed bytes; written if it is not there as it would be written now."""
+    options = Options(codec=codec, bytes=size_bytes)
+    folder = work / f"{codec}-{size_bytes}"
+    try:
+        truth = json.loads((folder / TRUTH).read_bytes())
+    except FileNotFoundError:
+        truth = {}
+    if truth.get("options") != asdict(options):
+        sys.stderr.write(f"generating {folder}\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        truth = generate(folder, options)
+    return Log(folder, truth)

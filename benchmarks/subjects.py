@@ -1,0 +1,99 @@
+"""The rows of the table: what is measured, over which log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import bounds, peers
+from benchmarks.commands import COMPACT, DECODE, REBUILD, construct_path
+from benchmarks.inputs import Log, generated_log
+from benchmarks.timing import Measured, NotMeasuredError
+
+OWN, PYTHON, KAFKA = "own", "python", "kafka"
+KINDS = {"none": (OWN,), "python": (OWN, PYTHON), "all": (OWN, PYTHON, KAFKA)}
+"""What ``--peers`` takes."""
+CODECS = ("none", "lz4", "snappy", "zstd", "gzip")
+CONSTRUCT_BYTES = 2 * 10**6
+DUMP_LOG_BYTES = 50 * 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A row; slow readers get ``at_most`` so many bytes, and their rates count."""
+
+    what: str
+    measure: Callable[[Log, int], Measured]
+    codec: str = "none"
+    kind: str = OWN
+    at_most: int | None = None
+
+
+BASE = "compact, none"
+SUBJECTS = (
+    Subject("memcpy", bounds.copying),
+    Subject("read, page cache", bounds.reading),
+    Subject("CRC-32C, one call", bounds.checksums),
+    *(Subject(f"compact, {codec}", COMPACT.measure, codec) for codec in CODECS),
+    Subject("decode, none", DECODE.measure),
+    Subject("rebuild, none", REBUILD.measure),
+    Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
+    Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
+    Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),
+    Subject("kafka-dump-log 4.3", peers.dump_log, kind=KAFKA, at_most=DUMP_LOG_BYTES),
+)
+
+HEAD = (
+    "| what | records | bytes, uncompressed | s | s per GB | M records/s | of compact | agrees |",
+    "|---|--:|--:|--:|--:|--:|--:|---|",
+)
+
+
+def measure(subjects: Sequence[Subject], work: Path, size_bytes: int, repeat: int) -> Iterator[dict[str, Any]]:
+    """A row each, as it is kept in ``--json``; ``problem`` says why there are no figures."""
+    for subject in subjects:
+        log = generated_log(work, subject.codec, min(size_bytes, subject.at_most or size_bytes))
+        row: dict[str, Any] = {"what": subject.what, "codec": subject.codec, "kind": subject.kind}
+        sys.stderr.write(f"measuring {subject.what}\n")
+        try:
+            measured = subject.measure(log, repeat)
+        except NotMeasuredError as reason:
+            yield row | {"problem": str(reason)}
+            continue
+        records, size = log.truth["records"], log.truth["uncompressed_bytes"]
+        yield row | {
+            "records": records,
+            "uncompressed_bytes": size,
+            "seconds": measured.median,
+            "all_seconds": measured.seconds,
+            "start_seconds": measured.start_seconds,
+            "seconds_per_gb": measured.work_seconds / size * 1e9,
+            "records_per_second": records / measured.work_seconds,
+            "agrees": measured.agrees,
+        }
+
+
+def figure(value: float) -> str:
+    """Three digits that matter, without exponent."""
+    return np.format_float_positional(value, precision=3, fractional=False, trim="-")
+
+
+def iter_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The table in Markdown; "of compact" is time per byte beside that of `BASE`."""
+    yield from HEAD
+    base = next((row["seconds_per_gb"] for row in rows if row["what"] == BASE and "problem" not in row), None)
+    for row in rows:
+        if "problem" in row:
+            yield f"| {row['what']} | | | not measured: {row['problem']} | | | | |"
+            continue
+        ratio = "" if base is None else f"{figure(row['seconds_per_gb'] / base)} x"
+        agrees = {None: "", True: "yes", False: "NO"}[row["agrees"]]
+        yield (
+            f"| {row['what']} | {row['records']:,} | {row['uncompressed_bytes']:,} | {figure(row['seconds'])} | "
+            f"{figure(row['seconds_per_gb'])} | {figure(row['records_per_second'] / 1e6)} | {ratio} | {agrees} |"
+        )

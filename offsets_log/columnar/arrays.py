@@ -1,0 +1,221 @@
+"""The arrays a replay lives in: what kernels know of keys, groups, producers and open transactions.
+
+Everything here grows with distinct keys, never with records. Where a value is needed again it is not kept but found
+again: a row knows the batch it stands in and its place among the batch's records.
+
+Kernels take a few plain int64 arrays, because each argument costs time at every compilation and call:
+
+desk     numbers that change (`Desk`), the orders of a scan, the programs and their notes
+slots    hash table of raw keys
+rows     one row of 8 numbers, a cache line, for each raw key
+groups   one row for each group
+arena    bytes of keys and group names, each behind its size
+cold     what few records touch: hash tables of groups and producers, open transactions, topic ids
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+NOTHING = -1
+BY_HAND = -2
+"""Instead of a batch: the value was read by `log_format`; the index is its place in a list."""
+
+# A row of ``rows``.
+KEY_AT = 0  # in the arena; the size stands in the 4 bytes before
+TARGET = 1  # the row of the same GroupTopicPartition; of a type 2 key IS_GROUP
+GROUP = 2
+RECORD_OFFSET = 3  # of the committed offset, NOTHING without one
+APPLIED_OFFSET = 4  # where it took effect
+BATCH = 5  # where its batch begins in the log, or BY_HAND
+INDEX = 6  # among the batch's records
+TOMBSTONE_OFFSET = 7  # of the last one that ends committed values
+ROW_SIZE = 8
+IS_GROUP = -1
+SIZE_BYTES = 4
+
+# A row of ``groups``.
+NAME_AT = 0
+METADATA_OFFSET = 1  # of the last type 2 record, NOTHING without one
+METADATA_BATCH = 2
+METADATA_INDEX = 3
+IS_TOMBSTONE = 4  # the last type 2 record
+VALUE_OFFSET = 5  # of the last offset value, whatever became of it
+GROUP_SIZE = 6
+
+# Regions of ``cold``: each has a place on the desk where it begins, and one for its room in entries.
+PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
+PRODUCER_SIZE = 5
+"""A producer: its first marker, and its open records as a chain from the newest to the oldest."""
+
+OPEN_ROW, OPEN_OFFSET, OPEN_BATCH, OPEN_INDEX, OPEN_CANCELS, OPEN_OLDER = range(6)
+OPEN_SIZE = 6
+"""A record of an open transaction; one that cancels is a tombstone of the producer's own transaction."""
+
+CANCELLED_PRODUCER, CANCELLED_ROW = range(2)
+CANCELLED_SIZE = 2
+"""What a producer's tombstones cancelled before its first marker."""
+
+SEEN_BY, TOPIC_HIGH, TOPIC_LOW, TOPIC_OFFSET = range(4)
+MORE_SIZE = 4
+"""More of a row: the last resolution that met it; the topic id its values name, and the last record that did."""
+
+NAMED_ROW, NAMED_HIGH, NAMED_LOW, NAMED_OFFSET = range(4)
+NAMED_SIZE = 4
+"""A topic id that a row's values named once."""
+
+REGIONS = (
+    ("group_slots", 1),
+    ("producer_slots", 1),
+    ("producers", PRODUCER_SIZE),
+    ("opened", OPEN_SIZE),
+    ("cancelled", CANCELLED_SIZE),
+    ("more", MORE_SIZE),
+    ("named", NAMED_SIZE),
+)
+
+# Places on the desk: what kernels change.
+AT = 0
+LAST_OFFSET = 1  # of the last batch accepted
+END_OFFSET = 2
+CHECKED = 3  # where a batch begins that is known to be whole and right
+CHECKED_SIZE = 4
+STAGED = 5  # records read and not yet replayed
+FLUSHED = 6  # of these, replayed
+IN_WINDOW = 7  # whether the staged records stand in decompressed bytes
+WINDOW_NEXT = 8  # the next batch of the window
+ROWS = 9
+ARENA_USED = 10
+GROUPS = 11
+PRODUCERS = 12
+OPENED = 13
+OPEN_COUNT = 14
+FREE = 15  # first free open record
+CANCELLED = 16
+NAMED = 17
+BATCHES = 18
+RECORDS = 19
+FIRST_OFFSET = 20
+MISSING = 21
+RESOLUTION = 22  # how many transactions were resolved
+SEED = 23
+# Where the regions of ``cold`` begin, and their room.
+GROUP_SLOTS_AT, PRODUCER_SLOTS_AT, PRODUCERS_AT, OPENED_AT, CANCELLED_AT, MORE_AT, NAMED_AT = range(24, 31)
+GROUP_SLOTS_ROOM, PRODUCER_SLOTS_ROOM, PRODUCERS_ROOM, OPENED_ROOM, CANCELLED_ROOM, MORE_ROOM, NAMED_ROOM = range(
+    31, 38
+)
+# What a scan is told.
+STOP = 40
+SEGMENT = 41  # where the segment begins in the log
+BASE_OFFSET = 42  # of the segment, NOTHING if its name tells none
+FOLLOWING = 43  # base offset of the segment behind it, NOTHING without one
+UNTIL_OFFSET = 44
+UNTIL_TIME = 45
+RULES = 46
+BY_BIT = 47  # whether the transactional bit tells a transaction, else a producer id does
+PAUSE = 48  # bytes of one call
+WINDOW_COUNT = 49  # batches in the window
+# What `wire.walk` notes and needs.
+NOTES = 50
+NOTES_SIZE = 8
+STACK = 58
+STACK_SIZE = 16
+DISTINCT_COUNT = 74
+DISTINCT = 75
+MAX_DISTINCT = 512
+KEY_PROGRAMS = DISTINCT + MAX_DISTINCT
+KEY_TYPES = 3
+"""Types 0, 1 and 2 are known to the kernels."""
+VALUE_PROGRAMS = KEY_PROGRAMS + KEY_TYPES
+VERSIONS = 8
+HASHES = VALUE_PROGRAMS + KEY_TYPES * VERSIONS
+BLOCK = 64
+FOUND = HASHES + BLOCK
+CODE = FOUND + BLOCK
+"""From here on the programs."""
+
+# Columns of ``staged``: records read and not yet replayed. `batches.records_at` fills the first.
+KEY = 0  # position of its bytes
+KEY_SIZE = 1
+VALUE_AT = 2  # position of its bytes
+VALUE_SIZE = 3  # NOTHING for a tombstone
+OFFSET = 4
+TIMESTAMP_DELTA = 5
+RECORD_AT = 6  # position of its length
+KIND = 7
+STAGED_BATCH = 8
+STAGED_INDEX = 9
+STAGED_PRODUCER = 10
+TOPIC_ID_AT = 11  # position of its bytes
+STAGED_SIZE = 12
+VALUE, TOMBSTONE, COMMIT, ABORT, PASSED = range(5)
+"""Kinds of staged records; PASSED were taken care of otherwise."""
+
+LEAST_KEYS = 1 << 12
+CACHE_LINE = 64
+
+
+def new_rows(count: int) -> Int64s:
+    """Empty rows, each in one cache line."""
+    flat = np.zeros(count * ROW_SIZE + CACHE_LINE // 8, np.int64)
+    begin = -flat.ctypes.data % CACHE_LINE // 8
+    return flat[begin : begin + count * ROW_SIZE].reshape(count, ROW_SIZE)
+
+
+class State:
+    """The arrays of one replay; see the module's text.
+
+    Args:
+        seed: of the hashes, not to be foreseen.
+        code: the programs, for the desk.
+    """
+
+    def __init__(self, seed: int, code: Int64s) -> None:
+        self.desk = np.zeros(CODE + len(code), np.int64)
+        self.desk[CODE:] = code
+        self.desk[[LAST_OFFSET, FREE, FIRST_OFFSET, CHECKED]] = NOTHING
+        self.desk[SEED] = seed
+        self.slots = np.zeros(2 * LEAST_KEYS, np.int64)
+        self.rows = new_rows(LEAST_KEYS)
+        self.groups = np.zeros((LEAST_KEYS, GROUP_SIZE), np.int64)
+        self.arena = np.zeros(128 * LEAST_KEYS, np.uint8)
+        self.cold = np.zeros(0, np.int64)
+        self.lay_out(
+            {name: 2 * LEAST_KEYS if name.endswith("slots") else LEAST_KEYS for name, _ in REGIONS},
+        )
+
+    def text_at(self, at: int) -> bytes:
+        """What stands in the arena at a position."""
+        size = int.from_bytes(self.arena[at - SIZE_BYTES : at].tobytes(), "little")
+        return self.arena[at : at + size].tobytes()
+
+    def lay_out(self, room: dict[str, int]) -> None:
+        """Give the regions of ``cold`` room for so many entries; hash tables come back empty."""
+        old = {name: self.region(name) for name, _ in REGIONS} if len(self.cold) else {}
+        cold = np.zeros(sum(room[name] * size for name, size in REGIONS), np.int64)
+        at = 0
+        for i, (name, size) in enumerate(REGIONS):
+            self.desk[GROUP_SLOTS_AT + i] = at
+            self.desk[GROUP_SLOTS_ROOM + i] = room[name]
+            if name in old and not name.endswith("slots"):
+                flat = old[name].reshape(-1)
+                cold[at : at + len(flat)] = flat
+            at += room[name] * size
+        self.cold = cold
+
+    def region(self, name: str) -> Any:
+        """One region of ``cold``, int64[room, size]."""
+        i = [region for region, _ in REGIONS].index(name)
+        size = REGIONS[i][1]
+        at, room = int(self.desk[GROUP_SLOTS_AT + i]), int(self.desk[GROUP_SLOTS_ROOM + i])
+        return self.cold[at : at + room * size].reshape(room, size)
+
+    def room(self) -> dict[str, int]:
+        """Of each region of ``cold``."""
+        return {name: int(self.desk[GROUP_SLOTS_ROOM + i]) for i, (name, _) in enumerate(REGIONS)}

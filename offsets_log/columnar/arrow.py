@@ -1,0 +1,142 @@
+"""Arrow tables: the columns of `tables` with their types, filled from rows or straight from a replay's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar import finish as fi
+from offsets_log.columnar import winners as wn
+from offsets_log.columnar.compiled import U, kernel
+from offsets_log.columnar.layout import Layout, Scanner
+from offsets_log.columnar.state import ColumnarState
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.tables import Column, Row
+
+TYPES = {
+    "string": pa.string(),
+    "json": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+}
+"""SQL type of a column → Arrow type."""
+
+SORTED_BY = [
+    ("group", "ascending"),
+    ("topic", "ascending"),
+    ("partition", "ascending"),
+    ("offsets_partition", "ascending"),
+]
+
+
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """The Arrow schema of columns."""
+    return pa.schema([pa.field(column.name, TYPES[column.sql_type]) for column in columns])
+
+
+def table_of_rows(rows: Sequence[Row], columns: Sequence[Column]) -> pa.Table:
+    """Rows as a table; columns of raw names, which only some rows have, come last."""
+    schema = schema_of(columns)
+    more = sorted({name for row in rows for name in row} - set(schema.names))
+    for name in more:
+        schema = schema.append(pa.field(name, pa.bool_() if name == "unstable" else pa.string()))
+    return pa.Table.from_pylist(list(rows), schema)
+
+
+def served_table(
+    layout: Layout,
+    state: ColumnarState,
+    scanner: Scanner,
+    *,
+    shows_group: Callable[[str], bool] = lambda name: True,
+    shows_topic: Callable[[str], bool] = lambda name: True,
+    orphans: bool = False,
+    unstable: bool = False,
+) -> pa.Table | None:
+    """The served offsets of one log as `COMPACT_COLUMNS`; None if rows are needed, because some were read by hand.
+
+    Args:
+        orphans: also offsets of groups that do not exist.
+        unstable: a column that tells offsets under an open transaction.
+    """
+    found = fi.find(state)
+    rows = state.arrays.rows
+    if np.any(rows[found.committed, a.BATCH] == a.BY_HAND):
+        return None
+    names = fi.group_names(state)
+    is_shown = np.array([shows_group(name) for name in names], np.bool_)
+    if not orphans:
+        is_shown &= fi.existing_groups(layout, state, scanner, found)
+    committed = found.committed[is_shown[rows[found.committed, a.GROUP]]]
+    copied, table = scanner.gather(layout, rows[committed][:, [a.BATCH, a.INDEX]])
+    keys, key_sizes = fi.key_reader().read(copied, table, wn.KEY)
+    numbers, sizes = fi.offset_reader().read(copied, table, wn.VALUE)
+    group = pa.DictionaryArray.from_arrays(pa.array(rows[committed, a.GROUP], pa.int32()), pa.array(names, pa.string()))
+    topic = texts(copied, keys[:, fi.TOPIC], key_sizes[:, fi.TOPIC])
+    metadata = texts(copied, numbers[:, fi.METADATA], sizes[:, fi.METADATA])
+    raw_group = texts(copied, keys[:, fi.GROUP], key_sizes[:, fi.GROUP])
+    if topic is None or metadata is None or raw_group is None:
+        return None
+    leader_epoch, expire = numbers[:, fi.LEADER_EPOCH], numbers[:, fi.EXPIRE_TIMESTAMP]
+    made = {
+        "group": group.cast(pa.string()),
+        "topic": topic,
+        "partition": pa.array(keys[:, fi.PARTITION], pa.int32()),
+        "committed_offset": pa.array(numbers[:, fi.OFFSET]),
+        "leader_epoch": pa.array(leader_epoch.astype(np.int32), mask=leader_epoch == -1),
+        "metadata": metadata,
+        "commit_timestamp_ms": pa.array(numbers[:, fi.COMMIT_TIMESTAMP]),
+        "expire_timestamp_ms": pa.array(expire, mask=expire == -1),
+        "topic_id": pa.array(_topic_ids(copied, numbers[:, fi.TOPIC_ID]), pa.string()),
+        "record_offset": pa.array(rows[committed, a.RECORD_OFFSET]),
+        "offsets_partition": pa.array([layout.log.offsets_partition] * len(committed), pa.int32()),
+    }
+    if unstable:
+        made["unstable"] = pa.array(np.isin(committed, found.pending[:, 0]))
+    made_table = pa.table(made)
+    if shows_topic is not None:
+        topics = topic.dictionary_encode()
+        shown = np.array([shows_topic(name) for name in topics.dictionary.to_pylist()], np.bool_)
+        made_table = made_table.filter(pa.array(shown[topics.indices.to_numpy()] if len(shown) else [], pa.bool_()))
+    return made_table
+
+
+def _topic_ids(copied: a.Bytes, places: a.Int64s) -> list[str | None]:
+    raw = copied.tobytes()
+    ids = [raw[at : at + 16] if at >= 0 else b"" for at in places.tolist()]
+    return [str(Uuid(topic_id)) if any(topic_id) else None for topic_id in ids]
+
+
+def texts(data: a.Bytes, places: a.Int64s, sizes: a.Int64s) -> pa.StringArray | None:
+    """Texts out of bytes as one column; None if one is not UTF-8. A negative place is null."""
+    column = pa.Array.from_buffers(pa.string(), len(places), _text_buffers(data, places, sizes))
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    return column
+
+
+def _text_buffers(data: a.Bytes, places: a.Int64s, sizes: a.Int64s) -> list[Any]:
+    bounds = np.zeros(len(places) + 1, np.int32)
+    is_there = places >= 0
+    np.cumsum(np.where(is_there, sizes, 0), out=bounds[1:])
+    copied = np.zeros(int(bounds[-1]), np.uint8)
+    copy_texts(data, np.ascontiguousarray(places), bounds, copied)
+    validity: npt.NDArray[Any] | None = None if is_there.all() else np.packbits(is_there, bitorder="little")
+    return [None if validity is None else pa.py_buffer(validity), pa.py_buffer(bounds), pa.py_buffer(copied)]
+
+
+@kernel
+def copy_texts(data: Any, places: Any, bounds: Any, copied: Any) -> None:
+    """Copy texts behind each other; ``bounds`` says where each begins and ends."""
+    for i in range(len(places)):
+        for j in range(np.int64(bounds[i + 1]) - np.int64(bounds[i])):
+            copied[U(bounds[i] + j)] = data[U(places[i] + j)]

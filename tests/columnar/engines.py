@@ -1,0 +1,75 @@
+"""Both engines on one log, and what they say in a form that compares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from offsets_log.columnar import replay as columnar
+from offsets_log.columnar.finish import finish as finish_columnar
+from offsets_log.columnar.layout import Scanner
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import EVERYTHING, GapFound, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.profile import Profile
+from offsets_log.survey import Survey
+
+Answer = dict[str, Any]
+
+
+def construct_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING) -> Answer:
+    """What the construct path makes of a log."""
+    seen: list[Damage | TailFound | GapFound] = []
+    found = Survey.of(log)
+
+    def kept(event: LogEvent) -> LogEvent:
+        if isinstance(event, TailFound | GapFound):
+            seen.append(event)
+        return event
+
+    events = (kept(event) for event in found.watch(iter_events(log, until=until)))
+    state = finish(replay(events, profile, on_damage=seen.append))
+    return _answer(state, seen, found)
+
+
+def columnar_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING, *, pieces: int = 1) -> Answer:
+    """What the columnar engine makes of it, cut into pieces."""
+    seen: list[Damage | TailFound | GapFound] = []
+    replayed = next(
+        columnar.replay_logs(
+            [log], profile, note=lambda log: seen.append, until=lambda log: until, threads=1, pieces=pieces
+        )
+    )
+    with Scanner() as scanner:
+        state = finish_columnar(replayed.layout, replayed.state, scanner)
+    found = Survey.of(log)
+    replayed.state.tell(found)
+    for tail in seen:
+        if isinstance(tail, TailFound):
+            found.saw_tail(tail)
+    return _answer(state, seen, found)
+
+
+def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | GapFound], found: Survey) -> Answer:
+    return {
+        "groups": state.groups,
+        "committed": sorted(map(repr, state.committed)),
+        "pending": sorted(map(repr, state.pending)),
+        "problems": state.problems,
+        "topic_names": state.topic_names,
+        "end_offset": state.end_offset,
+        "seen": [_told(item) for item in seen],
+        "found": (found.first_offset, found.end_offset, found.batches, found.missing_offsets, found.tails),
+    }
+
+
+def _told(item: Damage | TailFound | GapFound) -> tuple[Any, ...]:
+    match item:
+        case Damage(error, raw):
+            place = (error.file, error.position, error.record_offset, error.field)
+            return (type(error).__name__, *place, error.problem, raw)
+        case TailFound(segment, tail):
+            return ("tail", segment.file, tail)
+        case GapFound(segment, first, last):
+            return ("gap", segment.file, first, last)
