@@ -12,7 +12,7 @@ help:
 	@echo "make test   install what the tests need and run everything, checks included"
 	@echo "make check  formatting, lint, types, import contracts"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
-	@echo "make bench  time whole commands"
+	@echo "make bench  measure the commands and others on a generated log"
 
 demo: $(VENV)/.installed
 	@echo '$$ offsets-log compact samples/kafka-4.3-mixed/log'

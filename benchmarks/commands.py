@@ -82,7 +82,7 @@ class Command:
             return Measured(seconds=seconds, agrees=self.is_right(out, log.truth))
 
 
-COMPACT = Command("compact", ("-o", "jsonl"), "offsets.jsonl", _serves)
+COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
 DECODE = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
 REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from offsets_log.columnar.compiled import crc32c_byte, crc32c_word, load64, part
+from offsets_log.columnar import compiled
+from offsets_log.columnar.machine import compiled_part
 
 Array = np.ndarray[Any, Any]
 U = np.uint64
@@ -61,6 +62,9 @@ PENDING_KEY, PENDING_OFFSET, PENDING_RECORD, PENDING_COLUMNS = range(4)
 
 # The compiled functions are kept in a file beside this one and made anew when this file changes.
 kernel = numba.njit(nogil=True, error_model="numpy", cache=True)
+part = numba.njit(nogil=True, error_model="numpy")
+crc32c_word, crc32c_byte = compiled_part(compiled.crc32c_word), compiled_part(compiled.crc32c_byte)
+load64 = compiled_part(compiled.load64)
 
 
 class Content(NamedTuple):

@@ -33,9 +33,10 @@ def command(reading: Reading, output: Output, profile: str, orphans: bool, unsta
     format_name = chosen_format(output)
     with open_session(reading, output) as session:
         if format_name == "parquet":
-            from cli.parquet import write_compact
+            replays = session.replay_in_bulk(PROFILES[profile]) if session.is_bulk else None
+            from cli.parquet import write_compact  # loads Arrow while the threads work
 
-            write_compact(session, output, PROFILES[profile], orphans=orphans, unstable=unstable)
+            write_compact(session, output, PROFILES[profile], replays, orphans=orphans, unstable=unstable)
             return
         rows: list[Row] = []
         for log, state, _ in session.load_all(PROFILES[profile], whole_groups=False):

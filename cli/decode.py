@@ -29,12 +29,13 @@ TABLE_COLUMNS = (
 @reading_options
 @click.option("--expand", is_flag=True, help="Show subscriptions, assignments and user data decoded, not as base64.")
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
-@output_option("table", "jsonl", "json", "csv")
+@output_option("table", "jsonl", "json", "csv", "parquet")
 def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> None:
     """Every record, in log order: keys and values in Kafka's own JSON.
 
     A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those
-    groups and topics are shown; transaction markers belong to none.
+    groups and topics are shown; transaction markers belong to none. -o parquet writes flat columns into the new
+    directory that --to names.
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
@@ -43,8 +44,17 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
 
     if as_ is not None and output.output is not None:
         raise click.UsageError("--as and --output exclude each other")
+    if output.output == "parquet" and output.to in (None, "-"):
+        raise click.UsageError("-o parquet makes several files: give --to DIRECTORY")
+    if output.output == "parquet" and expand:
+        raise click.UsageError("-o parquet has no place for what --expand shows")
     with open_session(reading, output) as session:
         account = _Account(session)
+        if output.output == "parquet" and output.to is not None:
+            from cli.parquet import write_events
+
+            write_events(session, output.to, account.watch)
+            return
         with destination(output, session.files) as stream:
             if as_ is not None:
                 for log in session.logs:

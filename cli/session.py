@@ -42,6 +42,7 @@ class Session:
     """The opened logs and the account of a run. Use `open_session`.
 
     Attributes:
+        advance: to be called with a number of bytes read, from any thread.
         is_wrong: whether a command found something wrong that is no damage, for the exit status.
     """
 
@@ -59,7 +60,7 @@ class Session:
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
         )
-        self._advance = stack.enter_context(_progress(reading, self.logs))
+        self.advance = stack.enter_context(_progress(reading, self.logs))
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
@@ -85,12 +86,13 @@ class Session:
         for event in iter_events(log, until=self.until(log), release=self.reading.kafka):
             match event:
                 case BatchEnd(batch=batch):
-                    self._advance(batch.size_bytes)
+                    self.advance(batch.size_bytes)
                 case TailFound() | GapFound():
-                    self._tell(log, event)
+                    self.tell(log, event)
             yield event
 
-    def _tell(self, log: PartitionLog, seen: TailFound | GapFound) -> None:
+    def tell(self, log: PartitionLog, seen: TailFound | GapFound) -> None:
+        """Say what was seen that is no damage."""
         match seen:
             case TailFound(segment, tail):
                 self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
@@ -121,18 +123,20 @@ class Session:
         Args:
             found: by ``id`` of the log, what was seen in it.
         """
-        from offsets_log.columnar.compiled import is_compiled
-
-        if not is_compiled():
-            self.say("compiling for this machine, once: about ten seconds")
+        from offsets_log.columnar.compiled import compile_beside, is_kept
         from offsets_log.columnar.replay import replay_logs
+        from offsets_log.columnar.scan import scan
+
+        if not is_kept(scan):
+            self.say("compiling for this machine, once: about ten seconds")
+            compile_beside(but=scan)
 
         def note(log: PartitionLog) -> Callable[[Damage | TailFound | GapFound], None]:
             def note_one(seen: Damage | TailFound | GapFound) -> None:
                 if isinstance(seen, Damage):
                     self.on_damage(seen)
                 else:
-                    self._tell(log, seen)
+                    self.tell(log, seen)
                     if found is not None and isinstance(seen, TailFound):
                         found[id(log)].saw_tail(seen)
 
@@ -145,7 +149,7 @@ class Session:
             until=self.until,
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
-            advance=self._advance,
+            advance=self.advance,
         )
 
     def load_all(

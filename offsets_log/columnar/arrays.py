@@ -134,7 +134,10 @@ KEY_TYPES = 3
 """Types 0, 1 and 2 are known to the kernels."""
 VALUE_PROGRAMS = KEY_PROGRAMS + KEY_TYPES
 VERSIONS = 8
-HASHES = VALUE_PROGRAMS + KEY_TYPES * VERSIONS
+ONE_STRING = VALUE_PROGRAMS + KEY_TYPES * VERSIONS
+AROUND_STRING = ONE_STRING + KEY_TYPES * VERSIONS
+"""Of values that are numbers around one string: bytes before its length, and all bytes but the string's."""
+HASHES = AROUND_STRING + KEY_TYPES * VERSIONS
 BLOCK = 64
 FOUND = HASHES + BLOCK
 CODE = FOUND + BLOCK

@@ -91,7 +91,8 @@ def records_at(
     if count < 0 or count > len(staged) - first:
         return np.int64(DOUBTFUL)
     previous = np.int64(-1)
-    for i in range(first, first + count):
+    for number in range(first, first + count):
+        i = U(number)
         staged[i, a.RECORD_AT] = at
         size, at = varint(data, at, end)
         if at < 0 or size < 1 or size > end - at:

@@ -1,98 +1,282 @@
-"""How kernels are compiled: one decorator, and the two instructions that Python has no word for.
+"""Kernels: functions over NumPy arrays that run as machine code, without the interpreter's lock.
 
-A kernel is a function over NumPy arrays that numba compiles to machine code, without the interpreter's lock. What was
-compiled is kept on disk and loaded the next time; it is made anew when any source of this folder has changed, because
-numba itself looks at the file of the outermost function only.
+They are written as plain Python. `machine` compiles them with numba, in a process of its own and once on a machine: the
+code is kept on disk and linked from there without numba, whose import costs more than the work on a small log. It is
+made anew when a source of this folder, numba or the processor is another.
+
+kernel        what Python calls; its arguments are arrays, in C order and of 64-bit integers or bytes, and integers
+part          what kernels call
+inlined       a small part that becomes a piece of its callers
+instruction   a part that machine code does by an instruction or two that Python has no word for
 
 Kernels index arrays and check every position against its enclosing end themselves. With ``NUMBA_BOUNDSCHECK=1`` numba
-checks too, with ``NUMBA_DISABLE_JIT=1`` the same functions run as plain Python; then, and on processors that lack
-them, the CRC-32C instruction is a table and the prefetch does nothing.
+checks too, with ``NUMBA_DISABLE_JIT=1`` they are the plain Python that they look like; then, and on processors that
+lack them, instructions are what their Python says.
 """
 
 from __future__ import annotations
 
-import platform
+import atexit
+import ctypes
+import functools
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import llvmlite.binding
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
+Kinds = tuple[tuple[str, int] | None, ...]
+"""Of each argument: the type and the dimensions of an array, None for an integer."""
 
 U = np.uint64
 
-_function: Any = cgutils.get_or_insert_function
-_CONFIG: Any = numba.config
-_JIT: Any = numba.njit
-_FOLDER = Path(__file__).parent
-_STAMP = (
-    _CONFIG.BOUNDSCHECK,
-    *((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(_FOLDER.glob("*.py"))),
-)
 
-IS_PYTHON = bool(_CONFIG.DISABLE_JIT)
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "0").strip() not in ("", "0")
+
+
+IS_PYTHON = _is_set("NUMBA_DISABLE_JIT")
 """Whether kernels run as plain Python."""
+IS_CHECKED = _is_set("NUMBA_BOUNDSCHECK")
+"""Whether numba checks every index."""
+
+PARTS: dict[Callable[..., Any], bool] = {}
+"""Parts → whether they are inlined."""
+INSTRUCTIONS: list[Callable[..., Any]] = []
 
 
-_PART: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "no_cfunc_wrapper": True,
-}
+def part(function: Function) -> Function:
+    """A function that kernels call."""
+    PARTS[function] = False
+    return function
 
 
-def kernel(function: Kernel) -> Kernel:
-    """Compile a function that Python calls; its machine code is kept on disk where that can be written."""
-    compiled = _JIT(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-    if not IS_PYTHON:
-        try:
-            compiled.enable_caching()
-            compiled._cache._cache_file._source_stamp = _STAMP
-        except RuntimeError:  # no folder to keep it in: compiled each time
-            pass
-    return cast(Kernel, compiled)
+def inlined(function: Function) -> Function:
+    """A small function that becomes a piece of the kernels that call it."""
+    PARTS[function] = True
+    return function
 
 
-def inlined(function: Kernel) -> Kernel:
-    """Compile a small function into the kernels that call it. Python must not call it: it has no entry for that."""
-    options = {**_PART, "no_cpython_wrapper": not IS_PYTHON, "forceinline": True}
-    return cast(Kernel, _JIT(**options)(function))
+def instruction(function: Function) -> Function:
+    """A small function that machine code may do otherwise: `machine` knows it by its name."""
+    INSTRUCTIONS.append(function)
+    return inlined(function)
 
 
-def part(function: Kernel) -> Kernel:
-    """Compile a function that kernels call."""
-    return cast(Kernel, _JIT(**_PART)(function))
+class Kernel:
+    """A function that runs as machine code. Use `kernel`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._entries: dict[Kinds, Callable[..., int]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Its answer: an integer, or None."""
+        if IS_PYTHON:
+            with np.errstate(over="ignore"):  # hashes are products that go over, as they do in machine code
+                return self.function(*arguments)
+        if IS_CHECKED:
+            from offsets_log.columnar import machine
+
+            return machine.checked(self.function)(*arguments)
+        kinds = tuple((x.dtype.char, x.ndim) if isinstance(x, np.ndarray) else None for x in arguments)
+        entry = self._entries.get(kinds) or self._link(kinds)
+        return entry(*_flat(arguments))
+
+    def _link(self, kinds: Kinds) -> Callable[..., int]:
+        with self._lock:
+            if kinds not in self._entries:
+                self._entries[kinds] = _linked(self.function, kinds)
+            return self._entries[kinds]
 
 
-def is_compiled() -> bool:
-    """Whether the largest kernel is kept on disk already, as it is now."""
-    from offsets_log.columnar.scan import scan
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """A function that Python calls."""
+    return Kernel(function)
 
-    cache = getattr(getattr(scan, "_cache", None), "_cache_file", None)
-    return IS_PYTHON or (cache is not None and bool(cache._load_index()))
+
+def _flat(arguments: tuple[Any, ...]) -> list[int]:
+    flat: list[int] = []
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            assert argument.flags.c_contiguous
+            flat.append(argument.__array_interface__["data"][0])
+            flat += argument.shape
+        else:
+            flat.append(int(argument))
+    return flat
+
+
+# ------------------------------------------------------------------------------------ code kept and linked
+
+WAIT_SECONDS = 0.02
+MACHINE, WARM = "offsets_log.columnar.machine", "offsets_log.columnar.warm"
+_BESIDE: list[subprocess.Popen[bytes]] = []
+"""A process that compiles the smaller kernels."""
+_BY_OURSELVES: list[Callable[..., Any]] = []
+_ENGINES: list[Any] = []
+_FOLDER = Path(__file__).parent
+
+
+@functools.cache
+def _stamp() -> str:
+    """What the code depends on, hashed."""
+    import llvmlite.binding as llvm
+
+    sources = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(_FOLDER.glob("*.py"))]
+    processor = (llvm.get_host_cpu_name(), sorted(llvm.get_host_cpu_features().items()))
+    facts = (sources, processor, sys.version_info[:2], version("numba"), version("llvmlite"), str(_FOLDER))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _cache_base() -> Path:
+    """The user's own folder for such things, which nobody else can write; else one that goes with the process."""
+    base = os.environ.get("OFFSETS_LOG_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    with suppress(OSError, RuntimeError):
+        found = Path(base).expanduser().absolute()
+        folder = found / "offsets-log" / "kernels"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+        if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(folder, os.W_OK):
+            return found
+    passing = tempfile.TemporaryDirectory(prefix="offsets-log-")
+    atexit.register(passing.cleanup)
+    (Path(passing.name) / "offsets-log" / "kernels").mkdir(parents=True)
+    return Path(passing.name)
+
+
+def _file_of(function: Callable[..., Any], kinds: Kinds) -> Path:
+    kind = hashlib.sha256(repr(kinds).encode()).hexdigest()[:8]
+    return _cache_base() / "offsets-log" / "kernels" / f"{_name_of(function)}-{kind}"
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__.rpartition('.')[2]}.{function.__name__}-{_stamp()}"
+
+
+def is_kept(of: Kernel) -> bool:
+    """Whether a kernel's code is on disk, so that nothing must be compiled."""
+    folder = _cache_base() / "offsets-log" / "kernels"
+    return IS_PYTHON or IS_CHECKED or any(folder.glob(f"{_name_of(of.function)}-*"))
+
+
+def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
+    file = _file_of(function, kinds)
+    if _read(file) is None:
+        _wait_for(file, function)
+    if _read(file) is None:
+        _compile(function, kinds, file)
+    kept = _read(file)
+    assert kept is not None, file
+    symbol, code = kept
+    counts = [1 if kind is None else 1 + kind[1] for kind in kinds]
+    entry: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * sum(counts))
+    made: Callable[..., int] = entry(_address_of(symbol, code))
+    return made
+
+
+def _compile(function: Callable[..., Any], kinds: Kinds, file: Path) -> None:
+    """Have a kernel compiled by a process of its own: numba and the linking of kept code do not go together."""
+    if "numba" in sys.modules:
+        from offsets_log.columnar import machine
+
+        keep(file, *machine.code_of(function, kinds))
+        return
+    command = (MACHINE, function.__module__, function.__name__, repr(kinds), str(file))
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, env=_environment(), check=False)
+    if done.returncode:
+        raise RuntimeError(f"a kernel cannot be compiled: {done.stderr.decode(errors='replace')[-2000:]}")
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OFFSETS_LOG_CACHE": str(_cache_base())}
+
+
+def compile_beside(but: Kernel) -> None:
+    """Have all kernels that every replay needs compiled by one more process, but one, which is about to be used."""
+    if not _BESIDE:
+        nothing = subprocess.DEVNULL
+        command = [sys.executable, "-m", WARM]
+        _BESIDE.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment()))
+        _BY_OURSELVES.append(but.function)
+
+
+def _wait_for(file: Path, function: Callable[..., Any]) -> None:
+    """Wait for what the other process makes; what it has not made when it ends, it does not make."""
+    for process in _BESIDE if function not in _BY_OURSELVES else ():
+        while process.poll() is None and not file.exists():
+            time.sleep(WAIT_SECONDS)
+
+
+def _read(file: Path) -> tuple[str, bytes] | None:
+    try:
+        symbol, _, code = file.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return symbol.decode(), code
+
+
+def keep(file: Path, symbol: str, code: bytes) -> None:
+    """Write a kernel's code, whole or not at all."""
+    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".", delete=False) as made:
+        made.write(symbol.encode() + b"\n" + code)
+    Path(made.name).replace(file)
+
+
+C_FUNCTIONS = ("memcpy", "memmove", "memset")
+"""What machine code calls."""
+NEVER_CALLED = (
+    "NRT_Free", "NRT_MemInfo_call_dtor", "PyBytes_FromStringAndSize", "PyErr_Clear", "PyErr_SetNone", "PyErr_SetString",
+    "PyErr_WriteUnraisable", "PyExc_RuntimeError", "PyExc_StopIteration", "PyExc_SystemError", "PyUnicode_FromString",
+    "Py_DecRef", "numba_do_raise", "numba_gil_ensure", "numba_gil_release", "numba_runtime_build_excinfo_struct",
+    "numba_unpickle",
+)  # fmt: skip
+"""What it would use to free an array or to raise an exception, which kernels do not."""
+
+
+def _name_functions(llvm: Any) -> None:
+    """Tell the linker of all that the code names: with one name missing it would link none of them.
+
+    Whoever calls what is never called ends the process, unless numba or Python have given it.
+    """
+    library = ctypes.CDLL(None)
+    for name in C_FUNCTIONS:
+        llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+    for name in NEVER_CALLED:
+        if llvm.address_of_symbol(name) is None:
+            llvm.add_symbol(name, ctypes.cast(library.abort, ctypes.c_void_p).value)
+
+
+def _address_of(symbol: str, code: bytes) -> int:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    _name_functions(llvm)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _ENGINES.append((engine, code))  # neither must go while the code is used
+    address: int = engine.get_function_address(symbol)
+    return address
 
 
 # ------------------------------------------------------------------------------------------- instructions
 
-
-def _has_crc32c() -> str | None:
-    """The LLVM intrinsic of the processor's CRC-32C instruction over 8 bytes; None if it has none."""
-    if IS_PYTHON:
-        return None
-    features = llvmlite.binding.get_host_cpu_features()
-    machine = platform.machine().lower()
-    if machine in ("x86_64", "amd64") and features.get("sse4.2"):
-        return "llvm.x86.sse42.crc32.64.64"
-    return None
-
-
-_CRC_INTRINSIC = _has_crc32c()
 POLYNOMIAL = 0x82F63B78
 
 
@@ -113,18 +297,9 @@ def _crc_tables() -> np.ndarray[Any, Any]:
 CRC_TABLES = _crc_tables()
 
 
-@intrinsic
-def _crc32c_word_instruction(typing_context, crc, word):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        function = ir.FunctionType(ir.IntType(64), [ir.IntType(64)] * 2)
-        callee = _function(builder.module, function, _CRC_INTRINSIC)
-        return builder.call(callee, arguments)
-
-    return types.uint64(types.uint64, types.uint64), generate
-
-
-@inlined
-def _crc32c_word_table(crc: Any, word: Any) -> Any:
+@instruction
+def crc32c_word(crc: Any, word: Any) -> Any:
+    """Eight bytes more, as a little-endian integer."""
     mixed = crc ^ word
     result = U(0)
     for i in range(8):
@@ -133,47 +308,20 @@ def _crc32c_word_table(crc: Any, word: Any) -> Any:
     return result
 
 
-crc32c_word: Any = _crc32c_word_table if _CRC_INTRINSIC is None else _crc32c_word_instruction
-"""(crc, 8 bytes as a little-endian integer) → crc."""
-
-
 @inlined
 def crc32c_byte(crc: Any, byte: Any) -> Any:
     """One byte more."""
     return crc >> U(8) ^ CRC_TABLES[0, (crc ^ U(byte)) & U(0xFF)]
 
 
-@intrinsic
-def _prefetch_instruction(typing_context, array, index):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array_type = signature.args[0]
-        view = context.make_array(array_type)(context, builder, arguments[0])
-        place = builder.gep(view.data, [arguments[1]])
-        byte_pointer = ir.IntType(8).as_pointer()
-        place = builder.bitcast(place, byte_pointer)
-        i32 = ir.IntType(32)
-        function = ir.FunctionType(ir.VoidType(), [byte_pointer, i32, i32, i32])
-        callee = _function(builder.module, function, "llvm.prefetch.p0i8")
-        builder.call(callee, [place, i32(0), i32(3), i32(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), generate
+@instruction
+def prefetch(array: Any, index: Any) -> None:
+    """Ask for the cache line of an element that will be needed soon."""
 
 
-@inlined
-def _prefetch_nothing(array: Any, index: Any) -> None:
-    return None
-
-
-prefetch: Any = _prefetch_nothing if IS_PYTHON else _prefetch_instruction
-"""(array, index): ask for the cache line of an element that will be needed soon."""
-
-# -------------------------------------------------------------------------------------------- whole words
-
-
-@inlined
+@instruction
 def load64(data: Any, position: Any) -> Any:
-    """8 bytes as a little-endian integer; the compiler makes one load of it."""
+    """8 bytes as a little-endian integer; the caller has checked the end."""
     at = U(position)
     return (
         U(data[at])

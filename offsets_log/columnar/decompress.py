@@ -23,14 +23,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils as numba_cgutils
-from numba.core import types
-from numba.extending import intrinsic
 
-from offsets_log.columnar.compiled import IS_PYTHON, U, inlined, load64, part
+from offsets_log.columnar.compiled import IS_PYTHON, U, inlined, instruction, load64, part
 from offsets_log.log_format.compression import LZ4_MAGIC, MAX_DECOMPRESSED_BYTES, XERIAL_HEADER, XERIAL_MAGIC
 
 NEEDS_ROOM = -1
@@ -46,66 +41,20 @@ GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 
 # ---------------------------------------------------------------------------------------- bytes and words
 
-_config: Any = numba.config
-_cgutils: Any = numba_cgutils
-_IS_BYTEWISE = IS_PYTHON or bool(_config.BOUNDSCHECK) or sys.byteorder != "little"
 
-
-@intrinsic
-def _load64_instruction(typing_context: Any, data: Any, position: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _place(context, builder, signature.args[0], *arguments)
-        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
-
-    return types.uint64(data, types.int64), generate
-
-
-@intrinsic
-def _copy8_instructions(typing_context: Any, source: Any, at: Any, target: Any, out: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(64).as_pointer()
-        begin = builder.bitcast(_place(context, builder, signature.args[0], *arguments[:2]), word)
-        place = builder.bitcast(_place(context, builder, signature.args[2], *arguments[2:]), word)
-        builder.store(builder.load(begin, align=1), place, align=1)
-        return context.get_dummy_value()
-
-    return types.void(source, types.int64, target, types.int64), generate
-
-
-@intrinsic
-def _copy_bytes_call(typing_context: Any, source: Any, at: Any, target: Any, out: Any, count: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        begin = _place(context, builder, signature.args[0], *arguments[:2])
-        place = _place(context, builder, signature.args[2], *arguments[2:4])
-        _cgutils.raw_memcpy(builder, place, begin, arguments[4], 1)
-        return context.get_dummy_value()
-
-    return types.void(source, types.int64, target, types.int64, types.int64), generate
-
-
-def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """The place of an element of an array, in the code that is being made."""
-    view = context.make_array(array_type)(context, builder, array)
-    return builder.gep(view.data, [index])
-
-
-@inlined
-def _copy_bytes_loop(source: Any, at: Any, target: Any, out: Any, count: Any) -> None:
+@instruction
+def copy_bytes(source: Any, at: Any, target: Any, out: Any, count: Any) -> None:
+    """Copy bytes that do not overlap. Of a loop the compiler would make much code."""
     for i in range(count):
         target[U(out + i)] = source[U(at + i)]
 
 
-@inlined
-def _copy8_loop(source: Any, at: Any, target: Any, out: Any) -> None:
-    _copy_bytes_loop(source, at, target, out, 8)
+@instruction
+def copy8(source: Any, at: Any, target: Any, out: Any) -> None:
+    """Copy 8 bytes."""
+    for i in range(8):
+        target[U(out + i)] = source[U(at + i)]
 
-
-_load64: Any = load64 if _IS_BYTEWISE else _load64_instruction
-"""(data, position): `load64` as one instruction already when the kernel is compiled, which makes that faster."""
-_copy8: Any = _copy8_loop if _IS_BYTEWISE else _copy8_instructions
-"""(source, at, target, out): copy 8 bytes."""
-_copy_bytes: Any = _copy_bytes_loop if _IS_BYTEWISE else _copy_bytes_call
-"""(source, at, target, out, count): copy bytes that do not overlap. Of a loop the compiler would make much code."""
 
 _MULTIPLES = np.array([0, 8, 4, 3, 2, 2, 2, 2], np.int64)
 """Which multiple of a distance is 8 or a little more."""
@@ -115,17 +64,17 @@ _MULTIPLES = np.array([0, 8, 4, 3, 2, 2, 2, 2], np.int64)
 def _copy(source: Any, at: Any, target: Any, out: Any, count: Any) -> None:
     """Copy bytes of the source that were found to be there, to where there is room for them and some slack."""
     if count > 16 or at + 16 > len(source):
-        _copy_bytes(source, at, target, out, count)
+        copy_bytes(source, at, target, out, count)
     else:
-        _copy8(source, at, target, out)
-        _copy8(source, at + 8, target, out + 8)
+        copy8(source, at, target, out)
+        copy8(source, at + 8, target, out + 8)
 
 
 @inlined
 def _little(source: Any, at: Any, count: Any) -> Any:
     """So many bytes (0 to 4) as a little-endian integer. The source has 8 bytes at least."""
     first = min(at, len(source) - 8)
-    word = _load64(source, first) >> U(8 * (at - first) & 63)
+    word = load64(source, first) >> U(8 * (at - first) & 63)
     return np.int64(word & (U(1) << U(8 * count)) - U(1))
 
 
@@ -140,14 +89,14 @@ def _repeat(target: Any, out: Any, distance: Any, count: Any) -> None:
         distance *= _MULTIPLES[U(distance)]  # a multiple of a period is a period
     if count > 16:
         while distance < count:
-            _copy_bytes(target, out - distance, target, out, distance)
+            copy_bytes(target, out - distance, target, out, distance)
             out += distance
             count -= distance
             distance *= 2
-        _copy_bytes(target, out - distance, target, out, count)
+        copy_bytes(target, out - distance, target, out, count)
     else:
-        _copy8(target, out - distance, target, out)
-        _copy8(target, out + 8 - distance, target, out + 8)
+        copy8(target, out - distance, target, out)
+        copy8(target, out + 8 - distance, target, out + 8)
 
 
 # ------------------------------------------------------------------------------------------------- lz4
@@ -166,7 +115,7 @@ def _xxh32(data: Any, at: Any, end: Any) -> Any:
     """xxh32 with seed 0 of fewer than 16 bytes, with 8 bytes behind. Products of two 32-bit numbers fit into 64."""
     hashed = _PRIME5 + U(end - at)
     while at + 4 <= end:
-        word = _load64(data, at) & _MASK32
+        word = load64(data, at) & _MASK32
         hashed = hashed + (word * _PRIME3 & _MASK32) & _MASK32
         hashed = ((hashed << U(17) | hashed >> U(15)) & _MASK32) * _PRIME4 & _MASK32
         at += 4
@@ -214,7 +163,7 @@ def _lz4_block(source: Any, at: Any, end: Any, target: Any, base: Any, block_end
             return out
         if at > end - 8 or out > block_end - 12:
             return DOUBTFUL
-        distance = np.int64(_load64(source, at) & U(0xFFFF))
+        distance = np.int64(load64(source, at) & U(0xFFFF))
         count, at = _lz4_length(source, at + 2, end - 4, token & 15)
         if count < 0 or distance == 0 or distance > out - base or count + 4 > block_end - 5 - out:
             return DOUBTFUL
@@ -230,7 +179,7 @@ def _lz4(source: Any, start: Any, end: Any, magic: Any, target: Any, out: Any, r
     """A frame. Checksums of blocks and of the content, its size and what follows the end mark are not looked at."""
     if end - start < 11:
         return DOUBTFUL
-    head = np.int64(_load64(source, start))
+    head = np.int64(load64(source, start))
     flags, blocks = head >> 32, head >> 40
     if head & 0xE1_FFFFFFFF != _LZ4_MAGIC | 0x60 << 32 or blocks & 0x40 == 0:  # version 1, independent, no dictionary
         return DOUBTFUL
@@ -337,7 +286,7 @@ def _snappy(source: Any, at: Any, end: Any, target: Any, out: Any, room: Any) ->
     """A xerial stream, or several joined end to end; a single raw block where its magic is missing."""
     is_stream = False
     while True:
-        if end - at >= _XERIAL_HEADER_SIZE and _load64(source, at) == _XERIAL_MAGIC:
+        if end - at >= _XERIAL_HEADER_SIZE and load64(source, at) == _XERIAL_MAGIC:
             is_stream = True
             at += _XERIAL_HEADER_SIZE
         if at == end and is_stream:
@@ -363,31 +312,17 @@ def _snappy(source: Any, at: Any, end: Any, target: Any, out: Any, room: Any) ->
 # an array and an index that was checked, and go to functions that are told how many bytes there are from it on.
 
 
-@intrinsic
-def _address_instruction(typing_context: Any, array: Any, index: Any) -> Any:
-    """(array, index) → the address of an element, or of the end."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ptrtoint(_place(context, builder, signature.args[0], *arguments), ir.IntType(64))
-
-    return types.uint64(array, types.int64), generate
+@instruction
+def address(array: Any, index: Any) -> Any:
+    """The address of an element, or of the end; plain Python has none."""
+    return U(0)
 
 
-@intrinsic
-def _call_instruction(typing_context: Any, function: Any, arguments: Any) -> Any:
-    """(address of a C function, tuple of uint64) → what it returns as uint64: sizes and pointers, in and out."""
+@instruction
+def call(function: Any, arguments: Any) -> Any:
+    """Call the C function at an address with a tuple of uint64; what it returns, sizes and pointers too, as uint64."""
+    return U(0)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        word = ir.IntType(64)
-        given = _cgutils.unpack_tuple(builder, values[1], len(signature.args[1]))
-        callee = ir.FunctionType(word, [word] * len(given)).as_pointer()
-        return builder.call(builder.inttoptr(values[0], callee), given)
-
-    return types.uint64(types.uint64, arguments), generate
-
-
-_address: Any = _address_instruction
-_call: Any = _call_instruction
 
 # Places in `Library.addresses`: of functions, and from `_Z_STREAM` on zlib's structure of that name, where pointers
 # and C's long have 8 bytes.
@@ -495,13 +430,13 @@ def _gzip(source: Any, start: Any, end: Any, target: Any, at: Any, room: Any, li
     """One member that takes all bytes, by the zlib that Python has."""
     if IS_PYTHON or library[_INFLATE] == U(0) or end - start > _MAX_INT:
         return DOUBTFUL
-    stream = _address(library, _Z_STREAM)
-    library[_NEXT_IN] = _address(source, start)
+    stream = address(library, _Z_STREAM)
+    library[_NEXT_IN] = address(source, start)
     library[_AVAILABLE_IN] = U(end - start)
-    library[_NEXT_OUT] = _address(target, at)
+    library[_NEXT_OUT] = address(target, at)
     library[_AVAILABLE_OUT] = U(room - at)
-    _call(library[_INFLATE_RESET], (stream,))
-    result = _call(library[_INFLATE], (stream, U(_Z_FINISH)))
+    call(library[_INFLATE_RESET], (stream,))
+    result = call(library[_INFLATE], (stream, U(_Z_FINISH)))
     if result & U(_MAX_INT) != U(_Z_STREAM_END):  # an int: the upper half of the register has no meaning
         return NEEDS_ROOM if library[_AVAILABLE_OUT] == U(0) else DOUBTFUL
     return at + np.int64(library[_TOTAL_OUT]) if library[_AVAILABLE_IN] == U(0) else DOUBTFUL
@@ -530,7 +465,7 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
     """
     if IS_PYTHON or library[_ZSTD_STATE] == U(0) or end - start < _MIN_ZSTD_FRAME:
         return DOUBTFUL
-    head = np.int64(_load64(source, start) & U(0xFFFFFFFFFFFF))
+    head = np.int64(load64(source, start) & U(0xFFFFFFFFFFFF))
     if head & 0x0B_FFFFFFFF != _ZSTD_MAGIC or head >> 38 & 3 == 3:  # no reserved bit, no dictionary, no size of 8 bytes
         return DOUBTFUL
     is_segment = head >> 37 & 1  # then the window is the size
@@ -539,10 +474,10 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
     declared = _little(source, start + 6 - is_segment, width) + (256 if width == 2 else 0)
     window = declared if is_segment else (8 + (head >> 40 & 7)) << 7 + (head >> 43)
     base, next_block, state = out, start + 6 - is_segment + width, library[_ZSTD_STATE]
-    if window > _MAX_ZSTD_WINDOW or _call(library[_ZSTD_BEGIN], (state,)) != U(0):
+    if window > _MAX_ZSTD_WINDOW or call(library[_ZSTD_BEGIN], (state,)) != U(0):
         return DOUBTFUL
     while True:
-        size = np.int64(_call(library[_ZSTD_NEXT], (state,)))
+        size = np.int64(call(library[_ZSTD_NEXT], (state,)))
         if size == 0:
             is_whole = start == end and out - base <= window and (width == 0 or out - base == declared)
             return out if is_whole else DOUBTFUL
@@ -553,8 +488,8 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
             if block >> 1 == 2:  # compressed, no bytes
                 return DOUBTFUL
             next_block += size + (1 if block >> 1 & 3 == 1 else block >> 3)
-        place, room_left, piece = _address(target, out), U(room - out), _address(source, start)
-        made = np.int64(_call(library[_ZSTD_CONTINUE], (state, place, room_left, piece, U(size))))
+        place, room_left, piece = address(target, out), U(room - out), address(source, start)
+        made = np.int64(call(library[_ZSTD_CONTINUE], (state, place, room_left, piece, U(size))))
         if made < 0:  # -ZSTD_ErrorCode
             return NEEDS_ROOM if made == _ZSTD_TOO_SMALL else DOUBTFUL
         start += size

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.compiled import inlined, part, prefetch
+from offsets_log.columnar.compiled import U, inlined, part, prefetch
 from offsets_log.columnar.keys import HIGH, LOW, NEEDS_ROOM, find_row, intern, is_at
 from offsets_log.columnar.wire import be64, hash_bytes
 
@@ -37,9 +37,10 @@ def _is_ended(record_offset: Any, applied_offset: Any, tombstone_offset: Any, ru
 
 @inlined
 def apply_value(
-    rows: Any, row: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
+    rows: Any, number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
 ) -> None:
     """A value takes effect, unless it is ended or a better one stands there."""
+    row = U(number)
     if _is_ended(record_offset, applied_offset, rows[row, a.TOMBSTONE_OFFSET], rules):
         return
     if rows[row, a.RECORD_OFFSET] != a.NOTHING:
@@ -55,8 +56,9 @@ def apply_value(
 
 
 @inlined
-def end_values(rows: Any, row: Any, tombstone_offset: Any, rules: Any) -> None:
+def end_values(rows: Any, number: Any, tombstone_offset: Any, rules: Any) -> None:
     """A tombstone ends the committed offset (``J-12``, ``L-18``)."""
+    row = U(number)
     last = max(rows[row, a.TOMBSTONE_OFFSET], tombstone_offset)
     rows[row, a.TOMBSTONE_OFFSET] = last
     if _is_ended(rows[row, a.RECORD_OFFSET], rows[row, a.APPLIED_OFFSET], last, rules):
@@ -174,7 +176,7 @@ def replay_offset(
         producer: of the transaction it belongs to, else NOTHING.
     """
     if is_value:
-        groups[rows[row, a.GROUP], a.VALUE_OFFSET] = record_offset
+        groups[U(rows[U(row), a.GROUP]), a.VALUE_OFFSET] = record_offset
         if producer < 0:
             apply_value(rows, row, record_offset, record_offset, batch, index, rules)
             return True
@@ -191,24 +193,30 @@ def _prepare(desk: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: An
     """Hash the keys of a block, and ask for the memory that replaying it will need."""
     mask = np.int64(len(slots) - 1)
     seed = desk[a.SEED]
-    for i in range(first, last):
+    hashes, founds = U(a.HASHES - first), U(a.FOUND - first)
+    for number in range(first, last):
+        i = U(number)
         if staged[i, a.KIND] <= a.TOMBSTONE:
             found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], seed)
-            desk[a.HASHES + i - first] = found
+            desk[hashes + i] = found
             prefetch(slots, found & mask)
-    for i in range(first, last):
+    for number in range(first, last):
+        i = U(number)
         if staged[i, a.KIND] <= a.TOMBSTONE:
-            found = desk[a.HASHES + i - first]
+            found = desk[hashes + i]
             at = found & mask
-            while slots[at] != 0 and (slots[at] ^ found) & HIGH != 0:
+            slot = slots[U(at)]
+            while slot != 0 and (slot ^ found) & HIGH != 0:
                 at = at + 1 & mask
-            row = (slots[at] & LOW) - 1
-            desk[a.FOUND + i - first] = row
+                slot = slots[U(at)]
+            row = (slot & LOW) - 1
+            desk[founds + i] = row
             if row >= 0:
                 prefetch(rows, row * a.ROW_SIZE)
-    for i in range(first, last):
-        if staged[i, a.KIND] <= a.TOMBSTONE and desk[a.FOUND + i - first] >= 0:
-            key_at = rows[desk[a.FOUND + i - first], a.KEY_AT]
+    for number in range(first, last):
+        i = U(number)
+        if staged[i, a.KIND] <= a.TOMBSTONE and desk[founds + i] >= 0:
+            key_at = rows[U(desk[founds + i]), a.KEY_AT]
             prefetch(arena, key_at)
             prefetch(arena, key_at + TYPICAL_KEY_SIZE)
 
@@ -218,11 +226,11 @@ def _row_of(
     desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, data: Any, i: Any, place: Any
 ) -> Any:  # fmt: skip
     """The row of a staged record's key, taken in if it is new; else what `intern` says."""
-    start, size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
-    row = desk[a.FOUND + place]
-    if row >= 0 and is_at(arena, rows[row, a.KEY_AT], data, start, size):
+    start, size = staged[U(i), a.KEY], staged[U(i), a.KEY_SIZE]
+    row = desk[U(a.FOUND + place)]
+    if row >= 0 and is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
         return row
-    found = desk[a.HASHES + place]
+    found = desk[U(a.HASHES + place)]
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
@@ -237,8 +245,9 @@ def flush(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, 
         first = desk[a.FLUSHED]
         last = min(first + a.BLOCK, desk[a.STAGED])
         _prepare(desk, slots, rows, arena, data, staged, first, last)
-        for i in range(first, last):
-            desk[a.FLUSHED] = i
+        for number in range(first, last):
+            desk[a.FLUSHED] = number
+            i = U(number)
             kind = staged[i, a.KIND]
             record_offset = staged[i, a.OFFSET]
             if kind > a.TOMBSTONE:
@@ -248,18 +257,18 @@ def flush(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, 
                 ):
                     return FULL
                 continue
-            row = _row_of(desk, slots, rows, groups, arena, cold, staged, data, i, i - first)
+            row = _row_of(desk, slots, rows, groups, arena, cold, staged, data, number, number - first)
             if row < 0:
                 return FULL if row == NEEDS_ROOM else DOUBTFUL_KEY
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
-            if rows[row, a.TARGET] == a.IS_GROUP:
+            if rows[U(row), a.TARGET] == a.IS_GROUP:
                 group = rows[row, a.GROUP]
                 groups[group, a.METADATA_OFFSET] = record_offset
                 groups[group, a.METADATA_BATCH] = batch
                 groups[group, a.METADATA_INDEX] = index
                 groups[group, a.IS_TOMBSTONE] = kind == a.TOMBSTONE
                 continue
-            row = rows[row, a.TARGET]
+            row = rows[U(row), a.TARGET]
             topic_id = staged[i, a.TOPIC_ID_AT]
             if topic_id >= 0:
                 high, low = be64(data, topic_id), be64(data, topic_id + 8)

@@ -73,10 +73,10 @@ def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any
     """The row of a raw key, or NOT_FOUND."""
     mask = np.int64(len(slots) - 1)
     at = found & mask
-    while slots[at] != 0:
-        if (slots[at] ^ found) & HIGH == 0:
-            row = (slots[at] & LOW) - 1
-            if is_at(arena, rows[row, a.KEY_AT], data, start, size):
+    while slots[U(at)] != 0:
+        if (slots[U(at)] ^ found) & HIGH == 0:
+            row = (slots[U(at)] & LOW) - 1
+            if is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
                 return row
         at = at + 1 & mask
     return np.int64(NOT_FOUND)

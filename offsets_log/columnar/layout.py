@@ -61,10 +61,13 @@ class Scanner:
         self._library = Library()
 
     def fill_window(self, data: a.Bytes, position: int, stop: int) -> int:
-        """Decompress batches from a position on; how many, at least one."""
-        while not (count := wi.fill(data, position, stop, self._made, self.table, self._library.addresses)):
+        """Decompress the run of compressed batches from a position on; how many, at least one."""
+        return self._fill(data, wi.plan(data, position, stop, self.table))
+
+    def _fill(self, data: a.Bytes, planned: int) -> int:
+        while not (count := wi.fill(data, self._made, self.table, planned, self._library.addresses)):
             if not self._more_window():
-                self.table[0] = position, 0, wi.DOUBTFUL
+                self.table[0, [wi.BEGIN, wi.END]] = 0, wi.DOUBTFUL
                 return 1
         return int(count)
 
@@ -96,17 +99,21 @@ class Scanner:
         used = 0
         for i, data in enumerate(layout.data):
             part = slice(bounds[i], bounds[i + 1])
-            progress = np.array([0, used], np.int64)
+            progress = np.array([0, used, 0, 0], np.int64)
             while progress[0] < part.stop - part.start:
                 outcome = wn.gather(
-                    data, layout.begins[i], ordered[part], progress, self.staged, self._made, self.window,
-                    self._library.addresses, copied, table[part],
+                    data, layout.begins[i], ordered[part], progress, self.staged, self.window, self.table, copied,
+                    table[part],
                 )  # fmt: skip
                 if outcome == wn.NEEDS_ROOM:
                     copied = np.concatenate([copied, np.zeros_like(copied)])
                 elif outcome == wn.NEEDS_RECORDS:
                     self.more_records(2 * len(self.staged))
-                elif outcome == wn.LOST or (outcome == wn.NEEDS_WINDOW and not self._more_window()):
+                elif outcome == wn.NEEDS_WINDOW:
+                    batches = np.unique(ordered[part][progress[0] :, 0])[: len(self.table)] - layout.begins[i]
+                    self.table[: len(batches), wi.BATCH_AT] = batches
+                    progress[2:] = self._fill(data, len(batches)), 0
+                elif outcome == wn.LOST:
                     raise InputError("the file was changed while it was read", file=layout.log.segments[i].file)
             used = int(progress[1])
         unordered = np.empty_like(table)

@@ -108,16 +108,15 @@ def join_rows(
 
 @kernel
 def join_producers(
-    desk: Any, rows: Any, cold: Any, right_desk: Any, right_cold: Any, numbers: Any, values_before: Any
+    desk: Any, rows: Any, cold: Any, right_desk: Any, right_cold: Any, numbers: Any, values_before: Any, order: Any
 ) -> None:
-    """What the right piece cancelled, ended and left open; there is room for all of it."""
+    """What the right piece cancelled, ended and left open; there is room for all of it, in ``order`` for the open."""
     none = np.int64(0)
     for i in range(right_desk[a.CANCELLED]):
         right = right_desk[a.CANCELLED_AT] + i * a.CANCELLED_SIZE
         producer = numbers[2, right_cold[right + a.CANCELLED_PRODUCER]]
         row = numbers[0, right_cold[right + a.CANCELLED_ROW]]
         open_record(desk, cold, producer, row, np.int64(a.NOTHING), none, none, np.int64(1))
-    order = np.empty(right_desk[a.OPENED] + 1, np.int64)
     for i in range(right_desk[a.PRODUCERS]):
         right = producer_at(right_desk, i)
         head_offset = right_cold[right + a.HEAD_OFFSET]

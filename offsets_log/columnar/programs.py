@@ -52,6 +52,18 @@ class Program:
     code: npt.NDArray[np.int64]
     notes: dict[str, int]
 
+    @property
+    def one_string(self) -> tuple[int, int] | None:
+        """Of a message that is numbers around one string that is not null: bytes before it and behind it."""
+        code = self.code.tolist()
+        while code[:1] == [CLEAR]:
+            code = code[2:]
+        match code:
+            case [op, before, string, 0, other, behind, end] if [op, string, other, end] == [SKIP, STRING, SKIP, END]:
+                return before, behind
+            case _:
+                return None
+
 
 def compile_program(
     message: Message, version: int, *, noted: Sequence[str] = (), distinct: Sequence[str] = ()

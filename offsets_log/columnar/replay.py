@@ -358,14 +358,14 @@ def first_batch(layout: Layout, cut: Place) -> tuple[Place, int] | None:
         return cut, -1
     data = layout.data[cut.segment_index]
     position = int(_step_to(data, cut.position))
-    if position < 0 or bt.batch_at(data, position, len(data)) < 0:
+    if position < 0:
         return None
     return Place(cut.segment_index, position), int.from_bytes(data[position : position + 8].tobytes(), signed=True) - 1
 
 
 @kernel
 def _step_to(data: Any, least: Any) -> Any:
-    """The first batch at or behind a position, from length to length; −1 where a length is doubtful."""
+    """The first batch at or behind a position, from length to length; −1 where one of them is doubtful."""
     at = np.int64(0)
     while at < least:
         if len(data) - at < bt.HEADER_SIZE:
@@ -374,7 +374,7 @@ def _step_to(data: Any, least: Any) -> Any:
         if size < bt.LOG_OVERHEAD or size > len(data) - at:
             return np.int64(-1)
         at += size
-    return at
+    return at if bt.batch_at(data, at, np.int64(len(data))) > 0 else np.int64(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,25 +399,54 @@ def replay_logs(
 ) -> Iterator[Replayed]:
     """All logs replayed, one after the other, by so many threads: a log of its share or more is cut into pieces.
 
+    The work begins at once; what is given must be read to its end or closed.
+
     Args:
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.
         pieces: of each log, whatever its size.
     """
     total = sum(log.size_bytes for log in logs) or 1
-    waiting: deque[tuple[Replay, list[Future[_Part]]]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
+
+    def replays() -> Iterator[Replay]:
+        for log in logs:
+            share = pieces or max(1, round(threads * log.size_bytes / total))
+            yield Replay(log, profile, until=until(log), release=release, pieces=share)
+
+    pool = ThreadPoolExecutor(threads)
+    queue = _Queue(replays(), pool, threads, advance)
+    queue.fill()
+    return _results(queue, pool, note)
+
+
+class _Queue:
+    """Replays at work, in order: as many as keep all threads busy."""
+
+    def __init__(self, replays: Iterator[Replay], pool: ThreadPoolExecutor, threads: int, advance: Advance) -> None:
+        self.replays = replays
+        self.pool = pool
+        self.threads = threads
+        self.advance = advance
+        self.working: deque[tuple[Replay, list[Future[_Part]]]] = deque()
+
+    def fill(self) -> None:
+        while sum(len(parts) for _, parts in self.working) <= self.threads:
+            replay = next(self.replays, None)
+            if replay is None:
+                return
+            self.working.append((replay, replay.start(self.pool, self.advance)))
+
+
+def _results(queue: _Queue, pool: ThreadPoolExecutor, note: Callable[[PartitionLog], Note]) -> Iterator[Replayed]:
+    with pool:
         try:
-            for log in logs:
-                share = pieces or max(1, round(threads * log.size_bytes / total))
-                replay = Replay(log, profile, until=until(log), release=release, pieces=share)
-                waiting.append((replay, replay.start(pool, advance)))
-                if sum(len(parts) for _, parts in waiting) > threads:
-                    yield _joined(*waiting.popleft(), note)
-            while waiting:
-                yield _joined(*waiting.popleft(), note)
+            while queue.working:
+                replayed = _joined(*queue.working[0], note)
+                queue.working.popleft()
+                queue.fill()
+                yield replayed
         finally:
-            for replay, parts in waiting:
+            for replay, parts in queue.working:
                 replay.cancel(parts)
 
 

@@ -15,7 +15,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import batches as bt
 from offsets_log.columnar import fold
 from offsets_log.columnar import window as wi
-from offsets_log.columnar.compiled import inlined, kernel, part
+from offsets_log.columnar.compiled import U, inlined, kernel, part
 from offsets_log.columnar.keys import intern_producer
 from offsets_log.columnar.programs import NO_PLACE
 from offsets_log.columnar.wire import be16, be32, be64, walk
@@ -35,7 +35,7 @@ MAX_OFFSETS_IN_SEGMENT = 1 << 31
 
 
 @part
-def _is_in_place(desk: Any, data: Any, at: Any, size: Any) -> Any:
+def is_in_place(desk: Any, data: Any, at: Any, size: Any) -> Any:
     """Whether a batch's offsets fit to those around it, as `log_format.partition_log` asks."""
     base = be64(data, at)
     last = base + be32(data, at + bt.LAST_OFFSET_DELTA)
@@ -98,7 +98,16 @@ def _value_kind(desk: Any, source: Any, key: Any, value: Any, size: Any) -> Any:
     version = be16(source, value)
     if version < 0 or version >= a.VERSIONS:
         return np.int64(-1)
-    program = desk[a.VALUE_PROGRAMS + number * a.VERSIONS + version]
+    place = number * a.VERSIONS + version
+    before = desk[U(a.ONE_STRING + place)]
+    if before >= 0:  # numbers, one string, numbers: no need of the program
+        if size < before + 2:
+            return np.int64(-1)
+        length = be16(source, value + before)
+        fits = 0 <= length <= size - desk[U(a.AROUND_STRING + place)]
+        desk[a.NOTES] = a.NOTHING
+        return np.int64(a.VALUE if fits else -1)
+    program = desk[U(a.VALUE_PROGRAMS + place)]
     if program == NO_PLACE or walk(desk, program, source, value + 2, value + size) < 0:
         return np.int64(-1)
     return np.int64(a.VALUE)
@@ -121,13 +130,14 @@ def _stage_records(desk: Any, cold: Any, staged: Any, source: Any, start: Any, e
         producer = intern_producer(desk, cold, producer_id)
         if producer < 0:
             return NEEDS_ROOM
-    for i in range(n, n + count):
+    for item in range(n, n + count):
+        i = U(item)
         kind = _value_kind(desk, source, staged[i, a.KEY], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE])
         if kind < 0:
             return DOUBTFUL
         staged[i, a.KIND] = kind
         staged[i, a.STAGED_BATCH] = desk[a.SEGMENT] + at
-        staged[i, a.STAGED_INDEX] = i - n
+        staged[i, a.STAGED_INDEX] = item - n
         staged[i, a.STAGED_PRODUCER] = producer
         staged[i, a.TOPIC_ID_AT] = desk[a.NOTES] if kind == a.VALUE else np.int64(a.NOTHING)
     desk[a.STAGED] = n + count
@@ -135,7 +145,7 @@ def _stage_records(desk: Any, cold: Any, staged: Any, source: Any, start: Any, e
 
 
 @inlined
-def _find_in_window(desk: Any, table: Any, at: Any) -> Any:
+def find_in_window(desk: Any, table: Any, at: Any) -> Any:
     """The place of a batch in the window, NOTHING if it is not there."""
     place = desk[a.WINDOW_NEXT]
     while place < desk[a.WINDOW_COUNT] and table[place, wi.BATCH_AT] < at:
@@ -148,7 +158,7 @@ def _find_in_window(desk: Any, table: Any, at: Any) -> Any:
 @inlined
 def _take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
     """Stage the batch at a position, or say why not."""
-    if size < 0 or not _is_in_place(desk, data, at, size):
+    if size < 0 or not is_in_place(desk, data, at, size):
         return DOUBTFUL
     if be64(data, at + bt.MAX_TIMESTAMP) > desk[a.UNTIL_TIME]:
         return STOPPED
@@ -163,7 +173,7 @@ def _take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any,
         return _stage_marker(desk, cold, staged, data, at, size)
     source, start, end = data, at + bt.HEADER_SIZE, at + size
     if in_window:
-        place = _find_in_window(desk, table, at)
+        place = find_in_window(desk, table, at)
         if place < 0:
             return NEEDS_WINDOW
         source, start, end = window, table[place, wi.BEGIN], table[place, wi.END]

@@ -89,13 +89,20 @@ def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> b
 
 def new_state(profile: Profile) -> a.State:
     """Arrays with the profile's programs and rules, nothing replayed yet."""
-    code, begins = table_of(plain_programs(profile))
+    programs = plain_programs(profile)
+    code, begins = table_of(programs)
     state = a.State(secrets.randbits(62), code)
     for number in range(a.KEY_TYPES):
         state.desk[a.KEY_PROGRAMS + number] = begins[number, None]
         for version in range(a.VERSIONS):
             place = a.VALUE_PROGRAMS + number * a.VERSIONS + version
             state.desk[place] = begins.get((number, version), NO_PLACE)
+            program = programs.get((number, version))
+            shape = None if program is None else program.one_string
+            place = number * a.VERSIONS + version
+            # The version stands in two bytes before, the string's length in two behind them.
+            state.desk[a.ONE_STRING + place] = a.NOTHING if shape is None else shape[0] + 2
+            state.desk[a.AROUND_STRING + place] = 0 if shape is None else sum(shape) + 4
     state.desk[a.RULES] = rules_of(profile)
     state.desk[a.BY_BIT] = profile.transactions_by_bit
     return state
@@ -318,7 +325,8 @@ class ColumnarState:
         self._make_room_for(right)
         before = len(self.values)
         merge.join_rows(s.desk, s.rows, s.groups, s.cold, r.desk, r.rows, r.groups, r.cold, numbers, before)
-        merge.join_producers(s.desk, s.rows, s.cold, r.desk, r.cold, numbers, before)
+        order = np.zeros(r.desk[a.OPENED], np.int64)
+        merge.join_producers(s.desk, s.rows, s.cold, r.desk, r.cold, numbers, before, order)
         self._join_counts(r.desk)
         self.values += right.values
         self.problems += right.problems
@@ -345,7 +353,8 @@ class ColumnarState:
             ours[a.FIRST_OFFSET] = theirs[a.FIRST_OFFSET]
         elif theirs[a.FIRST_OFFSET] != a.NOTHING:
             ours[a.MISSING] += max(theirs[a.FIRST_OFFSET] - ours[a.LAST_OFFSET] - 1, 0)
-        ours[a.LAST_OFFSET] = max(ours[a.LAST_OFFSET], theirs[a.LAST_OFFSET])
+        if theirs[a.BATCHES]:  # else it is where the piece supposed that it begins
+            ours[a.LAST_OFFSET] = theirs[a.LAST_OFFSET]
 
 
 def _doubled(array: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Compressed batches made plain, many a call: a window of decompressed records in front of `scan`.
+"""Compressed batches made plain, many a call: a window of decompressed records in front of `scan` and `gather`.
 
-The window holds a run of batches of one codec. Scanning takes them from it one by one; a batch that could not be
-decompressed here has no end, and is read by `log_format`.
+`plan` finds a run of compressed batches, `fill` decompresses the batches of a plan. A batch that could not be
+decompressed here has no end in the table, and is read by `log_format`.
 """
 
 from __future__ import annotations
@@ -21,31 +21,42 @@ BEGIN = 1  # of its records in the window
 END = 2  # DOUBTFUL if they are not there
 COLUMNS = 3
 DOUBTFUL = -1
+MAGIC_2 = np.int64(2)
 
 
 @kernel
-def fill(data: Any, at: Any, stop: Any, window: Any, table: Any, library: Any) -> Any:
-    """Decompress the batches from a position on that have the codec of the first; how many, 0 if one needs more room.
+def plan(data: Any, at: Any, stop: Any, table: Any) -> Any:
+    """Note the batches from a position on that are compressed; how many.
 
     Nothing is trusted but lengths inside the segment: the checksum is checked when the batch is scanned.
     """
-    used = np.int64(0)
     count = 0
-    codec = np.int64(-1)
     while at < stop and count < len(table) and len(data) - at >= bt.HEADER_SIZE:
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        attributes = be16(data, at + bt.ATTRIBUTES)
-        is_plain = data[at + bt.MAGIC] == 2 and bt.HEADER_SIZE <= size <= len(data) - at
-        if not is_plain or (codec >= 0 and attributes & bt.CODEC_MASK != codec):
+        if data[at + bt.MAGIC] != 2 or size < bt.HEADER_SIZE or size > len(data) - at:
             break
-        codec = attributes & bt.CODEC_MASK
-        end = dc.decompress(codec, data, at + bt.HEADER_SIZE, at + size, 2, window, used, library)
-        if end == dc.NEEDS_ROOM:
-            break
-        table[count, BATCH_AT] = at
-        table[count, BEGIN] = used
-        table[count, END] = end if end >= 0 else DOUBTFUL
-        used = end if end >= 0 else used
-        count += 1
+        if be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
+            table[count, BATCH_AT] = at
+            count += 1
         at += size
+    return count
+
+
+@kernel
+def fill(data: Any, window: Any, table: Any, count: Any, library: Any) -> Any:
+    """Decompress the batches noted in the table; how many there was room for."""
+    used = np.int64(0)
+    for i in range(count):
+        at = table[i, BATCH_AT]
+        end = at + be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+        if end < at + bt.HEADER_SIZE or end > len(data):  # the file was changed
+            table[i, END] = DOUBTFUL
+            continue
+        codec = be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK
+        made = dc.decompress(codec, data, at + bt.HEADER_SIZE, end, MAGIC_2, window, used, library)
+        if made == dc.NEEDS_ROOM:
+            return i
+        table[i, BEGIN] = used
+        table[i, END] = made if made >= 0 else np.int64(DOUBTFUL)
+        used = made if made >= 0 else used
     return count

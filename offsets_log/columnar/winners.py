@@ -12,7 +12,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import batches as bt
-from offsets_log.columnar import decompress as dc
+from offsets_log.columnar import window as wi
 from offsets_log.columnar.compiled import U, inlined, kernel
 from offsets_log.columnar.wire import be16, be32, be64, uvarint, walk
 
@@ -39,39 +39,48 @@ def _copy(source: Any, start: Any, size: Any, target: Any, at: Any) -> None:
         target[U(at + i)] = source[U(start + i)]
 
 
+@inlined
+def _find_in_window(window_table: Any, at: Any, progress: Any) -> Any:
+    while progress[3] < progress[2] and window_table[progress[3], wi.BATCH_AT] < at:
+        progress[3] += 1
+    return progress[3] < progress[2]
+
+
 @kernel
 def gather(
-    data: Any, segment_at: Any, places: Any, progress: Any, staged: Any, made: Any, window: Any, library: Any,
-    copied: Any, table: Any,
+    data: Any, segment_at: Any, places: Any, progress: Any, staged: Any, window: Any, window_table: Any, copied: Any,
+    table: Any,
 ) -> Any:  # fmt: skip
     """Copy the records at places of one segment, which ascend.
 
     Args:
         segment_at: where the segment begins in the log.
         places: int64[n, 2]: batch, index.
-        progress: int64[2]: places done, bytes of ``copied`` used.
-        made, window: the same room for one decompressed batch, to be written and to be read.
+        progress: int64[4]: places done, bytes of ``copied`` used, batches in the window, the next of them.
+        window, window_table: see `window`: the compressed batches among the places, from where they were left on.
         table: int64[n, COLUMNS].
     """
     begin = np.int64(-1)
     count = np.int64(0)
+    source, start, end = data, np.int64(0), np.int64(0)
     for i in range(progress[0], len(places)):
         at = places[i, 0] - segment_at
-        in_window = be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK
-        source = window if in_window else data
         if at != begin:
             size = bt.batch_at(data, at, np.int64(len(data)))
             if size < 0:
                 return LOST
-            start, end = at + bt.HEADER_SIZE, at + size
-            if in_window:
-                end = dc.decompress(in_window, data, start, end, 2, made, np.int64(0), library)
-                start = np.int64(0)
+            source, start, end = data, at + bt.HEADER_SIZE, at + size
+            if be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
+                if not _find_in_window(window_table, at, progress):
+                    return NEEDS_WINDOW
+                source = window
+                start, end = window_table[progress[3], wi.BEGIN], window_table[progress[3], wi.END]
                 if end < 0:
-                    return NEEDS_WINDOW if end == dc.NEEDS_ROOM else LOST
-            delta, declared = be32(data, at + bt.LAST_OFFSET_DELTA), be32(data, at + bt.RECORDS_COUNT)
+                    return LOST
+            declared = be32(data, at + bt.RECORDS_COUNT)
             if declared > len(staged):
                 return NEEDS_RECORDS
+            delta = be32(data, at + bt.LAST_OFFSET_DELTA)
             count = bt.records_at(source, start, end, declared, be64(data, at), delta, staged, np.int64(0))
             begin = at
         if places[i, 1] >= count:

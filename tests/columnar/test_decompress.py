@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cramjam
-import numba
 import numpy as np
 import pytest
 import xxhash
@@ -20,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsets_log.columnar import decompress as d
-from offsets_log.columnar.compiled import IS_PYTHON
+from offsets_log.columnar.compiled import IS_PYTHON, kernel
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format import compression
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, LEGACY_HEADER_SIZE, RecordBatch
@@ -40,7 +39,7 @@ BEFORE, GUARD = 40, 48
 _NOISE = random.Random(5).randbytes(64)
 
 
-@numba.njit(nogil=True)
+@kernel
 def decompress(codec_id, source, start, end, magic, target, at, addresses):  # type: ignore[no-untyped-def]
     return d.decompress(codec_id, source, start, end, magic, target, at, addresses)
 
