@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -181,10 +181,10 @@ def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
         _compile(function, kinds, file)
     kept = _read(file)
     assert kept is not None, file
-    symbol, code = kept
+    (symbol, *names), code = kept
     counts = [1 if kind is None else 1 + kind[1] for kind in kinds]
     entry: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * sum(counts))
-    made: Callable[..., int] = entry(_address_of(symbol, code))
+    made: Callable[..., int] = entry(_address_of(symbol, names, code))
     return made
 
 
@@ -221,53 +221,52 @@ def _wait_for(file: Path, function: Callable[..., Any]) -> None:
             time.sleep(WAIT_SECONDS)
 
 
-def _read(file: Path) -> tuple[str, bytes] | None:
+def _read(file: Path) -> tuple[list[str], bytes] | None:
+    """The names and the code of a kernel; None if it is not kept."""
     try:
-        symbol, _, code = file.read_bytes().partition(b"\n")
+        names, _, code = file.read_bytes().partition(b"\n")
     except OSError:
         return None
-    return symbol.decode(), code
+    return names.decode().split(), code
 
 
-def keep(file: Path, symbol: str, code: bytes) -> None:
-    """Write a kernel's code, whole or not at all."""
+def keep(file: Path, names: Sequence[str], code: bytes) -> None:
+    """Write a kernel's code, whole or not at all.
+
+    Args:
+        names: of its entry, and of all that it needs from elsewhere.
+    """
     with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".", delete=False) as made:
-        made.write(symbol.encode() + b"\n" + code)
+        made.write(" ".join(names).encode() + b"\n" + code)
     Path(made.name).replace(file)
 
 
 C_FUNCTIONS = ("memcpy", "memmove", "memset")
-"""What machine code calls."""
-NEVER_CALLED = (
-    "NRT_Free", "NRT_MemInfo_call_dtor", "PyBytes_FromStringAndSize", "PyErr_Clear", "PyErr_SetNone", "PyErr_SetString",
-    "PyErr_WriteUnraisable", "PyExc_RuntimeError", "PyExc_StopIteration", "PyExc_SystemError", "PyUnicode_FromString",
-    "Py_DecRef", "numba_do_raise", "numba_gil_ensure", "numba_gil_release", "numba_runtime_build_excinfo_struct",
-    "numba_unpickle",
-)  # fmt: skip
-"""What it would use to free an array or to raise an exception, which kernels do not."""
+"""What machine code calls without naming it."""
 
 
-def _name_functions(llvm: Any) -> None:
+def _name_functions(llvm: Any, names: Sequence[str]) -> None:
     """Tell the linker of all that the code names: with one name missing it would link none of them.
 
-    Whoever calls what is never called ends the process, unless numba or Python have given it.
+    What it would use of numba and Python, to free an array or to raise an exception, kernels do not use: where that is
+    not there, it ends the process.
     """
     library = ctypes.CDLL(None)
     for name in C_FUNCTIONS:
         llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
-    for name in NEVER_CALLED:
+    for name in names:
         if llvm.address_of_symbol(name) is None:
             llvm.add_symbol(name, ctypes.cast(library.abort, ctypes.c_void_p).value)
 
 
-def _address_of(symbol: str, code: bytes) -> int:
+def _address_of(symbol: str, names: Sequence[str], code: bytes) -> int:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    _name_functions(llvm)
+    _name_functions(llvm, names)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _ENGINES.append((engine, code))  # neither must go while the code is used

@@ -163,8 +163,8 @@ def checked(function: Callable[..., Any]) -> Any:
     return _JIT(nogil=True, **_OPTIONS)(function)
 
 
-def code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[str, bytes]:
-    """A kernel compiled: the symbol of its entry and the object code.
+def code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[list[str], bytes]:
+    """A kernel compiled: the names of its entry and of all that it needs from elsewhere, and the object code.
 
     The entry takes, for each array, its address and its dimensions, and answers an integer.
     """
@@ -172,7 +172,7 @@ def code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[str, bytes]:
         return _code_of(function, kinds)
 
 
-def _code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[str, bytes]:
+def _code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[list[str], bytes]:
     _adopt()
     names = [f"x{i}" for i in range(len(kinds))]
     parameters: list[str] = []
@@ -195,7 +195,11 @@ def _code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[str, bytes]:
     scope: dict[str, Any] = {"kernel": inner, "carray": _CARRAY}
     exec(f"def entry({', '.join(parameters)}):\n{answer}\n", scope)
     made = _CFUNC(types.int64(*parameter_types), error_model="numpy")(scope["entry"])
-    return made.native_name, made._library._get_compiled_object()
+    module = made._library._final_module
+    named = [item.name for item in (*module.functions, *module.global_variables) if item.is_declaration]
+    return [made.native_name, *(name for name in named if not name.startswith("llvm."))], (
+        made._library._get_compiled_object()
+    )
 
 
 def main(module: str, name: str, kinds: str, file: str) -> None:

@@ -1,0 +1,69 @@
+"""Kernels are compiled once, kept, and linked without numba; nothing depends on who came first."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+USE = """
+import sys
+import numpy as np
+from offsets_log.columnar import window as wi
+from offsets_log.columnar.decompress import Library
+from offsets_log.log_format.record import Record, build_batch
+
+value = bytes(range(256)) * 8  # stored as it is: copied by the C library
+batch = build_batch([Record(offset=0, key=b"key", value=value)], compression="snappy")
+data, window, table = np.frombuffer(batch, np.uint8), np.zeros(1 << 14, np.uint8), np.zeros((4, wi.COLUMNS), np.int64)
+with Library() as library:
+    assert wi.plan(data, 0, len(data), table) == 1
+    assert wi.fill(data, window, table, 1, library.addresses) == 1
+assert value in window.tobytes()
+"""
+NO_NUMBA = "assert 'numba' not in sys.modules"
+WITH_NUMBA = "import numba\n"
+
+
+def run(program: str, cache: Path) -> None:
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("NUMBA_")}
+    environment |= {"OFFSETS_LOG_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def kept(cache: Path) -> list[Path]:
+    return sorted((cache / "offsets-log" / "kernels").iterdir())
+
+
+def test_code_is_kept_and_linked_with_numba_in_the_process_and_without(tmp_path: Path) -> None:
+    run(USE + NO_NUMBA, tmp_path)
+    files = kept(tmp_path)
+    times = [file.stat().st_mtime_ns for file in files]
+    assert len(files) == 2
+    run(USE + NO_NUMBA, tmp_path)
+    run(WITH_NUMBA + USE, tmp_path)
+    assert [file.stat().st_mtime_ns for file in kept(tmp_path)] == times
+
+
+def test_code_is_made_by_a_process_that_has_numba_already(tmp_path: Path) -> None:
+    run(WITH_NUMBA + USE, tmp_path)
+    run(USE + NO_NUMBA, tmp_path)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="for the superuser any folder but such a one can be written")
+def test_without_a_folder_to_keep_it_code_goes_with_the_process() -> None:
+    run(USE, Path("/proc/none"))
+
+
+def test_a_folder_that_others_may_write_is_not_trusted(tmp_path: Path) -> None:
+    folder = tmp_path / "offsets-log" / "kernels"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    run(USE, tmp_path)
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,26 @@
+"""The kernels with every index checked by numba, and as the plain Python that they are written in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from offsets_log.columnar.compiled import IS_CHECKED, IS_PYTHON
+
+EQUAL = "tests/columnar/test_equal_engines.py"
+MODES = {
+    "NUMBA_BOUNDSCHECK": (EQUAL, "-k", "generated or hostile or kafka-4.3-mixed"),
+    "NUMBA_DISABLE_JIT": (EQUAL, "-k", "generated or in_a_row"),
+}
+
+
+@pytest.mark.skipif(IS_CHECKED or IS_PYTHON, reason="in a mode already")
+@pytest.mark.parametrize("mode", MODES)
+def test_both_engines_are_equal(mode: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *MODES[mode]]
+    done = subprocess.run(command, env={**os.environ, mode: "1"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
