@@ -24,6 +24,8 @@ Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 NOTHING = -1
+NEVER = -(1 << 62)
+"""Instead of a record offset: hostile messages of magic 0 and 1 have negative ones."""
 BY_HAND = -2
 """Instead of a batch: the value was read by `log_format`; the index is its place in a list."""
 
@@ -31,7 +33,7 @@ BY_HAND = -2
 KEY_AT = 0  # in the arena; the size stands in the 4 bytes before
 TARGET = 1  # the row of the same GroupTopicPartition; of a type 2 key IS_GROUP
 GROUP = 2
-RECORD_OFFSET = 3  # of the committed offset, NOTHING without one
+RECORD_OFFSET = 3  # of the committed offset, NEVER without one
 APPLIED_OFFSET = 4  # where it took effect
 BATCH = 5  # where its batch begins in the log, or BY_HAND
 INDEX = 6  # among the batch's records
@@ -42,7 +44,7 @@ SIZE_BYTES = 4
 
 # A row of ``groups``.
 NAME_AT = 0
-METADATA_OFFSET = 1  # of the last type 2 record, NOTHING without one
+METADATA_OFFSET = 1  # of the last type 2 record, NEVER without one
 METADATA_BATCH = 2
 METADATA_INDEX = 3
 IS_TOMBSTONE = 4  # the last type 2 record

@@ -95,7 +95,7 @@ def find(state: ColumnarState) -> Found:
     """The rows that have a committed offset, and what is open."""
     s = state.arrays
     rows = s.rows[: s.desk[a.ROWS]]
-    is_live = (rows[:, a.RECORD_OFFSET] != a.NOTHING) & (rows[:, a.TARGET] == np.arange(len(rows)))
+    is_live = (rows[:, a.RECORD_OFFSET] != a.NEVER) & (rows[:, a.TARGET] == np.arange(len(rows)))
     pending = np.array(list(_iter_open(state)), np.int64).reshape(-1, 4)
     return Found(np.flatnonzero(is_live), pending)
 

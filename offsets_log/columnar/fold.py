@@ -43,7 +43,7 @@ def apply_value(
     row = U(number)
     if _is_ended(record_offset, applied_offset, rows[row, a.TOMBSTONE_OFFSET], rules):
         return
-    if rows[row, a.RECORD_OFFSET] != a.NOTHING:
+    if rows[row, a.RECORD_OFFSET] != a.NEVER:
         if rules & LATEST_BY_RECORD:
             if record_offset <= rows[row, a.RECORD_OFFSET]:
                 return
@@ -62,7 +62,7 @@ def end_values(rows: Any, number: Any, tombstone_offset: Any, rules: Any) -> Non
     last = max(rows[row, a.TOMBSTONE_OFFSET], tombstone_offset)
     rows[row, a.TOMBSTONE_OFFSET] = last
     if _is_ended(rows[row, a.RECORD_OFFSET], rows[row, a.APPLIED_OFFSET], last, rules):
-        rows[row, a.RECORD_OFFSET] = a.NOTHING
+        rows[row, a.RECORD_OFFSET] = a.NEVER
 
 
 @inlined

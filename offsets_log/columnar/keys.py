@@ -95,8 +95,8 @@ def add_row(desk: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: A
     rows[row, a.KEY_AT] = key_at
     rows[row, a.TARGET] = target if target >= a.IS_GROUP else row
     rows[row, a.GROUP] = group
-    rows[row, a.RECORD_OFFSET] = a.NOTHING
-    rows[row, a.APPLIED_OFFSET] = a.NOTHING
+    rows[row, a.RECORD_OFFSET] = a.NEVER
+    rows[row, a.APPLIED_OFFSET] = a.NEVER
     rows[row, a.TOMBSTONE_OFFSET] = a.NOTHING
     return row
 
@@ -144,8 +144,8 @@ def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start
     desk[a.GROUPS] = group + 1
     cold[desk[a.GROUP_SLOTS_AT] + at] = found & HIGH | group + 1
     groups[group, a.NAME_AT] = put(desk, arena, data, start, size)
-    groups[group, a.METADATA_OFFSET] = a.NOTHING
-    groups[group, a.VALUE_OFFSET] = a.NOTHING
+    groups[group, a.METADATA_OFFSET] = a.NEVER
+    groups[group, a.VALUE_OFFSET] = a.NEVER
     return group
 
 

@@ -80,7 +80,7 @@ def join_rows(
     """
     for i in range(right_desk[a.GROUPS]):
         group = numbers[1, i]
-        if right_groups[i, a.METADATA_OFFSET] != a.NOTHING:
+        if right_groups[i, a.METADATA_OFFSET] != a.NEVER:
             for field in range(a.METADATA_OFFSET, a.IS_TOMBSTONE + 1):
                 groups[group, field] = right_groups[i, field]
         groups[group, a.VALUE_OFFSET] = max(groups[group, a.VALUE_OFFSET], right_groups[i, a.VALUE_OFFSET])
@@ -95,7 +95,7 @@ def join_rows(
         row = numbers[0, i]
         if right_rows[i, a.TOMBSTONE_OFFSET] != a.NOTHING:
             end_values(rows, row, right_rows[i, a.TOMBSTONE_OFFSET], desk[a.RULES])
-        if right_rows[i, a.RECORD_OFFSET] != a.NOTHING:
+        if right_rows[i, a.RECORD_OFFSET] != a.NEVER:
             batch, index = right_rows[i, a.BATCH], right_rows[i, a.INDEX]
             index += values_before if batch == a.BY_HAND else np.int64(0)
             record_offset, applied_offset = right_rows[i, a.RECORD_OFFSET], right_rows[i, a.APPLIED_OFFSET]

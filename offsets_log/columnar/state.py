@@ -253,13 +253,13 @@ class ColumnarState:
         events = self.events.setdefault(group, [])
         events += self.latest_events(group)
         row = self.arrays.groups[group]
-        row[a.METADATA_OFFSET] = row[a.VALUE_OFFSET] = a.NOTHING
+        row[a.METADATA_OFFSET] = row[a.VALUE_OFFSET] = a.NEVER
 
     def latest_events(self, group: int) -> Iterator[GroupEvent | Pointer]:
         """What the arrays know of a group's timeline, behind its other events."""
         row = self.arrays.groups[group].tolist()
         metadata_offset = row[a.METADATA_OFFSET]
-        if metadata_offset != a.NOTHING:
+        if metadata_offset != a.NEVER:
             yield Pointer(metadata_offset, row[a.METADATA_BATCH], row[a.METADATA_INDEX], bool(row[a.IS_TOMBSTONE]))
         if row[a.VALUE_OFFSET] > metadata_offset:
             yield GroupEvent(row[a.VALUE_OFFSET], None)

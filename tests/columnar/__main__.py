@@ -47,7 +47,7 @@ def main() -> int:
     options = parser.parse_args()
     jobs = [(options.seed + i, min(CHUNK, options.inputs - i * CHUNK)) for i in range(-(-options.inputs // CHUNK))]
     differing = done = 0
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         for job, found in zip(jobs, pool.imap(_compare, jobs), strict=True):
             differing, done = differing + found, done + job[1]
             sys.stdout.write(f"\r{done} inputs, {differing} differ ")

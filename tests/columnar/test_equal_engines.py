@@ -148,3 +148,12 @@ def test_hostile_segments_in_a_row() -> None:
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
         files = tuple(Segment(f"{n}.log", base, data) for n, (base, data) in enumerate(zip(bases, row, strict=True)))
         assert_equal(PartitionLog(0, files), "modern", pieces=3)
+
+
+CRASHERS = sorted((PACKED.parent / "fuzz" / "crashers").glob("*.log"))
+
+
+@EACH_PROFILE
+@pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
+def test_inputs_that_once_broke_something(path: Path, profile) -> None:  # type: ignore[no-untyped-def]
+    assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, path.read_bytes()),)), profile.name)
