@@ -28,7 +28,7 @@ def command(reading: Reading, output: Output, profile: str, orphans: bool, unsta
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.tables import COMPACT_COLUMNS, Row, offset_row, offset_row_order
+    from offsets_log.tables import COMPACT_COLUMNS, Row, committed_rows, offset_row_order
 
     format_name = chosen_format(output)
     with open_session(reading, output) as session:
@@ -40,10 +40,7 @@ def command(reading: Reading, output: Output, profile: str, orphans: bool, unsta
             return
         rows: list[Row] = []
         for log, state, _ in session.load_all(PROFILES[profile], whole_groups=False):
-            pending = {value.key for value in state.pending}
-            for value in state.committed if orphans else state.iter_served():
-                row = offset_row(value, log.offsets_partition)
-                rows.append(row | {"unstable": value.key in pending} if unstable else row)
+            rows += committed_rows(state, log.offsets_partition, orphans=orphans, unstable=unstable)
         rows.sort(key=offset_row_order)
         names = [column.name for column in COMPACT_COLUMNS] + ["unstable"] * unstable
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names

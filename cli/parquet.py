@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from cli.output import destination
 from offsets_log.columnar.arrow import SORTED_BY, table_of_rows
 from offsets_log.disk.writer import atomic_directory
-from offsets_log.tables import COMPACT_COLUMNS, Row, offset_row, partition_name
+from offsets_log.tables import COMPACT_COLUMNS, committed_rows, partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from offsets_log.columnar.replay import Replayed, Seen
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import LogEvent
-    from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
 
 COMPRESSION = "zstd"
@@ -32,14 +31,6 @@ PAGES: dict[str, Any] = {"write_batch_size": 1 << 15, "data_page_size": 1 << 23}
 """Encoders that take many rows at once and make one page of them: 3/4 of the time that Arrow's own choice takes."""
 if "max_rows_per_page" in signature(pq.ParquetWriter).parameters:  # of Arrow 22 and later, which have a bound of 20,000
     PAGES["max_rows_per_page"] = 1 << 30
-
-
-def compact_rows(log: PartitionLog, state: CoordinatorState, *, orphans: bool, unstable: bool) -> Iterator[Row]:
-    """One row for each committed offset of a partition."""
-    pending = {value.key for value in state.pending}
-    for value in state.committed if orphans else state.iter_served():
-        row = offset_row(value, log.offsets_partition)
-        yield row | {"unstable": value.key in pending} if unstable else row
 
 
 def write_compact(
@@ -70,7 +61,7 @@ def _compact_tables(
     yield table_of_rows([], COMPACT_COLUMNS)
     if replays is None:
         for log, state, _ in session.load_all(profile):
-            rows = list(compact_rows(log, state, orphans=orphans, unstable=unstable))
+            rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=unstable))
             yield table_of_rows(rows, COMPACT_COLUMNS)
         return
     from offsets_log.columnar.arrow import served_table
@@ -91,7 +82,7 @@ def _compact_tables(
             if table is None:  # something was read by hand
                 whole = finish(replayed.layout, replayed.state, scanner, whole_groups=False)
                 shown = whole.showing(session.shows_group, session.shows_topic)
-                rows = list(compact_rows(replayed.log, shown, orphans=orphans, unstable=unstable))
+                rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=unstable))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
             yield table
 

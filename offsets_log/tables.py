@@ -7,6 +7,7 @@ beside it in a column with the suffix ``_base64`` (``replay:B-7``), which other 
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.pipeline import Event
+from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
 
 Row = dict[str, Any]
@@ -49,7 +51,7 @@ PENDING_COLUMNS = (
     "record_offset", "offsets_partition",
 )  # fmt: skip
 
-DECODE_COLUMNS = (
+PLACE_COLUMNS = (
     Column("file", "string", "segment file"),
     Column("offsets_partition", "int", "partition of __consumer_offsets"),
     Column("position", "bigint", "of the record in the file; of the compressed records where it is compressed"),
@@ -63,6 +65,11 @@ DECODE_COLUMNS = (
     Column("producer_epoch", "int", "-1 if none"),
     Column("is_transactional", "boolean", "attribute bit 4"),
     Column("is_control", "boolean", "attribute bit 5"),
+)
+"""Where a record stands, and in what batch."""
+
+DECODE_COLUMNS = (
+    *PLACE_COLUMNS,
     Column("record_type", "int", "the key's number; null for a control record"),
     Column("name", "string", "Kafka's name of the record type"),
     Column("key", "json", "the key's fields"),
@@ -113,6 +120,21 @@ def offset_row(value: OffsetAndMetadata, offsets_partition: int | None) -> Row:
         if isinstance(text, MalformedString):
             row[f"{name}_base64"] = to_base64(text.raw)
     return row
+
+
+def committed_rows(
+    state: CoordinatorState, offsets_partition: int | None, *, orphans: bool, unstable: bool
+) -> Iterator[Row]:
+    """One row for each served offset of a partition.
+
+    Args:
+        orphans: also for offsets of groups that do not exist.
+        unstable: with a column that tells offsets under an open transaction.
+    """
+    pending = {value.key for value in state.pending}
+    for value in state.committed if orphans else state.iter_served():
+        row = offset_row(value, offsets_partition)
+        yield row | {"unstable": value.key in pending} if unstable else row
 
 
 def offset_row_order(row: Row) -> tuple[str, str, int, int]:

@@ -33,11 +33,21 @@ from offsets_log.columnar import batches as bt
 from offsets_log.columnar import scan as sc
 from offsets_log.columnar import window as wi
 from offsets_log.columnar.arrow import schema_of
-from offsets_log.columnar.compiled import U, inlined, is_kept, kernel, load64, part, prefetch
-from offsets_log.columnar.keys import HIGH, LOW, is_utf8
+from offsets_log.columnar.compiled import U, inlined, is_kept, kernel, part, prefetch
+from offsets_log.columnar.keys import HIGH, LOW, is_utf8, same_bytes
 from offsets_log.columnar.layout import Layout, Scanner
 from offsets_log.columnar.programs import NO_PLACE, SIZES, NoProgramError, Program, compile_program, table_of
-from offsets_log.columnar.replay import NO_BOUND, Advance, Note, Place, Seen, note_gap
+from offsets_log.columnar.replay import (
+    NO_BOUND,
+    Advance,
+    Note,
+    Place,
+    Seen,
+    first_batch,
+    int32_at,
+    is_batch_at,
+    note_gap,
+)
 from offsets_log.columnar.wire import be16, be32, be64, hash_bytes, uvarint, walk
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
@@ -49,22 +59,10 @@ from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.messages.schema import Scalar
 from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TailFound, Until, batch_events
-from offsets_log.tables import Column, Row
+from offsets_log.tables import PLACE_COLUMNS, Column, Row
 
 EVENT_COLUMNS = (
-    Column("file", "string", "segment file"),
-    Column("offsets_partition", "int", "partition of __consumer_offsets"),
-    Column("position", "bigint", "of the record in the file; of the compressed records where it is compressed"),
-    Column("batch_base_offset", "bigint", "first offset of its batch"),
-    Column("record_offset", "bigint", "of the record in the offsets partition"),
-    Column("timestamp_ms", "bigint", "of the record; -1 if none"),
-    Column("timestamp_type", "string", "create, log_append, or none (magic 0)"),
-    Column("magic", "int", "batch format"),
-    Column("compression", "string", "none, gzip, snappy, lz4 or zstd"),
-    Column("producer_id", "bigint", "-1 if none"),
-    Column("producer_epoch", "int", "-1 if none"),
-    Column("is_transactional", "boolean", "attribute bit 4"),
-    Column("is_control", "boolean", "attribute bit 5"),
+    *PLACE_COLUMNS,
     Column("control_type", "string", "of a control record: COMMIT, ABORT or another; null for data"),
     Column("record_type", "int", "the key's number; null for a control record"),
     Column("name", "string", "Kafka's name of the record type"),
@@ -344,20 +342,6 @@ def _shapes() -> a.Int64s:
 SHAPES = _shapes()
 
 
-@inlined
-def _is_same(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    i = np.int64(0)
-    while i + 8 <= size:
-        if load64(arena, at + i) != load64(data, start + i):
-            return False
-        i += 8
-    while i < size:
-        if arena[U(at + i)] != data[U(start + i)]:
-            return False
-        i += 1
-    return True
-
-
 @part
 def _find(slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any, found: Any) -> Any:
     """The number of an entry, NOTHING if it is not there."""
@@ -367,7 +351,7 @@ def _find(slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any
         if (slots[U(at)] ^ found) & HIGH == 0:
             entry = (slots[U(at)] & LOW) - 1
             is_alike = entries[U(entry), ENTRY_SIZE] == size and entries[U(entry), ENTRY_KIND] == kind
-            if is_alike and _is_same(arena, entries[U(entry), ENTRY_AT], data, start, size):
+            if is_alike and same_bytes(arena, entries[U(entry), ENTRY_AT], data, start, size):
                 return entry
         at = at + 1 & mask
     return np.int64(a.NOTHING)
@@ -1048,18 +1032,12 @@ class _Job:
         """The first batch of a segment at or behind a cut; None if the way there is doubtful."""
         if cut == Place(0, 0):
             return _Cursor(cut, -1, 0)
-        data = self.layout.data[cut.segment_index]
-        position = int(first_batch(data, np.int64(cut.position)))
-        if position < 0:
-            return None
-        offset = int.from_bytes(data[position : position + 8].tobytes(), signed=True)
-        return _Cursor(Place(cut.segment_index, position), offset - 1, offset)
+        begin = first_batch(self.layout, cut)
+        return None if begin is None else _Cursor(begin[0], begin[1], begin[1] + 1)
 
     def fits(self, cursor: _Cursor) -> bool:
         """Whether the batch there is in its place, which a part that begins with it could not know."""
-        place = cursor.place
-        item, _ = next(self.layout.walk.items(place.segment_index, place.position, cursor.last_offset), (None, 0))
-        return isinstance(item, RecordBatch) and item.position == place.position
+        return is_batch_at(self.layout, cursor.place, cursor.last_offset)
 
 
 class _Reader:
@@ -1122,7 +1100,7 @@ class _Reader:
         elif outcome == STOPPED:
             self.cursor.is_stopped = True
         elif outcome != FINISHED:
-            self._more_room(outcome, _int32(data, position + bt.RECORDS_COUNT))
+            self._more_room(outcome, int32_at(data, position + bt.RECORDS_COUNT))
 
     def _more_room(self, outcome: int, count: int) -> None:
         """For a batch of so many records."""
@@ -1185,24 +1163,6 @@ class _Reader:
                 row = event_row(event)
                 if self.job.shown.shows(row):
                     self.chunk.add_by_hand(row)
-
-
-def _int32(data: a.Bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 4].tobytes(), signed=True)
-
-
-@kernel
-def first_batch(data: Any, least: Any) -> Any:
-    """The first batch at or behind a position, from length to length; −1 where one is doubtful."""
-    at = np.int64(0)
-    while at < least:
-        if len(data) - at < bt.HEADER_SIZE:
-            return np.int64(-1)
-        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if size < bt.LOG_OVERHEAD or size > len(data) - at:
-            return np.int64(-1)
-        at += size
-    return at if bt.batch_at(data, at, np.int64(len(data))) >= 0 else np.int64(-1)
 
 
 # -------------------------------------------------------------------------------------------- all logs

@@ -40,10 +40,8 @@ def size_of(arena: Any, at: Any) -> Any:
 
 
 @inlined
-def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Whether the arena holds just these bytes at a position."""
-    if size_of(arena, at) != size:
-        return False
+def same_bytes(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+    """Whether the same bytes stand at both places; the caller has checked the ends."""
     i = np.int64(0)
     while i + 8 <= size:
         if load64(arena, at + i) != load64(data, start + i):
@@ -54,6 +52,14 @@ def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
             return False
         i += 1
     return True
+
+
+@inlined
+def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+    """Whether the arena holds just these bytes at a position."""
+    if size_of(arena, at) != size:
+        return False
+    return same_bytes(arena, at, data, start, size)
 
 
 @part

@@ -141,7 +141,7 @@ class _Piece:
                 desk[a.WINDOW_COUNT] = scanner.fill_window(data, position, stop)
                 desk[a.WINDOW_NEXT] = 0
             case sc.NEEDS_RECORDS:
-                scanner.more_records(_int32(data, position + bt.RECORDS_COUNT))
+                scanner.more_records(int32_at(data, position + bt.RECORDS_COUNT))
             case sc.STOPPED:
                 self.is_stopped = True
 
@@ -210,7 +210,7 @@ class _Piece:
             row, fields, _ = decode_key(raw_key)
         except OffsetsLogError:
             at = int(staged[a.STAGED_BATCH]) - self.layout.begins[index]
-            size = _int32(self.layout.data[index], at + bt.LENGTH) + bt.LOG_OVERHEAD
+            size = int32_at(self.layout.data[index], at + bt.LENGTH) + bt.LOG_OVERHEAD
             batch = decode_batch_header(self.layout.data[index][at : at + size].tobytes(), at)
             events = (event for event in self._events(index, batch) if isinstance(event, Event))
             only = islice(events, int(staged[a.STAGED_INDEX]), int(staged[a.STAGED_INDEX]) + 1)
@@ -220,7 +220,8 @@ class _Piece:
             self.state.register(raw_key, row.number, fields)
 
 
-def _int32(data: a.Bytes, at: int) -> int:
+def int32_at(data: a.Bytes, at: int) -> int:
+    """A signed 32-bit integer of a segment."""
     return int.from_bytes(data[at : at + 4].tobytes(), signed=True)
 
 
@@ -295,7 +296,11 @@ class Replay:
             part = other.result()
             if whole.is_stopped:
                 break
-            if part.piece is not None and part.begin == whole.place and self._fits(whole):
+            if (
+                part.piece is not None
+                and part.begin == whole.place
+                and is_batch_at(self.layout, whole.place, whole.last_offset)
+            ):
                 self._join(whole, part, note)
             else:
                 with Scanner() as scanner:
@@ -304,12 +309,6 @@ class Replay:
             segments = self.layout.log.segments
             replay_into(whole.state, [LogEnd(segments[-1].base_offset or 0)] if segments else [], on_damage=note)
         return whole.state
-
-    def _fits(self, whole: _Piece) -> bool:
-        """Whether the batch behind a piece is in its place, which the piece that begins there could not know."""
-        place = whole.place
-        item, _ = next(self.layout.walk.items(place.segment_index, place.position, whole.last_offset), (None, 0))
-        return isinstance(item, RecordBatch) and item.position == place.position
 
     def _join(self, whole: _Piece, part: _Part, note: Note) -> None:
         assert part.piece is not None
@@ -361,6 +360,12 @@ def first_batch(layout: Layout, cut: Place) -> tuple[Place, int] | None:
     if position < 0:
         return None
     return Place(cut.segment_index, position), int.from_bytes(data[position : position + 8].tobytes(), signed=True) - 1
+
+
+def is_batch_at(layout: Layout, place: Place, last_offset: int) -> bool:
+    """Whether the batch there is in its place, which a piece that begins with it could not know."""
+    item, _ = next(layout.walk.items(place.segment_index, place.position, last_offset), (None, 0))
+    return isinstance(item, RecordBatch) and item.position == place.position
 
 
 @kernel
