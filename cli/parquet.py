@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from cli.options import Output
     from cli.session import Session
-    from offsets_log.columnar.replay import Replayed, Seen
+    from offsets_log.columnar.reading import Seen
+    from offsets_log.columnar.replay import Replayed
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import LogEvent
     from offsets_log.replay.profile import Profile
@@ -91,7 +92,7 @@ def _compact_tables(
 
 
 def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> None:
-    """Every record as a row of `columnar.events.EVENT_COLUMNS`, in a new directory of files.
+    """Every record as a row of `columnar.event_rows.EVENT_COLUMNS`, in a new directory of files.
 
     Each file holds records of one offsets partition in log order; the files' names are in that order too.
 
@@ -134,24 +135,25 @@ class _EventFiles:
 
 
 def _event_writer(path: Path) -> pq.ParquetWriter:
-    """Numbers as differences, which are small; repeated texts as numbers of a dictionary."""
-    from offsets_log.columnar.events import BOUNDED, SCHEMA, TEXTS
+    """Numbers that go on as their differences, others as they are; repeated texts as numbers of a dictionary."""
+    from offsets_log.columnar.event_rows import BOUNDED, GOING_ON, SCHEMA, TEXTS
 
     numbers = [field.name for field in SCHEMA if pa.types.is_integer(field.type)]
+    encodings = {name: "DELTA_BINARY_PACKED" if name in GOING_ON else "PLAIN" for name in numbers}
     return pq.ParquetWriter(
         path,
         SCHEMA,
         compression=COMPRESSION,
         compression_level=EVENT_COMPRESSION_LEVEL,
         use_dictionary=[*TEXTS, "metadata"],
-        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        column_encoding=encodings,
         **PAGES,
         write_statistics=list(BOUNDED),
     )
 
 
 def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> int:
-    from offsets_log.columnar.events import event_row, iter_event_tables
+    from offsets_log.columnar.event_rows import event_row, iter_event_tables
     from offsets_log.pipeline import Event
 
     records = 0
@@ -172,10 +174,11 @@ def _note(session: Session, log: PartitionLog, seen: Seen) -> None:
 
 def _export_in_bulk(session: Session, files: _EventFiles) -> int:
     from cli.session import processors
-    from offsets_log.columnar.events import Export, Shown, is_compiled
+    from offsets_log.columnar.event_kernels import fill
+    from offsets_log.columnar.event_rows import Shown
+    from offsets_log.columnar.events import Export
 
-    if not is_compiled():
-        session.say("compiling for this machine, once: some seconds")
+    session.compile_first(fill)
     reading = session.reading
     export = Export(
         files.write,

@@ -27,6 +27,7 @@ from offsets_log.survey import Survey, describe_tail
 from offsets_log.tables import Row, damage_row, problem_row
 
 if TYPE_CHECKING:
+    from offsets_log.columnar.compiled import Kernel
     from offsets_log.columnar.replay import Replayed
 
 EXIT_ERROR = 1
@@ -117,19 +118,24 @@ class Session:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
         return sum(log.size_bytes for log in self.logs) >= BULK_FROM_BYTES
 
+    def compile_first(self, largest: Kernel) -> None:
+        """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""
+        from offsets_log.columnar.compiled import compile_beside, is_kept
+
+        if not is_kept(largest):
+            self.say("compiling for this machine, once: about ten seconds")
+            compile_beside(but=largest)
+
     def replay_in_bulk(self, profile: Profile, found: Mapping[int, Survey] | None = None) -> Iterator[Replayed]:
         """All partitions replayed up to the bounds, in their order.
 
         Args:
             found: by ``id`` of the log, what was seen in it.
         """
-        from offsets_log.columnar.compiled import compile_beside, is_kept
         from offsets_log.columnar.replay import replay_logs
         from offsets_log.columnar.scan import scan
 
-        if not is_kept(scan):
-            self.say("compiling for this machine, once: about ten seconds")
-            compile_beside(but=scan)
+        self.compile_first(scan)
 
         def note(log: PartitionLog) -> Callable[[Damage | TailFound | GapFound], None]:
             def note_one(seen: Damage | TailFound | GapFound) -> None:

@@ -177,15 +177,11 @@ class State:
     """The arrays of one replay; see the module's text.
 
     Args:
-        seed: of the hashes, not to be foreseen.
-        code: the programs, for the desk.
+        desk: with programs and a seed, see `programs.desk_of`.
     """
 
-    def __init__(self, seed: int, code: Int64s) -> None:
-        self.desk = np.zeros(CODE + len(code), np.int64)
-        self.desk[CODE:] = code
-        self.desk[[LAST_OFFSET, FREE, FIRST_OFFSET, CHECKED]] = NOTHING
-        self.desk[SEED] = seed
+    def __init__(self, desk: Int64s) -> None:
+        self.desk = desk
         self.slots = np.zeros(2 * LEAST_KEYS, np.int64)
         self.rows = new_rows(LEAST_KEYS)
         self.groups = np.zeros((LEAST_KEYS, GROUP_SIZE), np.int64)

@@ -6,13 +6,14 @@ accepts what the codec accepts. Of the fields asked for it notes where their byt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from offsets_log.columnar import arrays as a
 from offsets_log.messages.schema import ArrayOf, Field, Message, Scalar, Struct, in_versions
 
 END = 0
@@ -32,6 +33,8 @@ NULLABLE, IS_SHORT, IS_DISTINCT = 1, 2, 4
 """A distinct text that stands twice in a record makes it doubtful."""
 
 NO_PLACE = -1
+
+Name = TypeVar("Name")
 
 SIZES = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "uuid": 16}
 
@@ -151,11 +154,31 @@ class _Compiler:
         self.last_skip = None
 
 
-def table_of(programs: dict[Any, Program]) -> tuple[npt.NDArray[np.int64], dict[Any, int]]:
+def table_of(programs: Mapping[Name, Program]) -> tuple[a.Int64s, dict[Name, int]]:
     """Many programs in one array, and where each begins."""
-    begins: dict[Any, int] = {}
+    begins: dict[Name, int] = {}
     code: list[int] = []
     for name, program in programs.items():
         begins[name] = len(code)
         code += program.code.tolist()
     return np.array(code or [END], np.int64), begins
+
+
+def desk_of(programs: Mapping[tuple[int, int | None], Program], *, seed: int) -> a.Int64s:
+    """A desk (`arrays`) with programs on it.
+
+    Args:
+        programs: by record type and version, None for the key.
+        seed: of the hashes, not to be foreseen.
+    """
+    code, begins = table_of(programs)
+    desk = np.zeros(a.CODE + len(code), np.int64)
+    desk[a.CODE :] = code
+    desk[[a.LAST_OFFSET, a.FREE, a.FIRST_OFFSET, a.CHECKED]] = a.NOTHING
+    desk[a.SEED] = seed
+    for number in range(a.KEY_TYPES):
+        desk[a.KEY_PROGRAMS + number] = begins[number, None]
+        for version in range(a.VERSIONS):
+            place = a.VALUE_PROGRAMS + number * a.VERSIONS + version
+            desk[place] = begins.get((number, version), NO_PLACE)
+    return desk

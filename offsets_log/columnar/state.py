@@ -17,7 +17,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import fold, keys, merge
 from offsets_log.columnar.compiled import kernel
-from offsets_log.columnar.programs import NO_PLACE, NoProgramError, Program, compile_program, table_of
+from offsets_log.columnar.programs import NoProgramError, Program, compile_program, desk_of
 from offsets_log.log_format import primitives
 from offsets_log.log_format.record import Record
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
@@ -90,13 +90,9 @@ def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> b
 def new_state(profile: Profile) -> a.State:
     """Arrays with the profile's programs and rules, nothing replayed yet."""
     programs = plain_programs(profile)
-    code, begins = table_of(programs)
-    state = a.State(secrets.randbits(62), code)
+    state = a.State(desk_of(programs, seed=secrets.randbits(62)))
     for number in range(a.KEY_TYPES):
-        state.desk[a.KEY_PROGRAMS + number] = begins[number, None]
         for version in range(a.VERSIONS):
-            place = a.VALUE_PROGRAMS + number * a.VERSIONS + version
-            state.desk[place] = begins.get((number, version), NO_PLACE)
             program = programs.get((number, version))
             shape = None if program is None else program.one_string
             place = number * a.VERSIONS + version

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from cli import session as cli_session
 from cli.main import main
-from offsets_log.columnar import events as ev
+from offsets_log.columnar import event_rows, event_tables, events
+from offsets_log.columnar.event_rows import ALL, Shown
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import EVERYTHING, Event, GapFound, TailFound, Until, iter_events
@@ -28,11 +29,11 @@ from tests.columnar.test_equal_engines import SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, json_lines, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
-NAMES = [column.name for column in ev.EVENT_COLUMNS]
+NAMES = [column.name for column in event_rows.EVENT_COLUMNS]
 Answer = tuple[list[dict[str, Any]], list[Any]]
 
 
-def construct_answer(log: PartitionLog, until: Until = EVERYTHING, shown: ev.Shown = ev.ALL) -> Answer:
+def construct_answer(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL) -> Answer:
     """Rows and what was seen on the way, one record at a time."""
     rows, seen = [], []
     for event in iter_events(log, until=until):
@@ -41,13 +42,13 @@ def construct_answer(log: PartitionLog, until: Until = EVERYTHING, shown: ev.Sho
         elif isinstance(event, Event):
             if event.damage is not None:
                 seen.append(told(event.damage))
-            row = ev.event_row(event)
+            row = event_rows.event_row(event)
             if shown.shows(row):
                 rows.append({name: row.get(name) for name in NAMES})
     return rows, seen
 
 
-def bulk_answer(log: PartitionLog, until: Until = EVERYTHING, shown: ev.Shown = ev.ALL, threads: int = 1) -> Answer:
+def bulk_answer(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, threads: int = 1) -> Answer:
     """The same of the kernels."""
     parts: dict[int, list[dict[str, Any]]] = {}
     seen: list[Any] = []
@@ -59,7 +60,7 @@ def bulk_answer(log: PartitionLog, until: Until = EVERYTHING, shown: ev.Shown = 
             parts[number] += table.to_pylist()
         return len(parts[number])
 
-    export = ev.Export(
+    export = events.Export(
         write,
         note=lambda log: lambda item: seen.append(told(item)),
         shown=shown,
@@ -72,7 +73,7 @@ def bulk_answer(log: PartitionLog, until: Until = EVERYTHING, shown: ev.Shown = 
     return rows, seen
 
 
-def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: ev.Shown = ev.ALL, threads: int = 1) -> None:
+def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, threads: int = 1) -> None:
     rows, seen = construct_answer(log, until, shown)
     bulk_rows, bulk_seen = bulk_answer(log, until, shown, threads)
     assert bulk_seen == seen
@@ -83,7 +84,7 @@ def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: ev.Shown =
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ev, "PART_BYTES", 3000)
+    monkeypatch.setattr(events, "PART_BYTES", 3000)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -111,16 +112,16 @@ def test_filters(name: str, recording: Callable[[str], Path]) -> None:
     for log in read_partitions(log_directories(recording(name))[0]).values():
         rows, _ = construct_answer(log)
         for group in sorted({row["group"] for row in rows if row["group"] is not None})[:3]:
-            assert_equal(log, shown=ev.Shown(group=group.__eq__))
+            assert_equal(log, shown=Shown(group=group.__eq__))
         for topic in sorted({row["topic"] for row in rows if row["topic"] is not None})[:2]:
-            assert_equal(log, shown=ev.Shown(topic=topic.__eq__))
-        assert_equal(log, shown=ev.Shown(group=lambda name: False))
+            assert_equal(log, shown=Shown(topic=topic.__eq__))
+        assert_equal(log, shown=Shown(group=lambda name: False))
 
 
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS, group=st.sampled_from([None, "g", "g\ufffd"]))
 def test_generated_logs(steps: list[Any], group: str | None) -> None:
-    assert_equal(build(steps).log, shown=ev.Shown(group=None if group is None else group.__eq__))
+    assert_equal(build(steps).log, shown=Shown(group=None if group is None else group.__eq__))
 
 
 def test_hostile_segments() -> None:
@@ -142,9 +143,9 @@ def test_hostile_segments_in_a_row() -> None:
 
 def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables end where they are full; batches, keys and texts may need more room than there is."""
-    monkeypatch.setattr(ev, "ROWS_IN_TABLE", 8)
-    monkeypatch.setattr(ev, "LEAST_ENTRIES", 4)
-    monkeypatch.setattr(ev, "MOST_ENTRIES", 40)
+    monkeypatch.setattr(event_tables, "ROWS_IN_TABLE", 8)
+    monkeypatch.setattr(event_tables, "LEAST_ENTRIES", 4)
+    monkeypatch.setattr(event_tables, "MOST_ENTRIES", 40)
     log = LogBuilder()
     for i in range(60):
         log.commit(i, group=f"g{i % 20}", topic=f"t{i % 3}", metadata="m" * (i * 7 % 90))
@@ -159,7 +160,7 @@ def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that coordinators up to the classic groups of 4.3 write is taken by the kernel."""
 
-    def by_hand(reader: object, index: int) -> None:
+    def by_hand(reader: object, index: int, batch: object) -> None:
         raise AssertionError("read by hand")
 
     log = LogBuilder()
@@ -168,7 +169,7 @@ def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     log.commit(None).commit(9, version=4, topic_id=bytes(range(16))).commit(3, type_=0)
     log.end(7, commit=True).end(8, commit=False)
     log.group(member("m"), group="g").group(group="g", gone=True)
-    monkeypatch.setattr(ev._Reader, "_by_hand", by_hand)
+    monkeypatch.setattr(events._EventReading, "take", by_hand)
     assert_equal(log.log)
 
 

@@ -1,0 +1,217 @@
+"""The table of all records: its columns, and its rows one record at a time.
+
+A row tells all of an offset commit in columns. ``key`` and ``value`` hold the raw bytes of every other record, and of
+an offset commit that the columns do not tell whole: with bytes behind its last field, unknown tagged fields or text
+that is not UTF-8. What no column holds are headers and sequence numbers, which no coordinator writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from offsets_log.columnar.arrow import schema_of
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
+from offsets_log.pipeline import Event
+from offsets_log.tables import PLACE_COLUMNS, Column, Row
+
+EVENT_COLUMNS = (
+    *PLACE_COLUMNS,
+    Column("control_type", "string", "of a control record: COMMIT, ABORT or another; null for data"),
+    Column("record_type", "int", "the key's number; null for a control record"),
+    Column("name", "string", "Kafka's name of the record type"),
+    Column("group", "string", "group id"),
+    Column("topic", "string", "of an offset commit"),
+    Column("partition", "int", "of that topic"),
+    Column("is_tombstone", "boolean", "whether the value is null; null for a control record"),
+    Column("value_version", "int", "null for a tombstone"),
+    Column("committed_offset", "bigint", "of an offset commit"),
+    Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
+    Column("metadata", "string", "the client's own text"),
+    Column("commit_timestamp_ms", "bigint", "when it was committed"),
+    Column("expire_timestamp_ms", "bigint", "explicit expiry of value version 1; null if none"),
+    Column("topic_id", "string", "null if the record carries none"),
+    Column("key", "binary", "raw, of a record that the columns do not tell whole"),
+    Column("value", "binary", "raw, of a record that the columns do not tell whole"),
+    Column("error", "string", "why the record could not be decoded"),
+)
+BOUNDED = (
+    "offsets_partition",
+    "batch_base_offset",
+    "record_offset",
+    "timestamp_ms",
+    "commit_timestamp_ms",
+    "record_type",
+)
+"""Columns whose least and greatest values tell which rows can be passed over."""
+GOING_ON = (
+    "position",
+    "batch_base_offset",
+    "record_offset",
+    "timestamp_ms",
+    "committed_offset",
+    "commit_timestamp_ms",
+)
+"""Numbers of which one is not far from the one before, so that their differences are small."""
+TEXTS = ("file", "timestamp_type", "compression", "control_type", "name", "group", "topic", "topic_id")
+"""Columns whose texts are many times the same: their Arrow type is a dictionary."""
+ALWAYS = (
+    "file", "position", "batch_base_offset", "record_offset", "timestamp_ms", "timestamp_type", "magic", "compression",
+    "producer_id", "producer_epoch", "is_transactional", "is_control",
+)  # fmt: skip
+"""Columns that are never null."""
+
+ROWS_IN_TABLE = 2 * 122_880
+"""Rows of a table, more or less: two of DuckDB's row groups."""
+
+
+def _schema() -> pa.Schema:
+    text = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            pa.field(field.name, text if field.name in TEXTS else field.type, field.name not in ALWAYS)
+            for field in schema_of(EVENT_COLUMNS)
+        ]
+    )
+
+
+SCHEMA = _schema()
+
+
+def event_row(event: Event) -> Row:
+    """One record by `EVENT_COLUMNS`; columns that are null may be missing.
+
+    A number that is too large for its column is wrapped as Java does it.
+    """
+    batch, record = event.batch, event.record
+    row: Row = {
+        "file": encodable(event.segment.file),
+        "offsets_partition": event.offsets_partition,
+        "position": record.position,
+        "batch_base_offset": event.batch_base_offset,
+        "record_offset": _int64(record.offset),
+        "timestamp_ms": _int64(record.timestamp_ms),
+        "timestamp_type": batch.timestamp_type,
+        "magic": batch.magic,
+        "compression": batch.compression,
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "is_transactional": batch.is_transactional,
+        "is_control": batch.is_control,
+    }
+    if batch.is_control:
+        row["control_type"] = None if event.control is None else event.control.type
+    elif event.decoded is not None:
+        row |= _decoded_columns(event.decoded)
+    else:
+        number = record_type_of(record.key)
+        known = RECORD_TYPES.get(number) if number is not None else None
+        row |= {"record_type": number, "name": known.name if known else None, "is_tombstone": record.value is None}
+    if event.damage is not None:
+        row["error"] = encodable(str(event.damage.error))
+    if event.decoded is None or not _is_told_whole(event.decoded):
+        row |= {"key": record.key, "value": record.value}
+    return row
+
+
+def _decoded_columns(decoded: CoordinatorRecord) -> Row:
+    row: Row = {
+        "record_type": decoded.record_type,
+        "name": decoded.name,
+        "group": decoded.group,
+        "is_tombstone": decoded.is_tombstone,
+        "value_version": decoded.value_version,
+    }
+    if not decoded.is_offset_commit:
+        return row
+    row |= {"topic": decoded.key["topic"], "partition": decoded.key["partition"]}
+    value = decoded.value
+    if value is None:
+        return row
+    topic_id = value.get("topic_id", b"")
+    return row | {
+        "committed_offset": value["offset"],
+        "leader_epoch": _unless_none(value.get("leader_epoch", -1)),
+        "metadata": value["metadata"],
+        "commit_timestamp_ms": value["commit_timestamp"],
+        "expire_timestamp_ms": _unless_none(value.get("expire_timestamp", -1)),
+        "topic_id": str(Uuid(topic_id)) if any(topic_id) else None,
+    }
+
+
+def _unless_none(number: int) -> int | None:
+    return None if number == -1 else number
+
+
+def _is_told_whole(decoded: CoordinatorRecord) -> bool:
+    return decoded.is_offset_commit and not (
+        decoded.key_trailing or decoded.value_trailing or decoded.unknown_tags() or decoded.malformed_strings()
+    )
+
+
+def _int64(number: int) -> int:
+    return (number + (1 << 63) & (1 << 64) - 1) - (1 << 63)
+
+
+def encodable(text: str) -> str:
+    """A text without the surrogates by which Python holds bytes of file names that are not UTF-8."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def table_of_events(rows: Sequence[Row]) -> pa.Table:
+    """Rows of `event_row` as a table."""
+    plain = schema_of(EVENT_COLUMNS)
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in plain]
+    made = [
+        column.dictionary_encode() if field.name in TEXTS else column
+        for field, column in zip(plain, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(made, schema=SCHEMA)
+
+
+def iter_event_tables(rows: Iterable[Row]) -> Iterator[pa.Table]:
+    """Rows of `event_row` as tables of `ROWS_IN_TABLE`."""
+    held: list[Row] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == ROWS_IN_TABLE:
+            yield table_of_events(held)
+            held = []
+    if held:
+        yield table_of_events(held)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Which rows are asked for: records of these groups, and offset commits of these topics; None is all."""
+
+    group: Callable[[str], bool] | None = None
+    topic: Callable[[str], bool] | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return self.group is None and self.topic is None
+
+    def shows_group(self, name: str) -> bool:
+        """Whether records of this group are asked for."""
+        return self.group is None or self.group(name)
+
+    def shows_topic(self, name: str) -> bool:
+        """Whether offset commits of this topic are asked for."""
+        return self.topic is None or self.topic(name)
+
+    def shows(self, row: Row) -> bool:
+        """Whether a row is asked for."""
+        if self.is_all:
+            return True
+        group, topic = row.get("group"), row.get("topic")
+        if group is None or not self.shows_group(group):
+            return False
+        return self.topic is None or (topic is not None and self.topic(topic))
+
+
+ALL = Shown()

@@ -1,0 +1,284 @@
+"""Rows on their way into Arrow tables: what the kernel wrote in columns of numbers, and rows that were read by hand."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar import batches as bt
+from offsets_log.columnar import event_kernels as k
+from offsets_log.columnar.event_rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, table_of_events
+from offsets_log.columnar.programs import NoProgramError, Program, compile_program, desk_of
+from offsets_log.log_format.compression import CODECS
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.tables import Row
+
+Numbers = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+LEAST_ENTRIES = 1 << 12
+MOST_ENTRIES = 1 << 20
+"""Distinct keys and topic ids that are remembered."""
+BYTES_BY_HAND = 1 << 24
+"""Of batches whose rows wait in Python for their table."""
+CODEC_NAMES = [codec.name for codec in CODECS]
+TYPE_NAMES = [RECORD_TYPES[number].name for number in range(a.KEY_TYPES)]
+
+
+# ------------------------------------------------------------------------------------------ Arrow columns
+
+
+class Presence:
+    """Which rows of a column are not null, as Arrow has it; columns may share one."""
+
+    def __init__(self, is_there: Mask) -> None:
+        self.count = len(is_there)
+        self.nulls = self.count - int(np.count_nonzero(is_there))
+        self.bits = pa.py_buffer(np.packbits(is_there, bitorder="little")) if self.nulls else None
+
+    def column(self, kind: pa.DataType, *buffers: Any) -> pa.Array:
+        """Buffers as a column, on the same memory."""
+        if self.nulls == self.count:
+            return pa.nulls(self.count, kind)
+        made = [pa.py_buffer(buffer) for buffer in buffers]
+        return pa.Array.from_buffers(kind, self.count, [self.bits, *made], null_count=self.nulls)
+
+    def flags(self, is_true: Mask) -> pa.Array:
+        """Truth values as a column."""
+        return self.column(pa.bool_(), np.packbits(is_true, bitorder="little"))
+
+    def dictionary(self, numbers: Numbers, texts: pa.StringArray | Sequence[str]) -> pa.Array:
+        """Numbers of texts, int32, as a column; there is a text for each number of a row that is not null."""
+        indices = self.column(pa.int32(), numbers)
+        values = texts if isinstance(texts, pa.StringArray) else pa.array(texts, pa.string())
+        return pa.DictionaryArray.from_arrays(indices, values, safe=False)
+
+
+def bytes_column(data: a.Bytes, sizes: Numbers, kind: pa.DataType) -> pa.Array:
+    """Texts or bytes that stand behind each other as a column; a negative size is null."""
+    bounds = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(np.maximum(sizes, 0), out=bounds[1:])
+    return Presence(sizes >= 0).column(kind, bounds, data)
+
+
+# ---------------------------------------------------------------------------------------------- entries
+
+
+class _Names:
+    """Texts by their numbers."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._column = pa.array([], pa.string())
+
+    def column(self, numbers: Numbers, presence: Presence) -> pa.Array:
+        """Numbers as a column; of many texts only those that stand in it."""
+        if 4 * len(self.texts) > len(numbers):
+            used, numbers = np.unique(numbers, return_inverse=True)
+            texts = [self.texts[number] if number >= 0 else "" for number in used.tolist()]
+            return presence.dictionary(numbers.astype(np.int32), texts)
+        if len(self._column) < len(self.texts):
+            self._column = pa.array(self.texts, pa.string())
+        return presence.dictionary(numbers, self._column)
+
+
+class Entries:
+    """Keys, names and topic ids as numbers; the names are decoded once."""
+
+    def __init__(self) -> None:
+        self.slots = np.zeros(4 * LEAST_ENTRIES, np.int64)
+        self.entries = np.zeros((LEAST_ENTRIES, k.ENTRY_COLUMNS), np.int64)
+        self.arena = np.zeros(64 * LEAST_ENTRIES, np.uint8)
+        self.groups, self.topics, self.topic_ids = _Names(), _Names(), _Names()
+        self._understood = 0
+
+    def grow(self, desk: a.Int64s, counts: a.Int64s) -> None:
+        """Twice the room."""
+        self.slots = np.zeros(2 * len(self.slots), np.int64)
+        self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
+        self.arena = np.concatenate([self.arena, np.zeros_like(self.arena)])
+        k.enter(desk, counts, self.slots, self.entries, self.arena)
+
+    def understand(self, count: int) -> None:
+        """Decode the names and topic ids that are new."""
+        new = self.entries[self._understood : count]
+        names = {k.IS_GROUP: self.groups, k.IS_TOPIC: self.topics, k.IS_TOPIC_ID: self.topic_ids}
+        for at, size, kind in new[new[:, k.ENTRY_KIND] != k.IS_KEY][:, : k.ENTRY_KIND + 1].tolist():
+            raw = self.arena[at : at + size].tobytes()
+            names[kind].texts.append(str(Uuid(raw)) if kind == k.IS_TOPIC_ID else raw.decode())
+        self._understood = count
+
+
+@cache
+def _programs() -> dict[tuple[int, int | None], Program]:
+    """Of keys and of type 2 values, by record type and version, None for the key."""
+    programs: dict[tuple[int, int | None], Program] = {}
+    for number in range(a.KEY_TYPES):
+        programs[number, None] = compile_program(RECORD_TYPES[number].key, 0, noted=("group", "topic"))
+    for version in range(a.VERSIONS):
+        layouts = list(RECORD_TYPES[2].layouts(version))
+        if len(layouts) == 1:
+            try:
+                programs[2, version] = compile_program(layouts[0], version)
+            except NoProgramError:
+                continue
+    return programs
+
+
+# ------------------------------------------------------------------------------------------------ a chunk
+
+
+class Chunk:
+    """Rows of one table: those of the kernel in columns, those read by hand with their places among them."""
+
+    def __init__(self) -> None:
+        self.desk = desk_of(_programs(), seed=secrets.randbits(61))
+        self.counts = np.zeros(k.COUNTS, np.int64)
+        self.longs = np.zeros((k.LONGS, ROWS_IN_TABLE), np.int64)
+        self.ints = np.zeros((k.INTS, ROWS_IN_TABLE), np.int32)
+        self.texts = np.zeros((k.TEXTS, 32 * ROWS_IN_TABLE), np.uint8)
+        self.entries = Entries()
+        self._files: list[tuple[int, str]] = []
+        self._by_hand: list[Row] = []
+        self._places: list[int] = []
+        self._bytes_by_hand = 0
+
+    @property
+    def rows(self) -> int:
+        """Of the kernel."""
+        return int(self.counts[k.ROWS])
+
+    def __len__(self) -> int:
+        return self.rows + len(self._by_hand)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time for a table."""
+        return len(self) >= ROWS_IN_TABLE or self._bytes_by_hand >= BYTES_BY_HAND
+
+    def begin_file(self, file: str) -> None:
+        """The kernel's rows from here on are of this file."""
+        self._files.append((self.rows, encodable(file)))
+
+    def add_by_hand(self, rows: Sequence[Row], size_bytes: int) -> None:
+        """The next rows, of a batch of that size."""
+        self._by_hand += rows
+        self._places += [self.rows] * len(rows)
+        self._bytes_by_hand += size_bytes
+
+    def widen(self, count: int) -> None:
+        """Room for a batch of so many records, or of more bytes. There must be no rows."""
+        if count > self.longs.shape[1]:
+            self.longs = np.zeros((k.LONGS, count), np.int64)
+            self.ints = np.zeros((k.INTS, count), np.int32)
+        else:
+            self.texts = np.zeros((k.TEXTS, 2 * self.texts.shape[1]), np.uint8)
+
+    def grow(self) -> None:
+        """Room for more entries."""
+        self.entries.grow(self.desk, self.counts)
+
+    def begin(self) -> None:
+        """Begin with another part."""
+        self.clear()
+        self._files = []
+
+    def clear(self) -> None:
+        """Begin anew, behind a table."""
+        self.counts[[k.ROWS, *range(k.TEXTS_USED, k.TEXTS_USED + k.TEXTS)]] = 0
+        if self.counts[k.ENTRIES] > MOST_ENTRIES:
+            self.entries = Entries()
+            self.counts[:] = 0
+        self._files = [(0, file) for _, file in self._files[-1:]]
+        self._by_hand, self._places, self._bytes_by_hand = [], [], 0
+
+    def table(self, offsets_partition: int | None, shown: Shown) -> pa.Table:
+        """The rows asked for, in log order, on the memory of the chunk."""
+        self.entries.understand(int(self.counts[k.ENTRIES]))
+        columns = self._columns(offsets_partition)
+        table = pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+        places = self._places
+        if not shown.is_all:
+            mask = self._shown(shown)
+            table = table.filter(pa.array(mask))
+            places = np.concatenate([[0], np.cumsum(mask)])[places].tolist() if places else []
+        if not self._by_hand:
+            return table
+        order = np.insert(np.arange(len(table)), places, len(table) + np.arange(len(places)))
+        both = pa.concat_tables([table, table_of_events(self._by_hand)]).unify_dictionaries()
+        return both.take(pa.array(order))
+
+    def _shown(self, shown: Shown) -> Mask:
+        """By row of the kernel, whether it is asked for. The last name stands for none at all."""
+        groups = np.array([*map(shown.shows_group, self.entries.groups.texts), False], np.bool_)
+        topics = np.array([*map(shown.shows_topic, self.entries.topics.texts), shown.topic is None], np.bool_)
+        mask: Mask = groups[self.ints[k.GROUP, : self.rows]] & topics[self.ints[k.TOPIC, : self.rows]]
+        return mask
+
+    def _columns(self, offsets_partition: int | None) -> dict[str, pa.Array]:
+        n = self.rows
+        longs, attributes = self.longs[:, :n], self.ints[k.ATTRIBUTES, :n]
+        always = Presence(np.ones(n, np.bool_))
+        is_append_time = (attributes & bt.TIMESTAMP_TYPE_MASK != 0).astype(np.int32)
+        return {
+            "file": self._file_column(),
+            "offsets_partition": pa.repeat(pa.scalar(offsets_partition, pa.int32()), n),
+            "position": pa.array(longs[k.POSITION]),
+            "batch_base_offset": pa.array(longs[k.BATCH_BASE_OFFSET]),
+            "record_offset": pa.array(longs[k.RECORD_OFFSET]),
+            "timestamp_ms": pa.array(longs[k.TIMESTAMP]),
+            "timestamp_type": always.dictionary(is_append_time, ["create", "log_append"]),
+            "magic": pa.repeat(pa.scalar(2, pa.int32()), n),
+            "compression": always.dictionary(attributes & bt.CODEC_MASK, CODEC_NAMES),
+            "producer_id": pa.array(longs[k.PRODUCER_ID]),
+            "producer_epoch": pa.array(self.ints[k.PRODUCER_EPOCH, :n]),
+            "is_transactional": always.flags(attributes & bt.TRANSACTIONAL_MASK != 0),
+            "is_control": always.flags(attributes & bt.CONTROL_MASK != 0),
+            "key": bytes_column(self.texts[k.RAW_KEY], self.ints[k.SIZES_AT + k.RAW_KEY, :n], pa.binary()),
+            "value": bytes_column(self.texts[k.RAW_VALUE], self.ints[k.SIZES_AT + k.RAW_VALUE, :n], pa.binary()),
+            "error": pa.nulls(n, pa.string()),
+            **self._key_columns(),
+            **self._value_columns(),
+        }
+
+    def _file_column(self) -> pa.Array:
+        begins = [begin for begin, _ in self._files]
+        numbers = np.repeat(np.arange(len(begins), dtype=np.int32), np.diff([*begins, self.rows]))
+        return Presence(np.ones(self.rows, np.bool_)).dictionary(numbers, [file for _, file in self._files])
+
+    def _key_columns(self) -> dict[str, pa.Array]:
+        ints, entries = self.ints[:, : self.rows], self.entries
+        is_data = ints[k.KIND] < k.ABORT_MARKER
+        data, commits = Presence(is_data), Presence(ints[k.TOPIC] >= 0)
+        is_commit_marker = (ints[k.KIND] == k.COMMIT_MARKER).astype(np.int32)
+        return {
+            "control_type": Presence(~is_data).dictionary(is_commit_marker, ["ABORT", "COMMIT"]),
+            "record_type": data.column(pa.int32(), ints[k.RECORD_TYPE]),
+            "name": data.dictionary(ints[k.RECORD_TYPE], TYPE_NAMES),
+            "group": entries.groups.column(ints[k.GROUP], data),
+            "topic": entries.topics.column(ints[k.TOPIC], commits),
+            "partition": commits.column(pa.int32(), ints[k.PARTITION]),
+            "is_tombstone": data.flags(ints[k.KIND] == k.TOMBSTONE),
+        }
+
+    def _value_columns(self) -> dict[str, pa.Array]:
+        longs, ints = self.longs[:, : self.rows], self.ints[:, : self.rows]
+        committed = Presence(ints[k.KIND] == k.COMMITTED)
+        expire, leader_epoch, version = longs[k.EXPIRE_TIMESTAMP], ints[k.LEADER_EPOCH], ints[k.VALUE_VERSION]
+        return {
+            "value_version": Presence(version >= 0).column(pa.int32(), version),
+            "committed_offset": committed.column(pa.int64(), longs[k.COMMITTED_OFFSET]),
+            "leader_epoch": Presence(leader_epoch != -1).column(pa.int32(), leader_epoch),
+            "metadata": bytes_column(self.texts[k.METADATA], ints[k.SIZES_AT + k.METADATA], pa.string()),
+            "commit_timestamp_ms": committed.column(pa.int64(), longs[k.COMMIT_TIMESTAMP]),
+            "expire_timestamp_ms": Presence(expire != -1).column(pa.int64(), expire),
+            "topic_id": self.entries.topic_ids.column(ints[k.TOPIC_ID], Presence(ints[k.TOPIC_ID] >= 0)),
+        }
