@@ -166,11 +166,21 @@ LEAST_KEYS = 1 << 12
 CACHE_LINE = 64
 
 
+def _in_cache_lines(size_bytes: int) -> Bytes:
+    """Zeros that begin with a cache line."""
+    made = np.zeros(size_bytes + CACHE_LINE, np.uint8)
+    begin = -made.ctypes.data % CACHE_LINE
+    return made[begin : begin + size_bytes]
+
+
 def new_rows(count: int) -> Int64s:
     """Empty rows, each in one cache line."""
-    flat = np.zeros(count * ROW_SIZE + CACHE_LINE // 8, np.int64)
-    begin = -flat.ctypes.data % CACHE_LINE // 8
-    return flat[begin : begin + count * ROW_SIZE].reshape(count, ROW_SIZE)
+    return _in_cache_lines(8 * count * ROW_SIZE).view(np.int64).reshape(count, ROW_SIZE)
+
+
+def new_arena(size_bytes: int) -> Bytes:
+    """An empty arena; what is put there begins with a cache line, so that most keys need no other."""
+    return _in_cache_lines(size_bytes)
 
 
 class State:
@@ -185,7 +195,7 @@ class State:
         self.slots = np.zeros(2 * LEAST_KEYS, np.int64)
         self.rows = new_rows(LEAST_KEYS)
         self.groups = np.zeros((LEAST_KEYS, GROUP_SIZE), np.int64)
-        self.arena = np.zeros(128 * LEAST_KEYS, np.uint8)
+        self.arena = new_arena(128 * LEAST_KEYS)
         self.cold = np.zeros(0, np.int64)
         self.lay_out(
             {name: 2 * LEAST_KEYS if name.endswith("slots") else LEAST_KEYS for name, _ in REGIONS},

@@ -309,7 +309,7 @@ def crc32c_word(crc: Any, word: Any) -> Any:
     return result
 
 
-@inlined
+@instruction
 def crc32c_byte(crc: Any, byte: Any) -> Any:
     """One byte more."""
     return crc >> U(8) ^ CRC_TABLES[0, (crc ^ U(byte)) & U(0xFF)]

@@ -16,7 +16,6 @@ from offsets_log.columnar import batches as bt
 from offsets_log.columnar import scan as sc
 from offsets_log.columnar import window as wi
 from offsets_log.columnar.compiled import U, inlined, kernel, part, prefetch
-from offsets_log.columnar.fold import TYPICAL_KEY_SIZE
 from offsets_log.columnar.keys import HIGH, LOW, is_utf8, same_bytes
 from offsets_log.columnar.programs import NO_PLACE, SIZES
 from offsets_log.columnar.wire import be16, be32, be64, hash_bytes, uvarint, walk
@@ -123,7 +122,7 @@ def _put(
 ) -> Any:
     """A new entry; NOTHING without room."""
     entry = counts[ENTRIES]
-    used = counts[ARENA_USED]
+    used = counts[ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE
     if 2 * (entry + 1) > len(slots) or entry >= len(entries) or used + size > len(arena):
         return np.int64(a.NOTHING)
     for i in range(size):
@@ -217,7 +216,8 @@ def _look_ahead(desk: Any, slots: Any, entries: Any, arena: Any, data: Any, stag
         if staged[i, ENTRY] >= 0:
             at = entries[U(staged[i, ENTRY]), ENTRY_AT]
             prefetch(arena, at)
-            prefetch(arena, at + TYPICAL_KEY_SIZE)
+            if staged[i, a.KEY_SIZE] > a.CACHE_LINE:
+                prefetch(arena, at + a.CACHE_LINE)
 
 
 # ---------------------------------------------------------------------------------------------------- rows

@@ -96,7 +96,7 @@ class Entries:
     def __init__(self) -> None:
         self.slots = np.zeros(4 * LEAST_ENTRIES, np.int64)
         self.entries = np.zeros((LEAST_ENTRIES, k.ENTRY_COLUMNS), np.int64)
-        self.arena = np.zeros(64 * LEAST_ENTRIES, np.uint8)
+        self.arena = a.new_arena(a.CACHE_LINE * LEAST_ENTRIES)
         self.groups, self.topics, self.topic_ids = _Names(), _Names(), _Names()
         self._understood = 0
 
@@ -104,7 +104,9 @@ class Entries:
         """Twice the room."""
         self.slots = np.zeros(2 * len(self.slots), np.int64)
         self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
-        self.arena = np.concatenate([self.arena, np.zeros_like(self.arena)])
+        arena = a.new_arena(2 * len(self.arena))
+        arena[: len(self.arena)] = self.arena
+        self.arena = arena
         k.enter(desk, counts, self.slots, self.entries, self.arena)
 
     def understand(self, count: int) -> None:

@@ -169,27 +169,36 @@ def _offsets(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.I
     numbers, sizes = offset_reader().read(copied, table, wn.VALUE)
     raw = copied.tobytes()
     texts = _Texts()
-    found = iter(zip(keys.tolist(), key_sizes.tolist(), numbers.tolist(), sizes.tolist(), table.tolist(), strict=True))
+    names = [(keys[:, field], keys[:, field] + key_sizes[:, field]) for field in (GROUP, TOPIC)]
+    names.append((numbers[:, METADATA], numbers[:, METADATA] + sizes[:, METADATA]))
+    fields = (OFFSET, LEADER_EPOCH, COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, TOPIC_ID)
+    columns = [column for bounds in names for column in bounds]
+    columns += [keys[:, PARTITION], *(numbers[:, field] for field in fields)]
+    columns += [table[:, wn.PRODUCER_ID], table[:, wn.PRODUCER_EPOCH]]
+    found = zip(*(column.tolist() for column in columns), strict=True)
     for batch, index, record_offset, applied_offset in places.tolist():
         if batch == a.BY_HAND:
             yield replace(state.values[index], applied_offset=applied_offset)
             continue
-        key, key_size, value, size, place = next(found)
-        topic_id = raw[value[TOPIC_ID] : value[TOPIC_ID] + 16] if value[TOPIC_ID] >= 0 else b""
+        (
+            group, group_end, topic, topic_end, metadata, metadata_end, partition, committed_offset, leader_epoch,
+            commit_timestamp, expire_timestamp, topic_id, producer_id, producer_epoch,
+        ) = next(found)  # fmt: skip
+        raw_id = raw[topic_id : topic_id + 16] if topic_id >= 0 else b""
         yield OffsetAndMetadata(
-            group=texts[raw[key[GROUP] : key[GROUP] + key_size[GROUP]]],
-            topic=texts[raw[key[TOPIC] : key[TOPIC] + key_size[TOPIC]]],
-            partition=key[PARTITION],
-            committed_offset=value[OFFSET],
-            leader_epoch=None if value[LEADER_EPOCH] == -1 else value[LEADER_EPOCH],
-            metadata=texts[raw[value[METADATA] : value[METADATA] + size[METADATA]]],
-            commit_timestamp_ms=value[COMMIT_TIMESTAMP],
-            expire_timestamp_ms=None if value[EXPIRE_TIMESTAMP] == -1 else value[EXPIRE_TIMESTAMP],
-            topic_id=str(Uuid(topic_id)) if any(topic_id) else None,
+            group=texts[raw[group:group_end]],
+            topic=texts[raw[topic:topic_end]],
+            partition=partition,
+            committed_offset=committed_offset,
+            leader_epoch=None if leader_epoch == -1 else leader_epoch,
+            metadata=texts[raw[metadata:metadata_end]],
+            commit_timestamp_ms=commit_timestamp,
+            expire_timestamp_ms=None if expire_timestamp == -1 else expire_timestamp,
+            topic_id=str(Uuid(raw_id)) if any(raw_id) else None,
             record_offset=record_offset,
             applied_offset=applied_offset,
-            producer_id=place[wn.PRODUCER_ID],
-            producer_epoch=place[wn.PRODUCER_EPOCH],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
         )
 
 

@@ -16,9 +16,6 @@ from offsets_log.columnar.compiled import U, inlined, part, prefetch
 from offsets_log.columnar.keys import HIGH, LOW, NEEDS_ROOM, find_row, intern, is_at
 from offsets_log.columnar.wire import be64, hash_bytes
 
-TYPICAL_KEY_SIZE = 48
-"""Such a key stands in two cache lines as a rule."""
-
 DONE = 0
 FULL = 1
 DOUBTFUL_KEY = 2
@@ -218,7 +215,8 @@ def _prepare(desk: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: An
         if staged[i, a.KIND] <= a.TOMBSTONE and desk[founds + i] >= 0:
             key_at = rows[U(desk[founds + i]), a.KEY_AT]
             prefetch(arena, key_at)
-            prefetch(arena, key_at + TYPICAL_KEY_SIZE)
+            if staged[i, a.KEY_SIZE] > a.CACHE_LINE - a.SIZE_BYTES:
+                prefetch(arena, key_at + a.CACHE_LINE)
 
 
 @inlined

@@ -40,8 +40,22 @@ def size_of(arena: Any, at: Any) -> Any:
 
 
 @inlined
+def _difference(arena: Any, at: Any, data: Any, start: Any) -> Any:
+    """What differs in 32 bytes; 0 is nothing."""
+    return (
+        load64(arena, at) ^ load64(data, start)
+        | load64(arena, at + 8) ^ load64(data, start + 8)
+        | load64(arena, at + 16) ^ load64(data, start + 16)
+        | load64(arena, at + 24) ^ load64(data, start + 24)
+    )
+
+
+@inlined
 def same_bytes(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
     """Whether the same bytes stand at both places; the caller has checked the ends."""
+    if 32 <= size <= 64:  # most keys: some bytes twice, but no loop whose length cannot be foretold
+        last = size - 32
+        return _difference(arena, at, data, start) | _difference(arena, at + last, data, start + last) == 0
     i = np.int64(0)
     while i + 8 <= size:
         if load64(arena, at + i) != load64(data, start + i):
@@ -65,7 +79,7 @@ def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 @part
 def put(desk: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
     """Copy bytes into the arena; where they stand."""
-    at = desk[a.ARENA_USED] + a.SIZE_BYTES
+    at = (desk[a.ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
     for i in range(a.SIZE_BYTES):
         arena[at - a.SIZE_BYTES + i] = size >> 8 * i & 0xFF
     for i in range(size):
@@ -164,7 +178,7 @@ def has_room(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, size: An
         and desk[a.ROWS] + 2 <= desk[a.MORE_ROOM]
         and 2 * (desk[a.GROUPS] + 1) <= desk[a.GROUP_SLOTS_ROOM]
         and desk[a.GROUPS] + 1 <= len(groups)
-        and desk[a.ARENA_USED] + 3 * (size + 8) <= len(arena)
+        and desk[a.ARENA_USED] + 3 * (size + a.CACHE_LINE + a.SIZE_BYTES) <= len(arena)
     )
 
 

@@ -56,6 +56,18 @@ def _crc32c_word(typing_context: Any, crc: Any, word: Any) -> Any:
 
 
 @intrinsic
+def _crc32c_byte(typing_context: Any, crc: Any, byte: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        i8, i32, i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+        callee = _CGUTILS.get_or_insert_function(
+            builder.module, ir.FunctionType(i32, [i32, i8]), "llvm.x86.sse42.crc32.32.8"
+        )
+        return builder.zext(builder.call(callee, [builder.trunc(arguments[0], i32), arguments[1]]), i64)
+
+    return types.uint64(types.uint64, types.uint8), generate
+
+
+@intrinsic
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -131,7 +143,7 @@ def _intrinsics() -> dict[str, Any]:
         found |= IN_WORDS
     has_crc32c = llvmlite.binding.get_host_cpu_features().get("sse4.2")
     if platform.machine().lower() in ("x86_64", "amd64") and has_crc32c:
-        found["crc32c_word"] = _crc32c_word
+        found |= {"crc32c_word": _crc32c_word, "crc32c_byte": _crc32c_byte}
     return found
 
 

@@ -292,7 +292,9 @@ class ColumnarState:
         if "groups" in parts:
             s.groups = _doubled(s.groups)
         if "arena" in parts:
-            s.arena = _doubled(s.arena)
+            arena = a.new_arena(2 * len(s.arena))
+            arena[: len(s.arena)] = s.arena
+            s.arena = arena
         if parts <= {"arena"}:
             return
         also = {"keys": ("more",), "groups": ("group_slots",), "producers": ("producers", "producer_slots")}

@@ -73,12 +73,11 @@ def _long_uvarint(data: Any, at: Any, end: Any, max_bytes: Any) -> Any:
 @inlined
 def uvarint(data: Any, at: Any, end: Any) -> Any:
     """An unsigned varint of 32 bits: its value as a signed 64-bit integer, and where it ends or MALFORMED."""
-    if at + 1 < end:
+    if at + 1 < end:  # one byte or two without a branch, for which it is cannot be foretold
         first, second = np.int64(data[U(at)]), np.int64(data[U(at) + U(1)])
-        if first < 0x80:
-            return first, at + 1
-        if second < 0x80:
-            return first & 0x7F | second << 7, at + 2
+        more = first >> 7
+        if second & more << 7 == 0:
+            return first & 0x7F | second * more << 7, at + 1 + more
     value, after = _long_uvarint(data, at, end, np.int64(5))
     return np.int64(value & U(0xFFFFFFFF)), after
 
@@ -117,14 +116,15 @@ def hash_bytes(data: Any, start: Any, size: Any, seed: Any) -> Any:
         value ^= value >> U(29)
         other ^= other >> U(31)
         at += 16
-    if at + 8 <= end:
-        value = (value ^ load64(data, at)) * MULTIPLIER
-        value ^= value >> U(29)
-        at += 8
     tail = U(0)
-    while at < end:
-        tail = tail << U(8) | U(data[U(at)])
-        at += 1
+    if size >= 8:  # the last 16 bytes, some of them once more: no loop whose length cannot be foretold
+        value = (value ^ load64(data, max(start, end - 16))) * MULTIPLIER
+        value ^= value >> U(29)
+        tail = load64(data, end - 8) * OTHER_MULTIPLIER
+        tail ^= tail >> U(32)
+    else:
+        for i in range(start, end):
+            tail = tail << U(8) | U(data[U(i)])
     value = (value ^ other ^ tail) * MULTIPLIER
     return np.int64(value ^ value >> U(32))
 
