@@ -1,0 +1,87 @@
+"""Outputs in bulk appear whole or not at all: on a full disk, and when the process is killed at any moment."""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.generate import Options, generate
+
+COMMANDS = {
+    "compact": ("compact", "offsets.parquet"),
+    "decode": ("decode", "events"),
+}
+LIMIT_BYTES = 20_000
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("generated")
+    generate(directory, Options(bytes=8_000_000, seed=3))
+    return directory
+
+
+def start(command: str, log: Path, to: Path, **more: object) -> subprocess.Popen[str]:
+    name, output = COMMANDS[command]
+    arguments = [
+        sys.executable,
+        "-c",
+        "from cli.main import run; run()",
+        name,
+        log,
+        "-o",
+        "parquet",
+        "--to",
+        to / output,
+    ]
+    return subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload,no-any-return]
+
+
+def rows_of(path: Path) -> int:
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return sum(pq.read_table(file).num_rows for file in files)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_full_disk(command: str, log: Path, tmp_path: Path) -> None:
+    def no_large_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
+
+    start(command, log, tmp_path).communicate()  # what is compiled is kept: that file is larger
+    whole = tmp_path / COMMANDS[command][1]
+    assert whole.exists()
+    elsewhere = tmp_path / "full"
+    elsewhere.mkdir()
+    process = start(command, log, elsewhere, preexec_fn=no_large_files)
+    _, words = process.communicate(timeout=300)
+    assert process.returncode == 1
+    (told,) = [line for line in words.splitlines() if "error" in line]
+    assert str(elsewhere / COMMANDS[command][1]) in told
+    assert "File too large" in told
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_killed(command: str, log: Path, tmp_path: Path) -> None:
+    begin = time.monotonic()
+    start(command, log, tmp_path).communicate()
+    duration = time.monotonic() - begin
+    whole = rows_of(tmp_path / COMMANDS[command][1])
+    dice = random.Random(command)
+    for i in range(8):
+        to = tmp_path / str(i)
+        to.mkdir()
+        process = start(command, log, to)
+        time.sleep(duration * dice.uniform(0.3, 1.0))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        output = to / COMMANDS[command][1]
+        assert not output.exists() or rows_of(output) == whole
