@@ -16,6 +16,8 @@ COMMANDS = {
     "expire": "cli.expire",
     "info": "cli.info",
     "rebuild": "cli.rebuild",
+    "rescue": "cli.rescue",
+    "restore": "cli.restore",
 }
 """Command → the module whose ``command`` it is."""
 

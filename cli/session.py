@@ -56,8 +56,8 @@ class Session:
         self.corrupt = 0
         self.unsupported = 0
         self.is_wrong = False
-        self.shows_group = _matcher(reading.group)
-        self.shows_topic = _matcher(reading.topic)
+        self.shows_group = matcher(reading.group)
+        self.shows_topic = matcher(reading.topic)
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
         )
@@ -276,7 +276,8 @@ def fail(error: OffsetsLogError) -> NoReturn:
     sys.exit(EXIT_ERROR)
 
 
-def _matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
+def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a name fits one of the globs, or there are none."""
     if not globs:
         return lambda name: True
     return lambda name: any(fnmatchcase(name, glob) for glob in globs)

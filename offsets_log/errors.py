@@ -74,6 +74,10 @@ class OutputError(OffsetsLogError):
     """The output could not be written whole; nothing was left behind."""
 
 
+class ClusterError(OffsetsLogError):
+    """A Kafka cluster cannot be reached, or refuses what was asked."""
+
+
 class CorruptLogError(OffsetsLogError, ValueError):
     """Kafka cannot have written these bytes."""
 

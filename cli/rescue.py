@@ -1,0 +1,83 @@
+"""``offsets-log rescue``: committed offsets as files that set them again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import AS_BROKER, PROFILE, Output, Reading, reading_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from offsets_log.restore.rows import Files
+
+DOUBTS_SHOWN = 10
+SCRIPT_SUFFIX = ".sh"
+
+
+@click.command(
+    "rescue",
+    epilog="Examples: offsets-log rescue /var/lib/kafka/data --to rescued · "
+    "offsets-log rescue backup.tar.gz -g 'billing-*' --until-time 2026-01-31T14:05:00Z --to before-the-accident",
+)
+@reading_options
+@PROFILE
+@AS_BROKER
+@click.option(
+    "--partitions",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
+)
+@click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
+def command(reading: Reading, profile: str, as_broker: bool, partitions: int | None, to: str) -> None:
+    """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
+
+    DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing
+    or doubtful, and the commands. Offsets that a tool would refuse or change stand in DIR/left-out.jsonl.
+    """
+    from cli.session import open_session
+    from offsets_log.disk.writer import atomic_directory
+    from offsets_log.memory import Memory
+    from offsets_log.replay.profile import PROFILES
+    from offsets_log.restore.directory import rescue_files
+    from offsets_log.restore.rescue import Asked, make_plan
+
+    asked = Asked(
+        as_broker=as_broker,
+        until_time_ms=reading.until_time,
+        until_offsets=reading.until_offset,
+        groups=reading.group,
+        topics=reading.topic,
+        offsets_partitions=reading.offsets_partition,
+        partitions=partitions,
+    )
+    with open_session(reading, Output(output=None, to=to)) as session, atomic_directory(to) as directory:
+        memory = Memory(PROFILES[profile])
+        for log, state, found in session.load_all(memory.profile):
+            memory.add(log, state, found, as_broker=as_broker)
+        plan = make_plan(memory, asked, session.damages, corrupt=session.corrupt, unsupported=session.unsupported)
+        _write(directory, rescue_files(plan))
+        doubts = plan["doubts"]
+        for doubt in doubts[:DOUBTS_SHOWN]:
+            session.say(doubt)
+        if len(doubts) > DOUBTS_SHOWN:
+            session.say(f"{len(doubts) - DOUBTS_SHOWN} more doubts are in README.txt")
+        groups = len({row["group"] for row in plan["offsets"]})
+        session.finish(
+            f"{len(plan['offsets'])} offsets of {groups} groups, {len(session.logs)} partitions; profile {profile}; "
+            f"read {to}/README.txt first"
+        )
+
+
+def _write(directory: Path, files: Files) -> None:
+    """No file takes another's place, also where a file system knows no upper and lower case: that is an error."""
+    for name, pieces in files:
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
+        if path.suffix == SCRIPT_SUFFIX:
+            path.chmod(0o755)

@@ -1,0 +1,18 @@
+"""All files of a rescue: path below the directory, and the text in pieces."""
+
+from __future__ import annotations
+
+from offsets_log.restore.plan import encode_plan
+from offsets_log.restore.readme import readme
+from offsets_log.restore.rows import Files, to_json
+from offsets_log.restore.tools import TOOLS, accepted_by, left_out
+from offsets_log.tables import Row
+
+
+def rescue_files(plan: Row) -> Files:
+    """What `rescue` writes for a plan."""
+    yield "plan.json", encode_plan(plan)
+    yield "README.txt", readme(plan)
+    for tool in TOOLS:
+        yield from tool.files(accepted_by(tool, plan["offsets"]))
+    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in left_out(plan["offsets"]))

@@ -1,0 +1,127 @@
+"""What is missing or doubtful about offsets to restore, a sentence each: nothing is left to be found out later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from offsets_log.memory import Memory
+from offsets_log.replay.partition_for import partition_for
+from offsets_log.restore.names import shown
+from offsets_log.restore.tools import left_out
+from offsets_log.tables import Row, partition_name
+
+NAMED = 20
+"""Groups or partitions that a sentence names."""
+IDLE_STATES = ("Empty", "Dead")
+"""A group in another one has members, and nobody else may commit for it."""
+
+
+def is_active(state: str) -> bool:
+    """Whether members hold the group, so that its offsets cannot be set (``ConsumerGroupCommand``)."""
+    return state.capitalize() not in IDLE_STATES
+
+
+def of_damage(corrupt: int, unsupported: int) -> Iterator[str]:
+    """Of pieces that could not be read."""
+    if corrupt or unsupported:
+        yield (
+            f"{corrupt} pieces of the log are corrupt and {unsupported} unsupported: a commit in one of them is "
+            "missing, and an older one may stand for it"
+        )
+
+
+def of_logs(memory: Memory) -> Iterator[str]:
+    """Of the beginning, the middle and the end of each log."""
+    for part in memory.parts:
+        name = partition_name(part.log.offsets_partition)
+        base_offset = part.log.segments[0].base_offset if part.log.segments else None
+        if base_offset:
+            yield (
+                f"offsets partition {name} begins at record offset {base_offset}: files before it are missing, and "
+                "with them every commit that was not renewed since"
+            )
+        if part.found.missing_offsets and not part.log.cleaned_until:
+            yield (
+                f"offsets partition {name}: {part.found.missing_offsets} record offsets are in no segment, and no "
+                "cleaner-offset-checkpoint says that they were compacted away"
+            )
+        yield from (
+            f"offsets partition {name}: {tail}; a commit there, if there was one, is missing"
+            for tail in part.found.tails
+        )
+        if part.log.offsets_partition is None:
+            yield "a file tells no offsets partition: whether its groups belong there was not checked"
+
+
+def of_plan(plan: Row) -> Iterator[str]:
+    """Of what the plan holds and lacks."""
+    yield from _of_partitions(plan)
+    yield from _of_groups(plan)
+    offsets = plan["offsets"]
+    if plan["duplicates"]:
+        yield f"{len(plan['duplicates'])} offsets stand in a second offsets partition too, which does not count"
+    if plan["orphans"]:
+        yield f"{len(plan['orphans'])} offsets belong to groups that do not exist any more: they are not restored"
+    if losing := sum(row["leader_epoch"] is not None or row["metadata"] != "" for row in offsets):
+        yield (
+            f"{losing} offsets have metadata or a leader epoch, which only plan.json and client-libraries/offsets.json "
+            "hold: the other tools erase them"
+        )
+    if explicit := sum(row["expire_timestamp_ms"] is not None for row in offsets):
+        yield f"{explicit} offsets had an expiry of their own, which nothing can set again"
+    if refused := Counter(row["tool"] for row in left_out(offsets)):
+        counts = ", ".join(f"{count} of those for {tool}" for tool, count in refused.items())
+        yield f"some files lack offsets that their tool cannot take, as left-out.jsonl says: {counts}"
+
+
+def _of_partitions(plan: Row) -> Iterator[str]:
+    count, absent = plan["offsets_partitions"]["count"], plan["offsets_partitions"]["absent"]
+    asked = plan["filters"]["offsets_partitions"]
+    if asked:
+        yield f"only offsets partitions {_some(asked)} were read, as asked"
+    elif absent:
+        yield (
+            f"{len(absent)} of {count} offsets partitions are absent: {_some(absent)}; groups whose hash leads there "
+            f"are missing, about one in {round(count / len(absent))} if no other broker's disk has them"
+        )
+    if plan["offsets_partitions"]["source"] == "guess":
+        yield f"that __consumer_offsets has {count} partitions is a guess: --partitions N says otherwise"
+    found = {row["group"] for row in plan["groups"]}
+    for group in plan["filters"]["groups"]:
+        home = partition_for(group, count)
+        if group not in found and not set(group) & set("*?[") and home in absent:
+            yield f"group {shown(group)} lives in offsets partition {home}, which was not read"
+
+
+def _of_groups(plan: Row) -> Iterator[str]:
+    if active := [row["group"] for row in plan["groups"] if is_active(row["state"])]:
+        yield f"{len(active)} groups had members: stop them before their offsets are set: {_named(active)}"
+    waiting = Counter(row["group"] for row in plan["pending"])
+    if waiting:
+        yield (
+            f"{waiting.total()} offsets of {len(waiting)} groups were in open transactions, whose end is not known: "
+            f"the values before them are taken: {_named(waiting)}"
+        )
+    homes = plan["offsets_partitions"]["count"]
+    astray = [
+        row["group"]
+        for row in plan["groups"]
+        if row["offsets_partition"] not in (None, partition_for(row["group"], homes))
+    ]
+    if astray:
+        yield (
+            f"{len(astray)} groups stand in an offsets partition that is not theirs, where no broker looks for "
+            f"them: {_named(astray)}"
+        )
+
+
+def _named(groups: Iterable[str]) -> str:
+    return _some([shown(group) for group in groups])
+
+
+def _some(values: Iterable[object]) -> str:
+    values = list(values)
+    more = len(values) - NAMED
+    return ", ".join(map(str, islice(values, NAMED))) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,103 @@
+"""CSV for ``kafka-consumer-groups.sh --reset-offsets --from-file``, and a script that gives it all groups.
+
+The form, from apache/kafka, tools/src/main/java/org/apache/kafka/tools/consumer/group: ``CsvUtils`` (column orders
+``CsvRecordNoGroup`` and ``CsvRecordWithGroup``, Jackson's CSV quoting) and
+``ConsumerGroupCommand.ConsumerGroupService.parseResetPlan``. No header; lines are split at ``\\n`` before quotes are
+looked at; the form without groups is read with exactly one ``--group`` only. Tried with the class of Kafka 4.3.0:
+
+- A negative offset or an empty group stops the run; so does a topic that does not exist, after some groups were set.
+- It exits with 0 all the same: only the word ``Error:`` on standard output tells.
+- The form with groups prints two Jackson stack traces for each group before it works.
+- Offsets outside a partition's log are moved to its start or end; metadata and leader epochs are wiped.
+- A group that does not exist is made; ``--all-groups`` knows only those that do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from offsets_log.restore.names import file_name, refused_by_all, refused_in_arguments, shell_word
+from offsets_log.restore.rows import Files, by_group
+from offsets_log.tables import Row
+
+NAME = "kafka-consumer-groups"
+ALL_GROUPS = "all-groups.csv"
+GROUPS_A_RUN = 100
+"""The tool parses the whole file twice for each group, and a command line has a limit."""
+
+_BARE = re.compile(r"[\w.-]+")
+
+_SCRIPT = r"""#!/bin/sh
+# Sets the offsets of all-groups.csv. The groups must have no members. Without --execute nothing is changed:
+#   ./run.sh --bootstrap-server HOST:PORT [--command-config FILE] [--execute]
+# The tool prints Jackson stack traces before it works (harmless), and exits with 0 even where it failed: this script
+# looks for its word "Error:" and exits with 1 then. KAFKA_CONSUMER_GROUPS names the tool if it is not in the PATH.
+export LC_ALL=C.UTF-8
+plan=$(dirname "$0")/all-groups.csv
+tool=${KAFKA_CONSUMER_GROUPS:-kafka-consumer-groups.sh}
+status=0
+reset() {
+    said=$("$tool" --reset-offsets --from-file "$plan" "$@") || status=1
+    printf '%s\n' "$said"
+    case $said in *"
+Error: "*) status=1 ;; esac
+}
+"""
+
+
+def refusal(row: Row) -> str | None:
+    """Why the tool cannot be given this row."""
+    group = row["group"]
+    if group == "":
+        return "the tool refuses the empty group, and with it the whole run (INVALID_GROUP_ID)"
+    if "\n" in group:
+        return "the tool splits its file at line breaks, also inside a quoted group"
+    if row["committed_offset"] < 0:
+        return "the tool refuses negative offsets, and with them the whole run"
+    return refused_by_all(row) or refused_in_arguments(group)
+
+
+def group_file(group: str) -> str:
+    """Path of a group's own file; a group called all-groups does not take the place of the file of all."""
+    name = f"{file_name(group)}.csv"
+    return f"{NAME}/{'all%2Dgroups.csv' if name == ALL_GROUPS else name}"
+
+
+def files(rows: Sequence[Row]) -> Files:
+    """all-groups.csv, run.sh, and one file a group."""
+    yield f"{NAME}/{ALL_GROUPS}", (f"{_quoted(row['group'])},{_line(row)}" for row in rows)
+    yield f"{NAME}/run.sh", _script(rows)
+    for group, own in by_group(rows):
+        yield group_file(group), map(_line, own)
+
+
+def command(group: str) -> str:
+    """What sets one group from its own file."""
+    return (
+        "kafka-consumer-groups.sh --bootstrap-server HOST:PORT --reset-offsets "
+        f"--from-file {shell_word(group_file(group))} --group={shell_word(group)} --execute"
+    )
+
+
+def _line(row: Row) -> str:
+    return f"{row['topic']},{row['partition']},{row['committed_offset']}\n"
+
+
+def _quoted(group: str) -> str:
+    if _BARE.fullmatch(group):
+        return group
+    doubled = group.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _script(rows: Sequence[Row]) -> Iterator[str]:
+    """One call for each hundred groups, their names as shell words."""
+    yield _SCRIPT
+    groups = (group for group, _ in by_group(rows))
+    while some := list(islice(groups, GROUPS_A_RUN)):
+        yield 'reset "$@"'
+        yield from (f" \\\n    --group={shell_word(group)}" for group in some)
+        yield "\n"
+    yield 'exit "$status"\n'

@@ -1,0 +1,114 @@
+"""The lossless plan: all that is known of the offsets to restore, as one JSON document.
+
+======================  ==============================================================================================
+``format``              ``"offsets-log rescue plan"``
+``format_version``      1; a reader refuses a higher one
+``profile``             whose rules the log was replayed by: ``modern``, ``modern-3.7`` or ``classic``
+``as_broker``           whether partitions whose load fails were left out
+``until``               ``time_ms`` or null, and ``offsets``, a list of ``[offsets partition or null for all, offset]``
+``filters``             ``groups`` and ``topics``, globs, and ``offsets_partitions``; empty lists for no filter
+``offsets_partitions``  ``count`` of ``__consumer_offsets``, the ``source`` of that number (``option``, ``data``,
+                        ``default``, ``guess``), and which of them were ``absent`` from the input
+``end_offsets``         offsets partition → the offset its log goes on at
+``loads``, ``history``  offsets partition → as in ``rebuild``
+``groups``              ``group``, ``type``, ``state``, ``protocol_type``, ``members`` (how many), ``offsets_partition``
+``offsets``             rows of ``compact``: what to restore, no two of one group, topic and partition
+``pending``             rows of ``rebuild``: offsets of transactions that were open
+``orphans``             rows of ``compact`` whose group does not exist: a broker serves them to nobody
+``duplicates``          rows of ``compact`` that another offsets partition has with better right
+``doubts``              what is missing or doubtful, a sentence each
+``problems``            pieces that could not be read: ``file``, ``position``, ``record_offset``, ``problem``
+======================  ==============================================================================================
+
+Offsets partitions are texts where they are keys; ``"unknown"`` is one whose number is not known. Names that were not
+UTF-8 stand as a broker reads them, with their raw bytes beside them (``group_base64`` …). A reader needs ``format``,
+``format_version`` and of each row of ``offsets`` the first six columns; the rest is for people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from offsets_log.errors import InputError
+from offsets_log.restore.rows import to_json
+from offsets_log.tables import Row
+
+FORMAT = "offsets-log rescue plan"
+FORMAT_VERSION = 1
+
+_INT32, _INT64 = 1 << 31, 1 << 63
+
+
+def encode_plan(plan: Row) -> Iterator[str]:
+    """The document as text, one line for each row of a list."""
+    separator = "{\n"
+    for name, value in plan.items():
+        yield f"{separator} {to_json(name)}: "
+        if isinstance(value, list) and value:
+            yield "[\n  " + to_json(value[0])
+            yield from (f",\n  {to_json(item)}" for item in value[1:])
+            yield "\n ]"
+        else:
+            yield to_json(value)
+        separator = ",\n"
+    yield "\n}\n"
+
+
+def decode_plan(raw: bytes, file: str) -> list[Row]:
+    """The rows of ``offsets`` of a plan.
+
+    Raises:
+        InputError: it is no plan, of a higher version, or one of its rows makes no sense.
+    """
+    try:
+        plan = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"it is no rescue plan: not JSON: {error}", file=file) from None
+    if not isinstance(plan, dict) or plan.get("format") != FORMAT:
+        raise InputError(f'it is no rescue plan: "format" is not "{FORMAT}"; give plan.json of rescue', file=file)
+    if plan.get("format_version") != FORMAT_VERSION:
+        version = to_json(plan.get("format_version"))
+        raise InputError(f"the plan's format version is {version}; this reads {FORMAT_VERSION}", file=file)
+    rows = plan.get("offsets")
+    if not isinstance(rows, list):
+        raise InputError("the plan has no list of offsets", file=file, field="offsets")
+    seen: set[tuple[str, str, int]] = set()
+    for number, row in enumerate(rows):
+        problem = _row_problem(row)
+        if problem is None and (key := (row["group"], row["topic"], row["partition"])) in seen:
+            problem = "the group, topic and partition of an earlier row"
+        if problem is not None:
+            raise InputError(problem, file=file, field=f"offsets[{number}]")
+        seen.add(key)
+    return rows
+
+
+def _row_problem(row: Any) -> str | None:
+    if not isinstance(row, dict):
+        return "this is no JSON object"
+    for name, check, what in (
+        ("group", _is_text, "text"),
+        ("topic", _is_text, "text"),
+        ("partition", lambda value: _is_int(value, _INT32), "a 32-bit number"),
+        ("committed_offset", lambda value: _is_int(value, _INT64), "a 64-bit number"),
+        ("leader_epoch", lambda value: value is None or _is_int(value, _INT32), "a 32-bit number or null"),
+        ("metadata", _is_text, "text"),
+    ):
+        if name not in row:
+            return f"{name} is missing"
+        if not check(row[name]):
+            return f"{name} is not {what}"
+    return None
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+
+
+def _is_int(value: Any, bound: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound

@@ -1,0 +1,107 @@
+"""From the coordinator's memory to the plan: what to restore, what was pending, what is missing or doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from offsets_log.checking.partition_count import PartitionCount, partition_count
+from offsets_log.memory import Memory
+from offsets_log.replay.partition_for import partition_for
+from offsets_log.restore import doubts
+from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
+from offsets_log.tables import Row
+
+GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partition")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked for: bounds and filters, as the plan keeps them.
+
+    Attributes:
+        until_offsets: (offsets partition or None for all, record offset).
+        partitions: how many ``__consumer_offsets`` has, if the user says so.
+    """
+
+    as_broker: bool = False
+    until_time_ms: int | None = None
+    until_offsets: Sequence[tuple[int | None, int]] = ()
+    groups: Sequence[str] = ()
+    topics: Sequence[str] = ()
+    offsets_partitions: Collection[int] = ()
+    partitions: int | None = None
+
+
+def make_plan(memory: Memory, asked: Asked, damages: list[Row], *, corrupt: int, unsupported: int) -> Row:
+    """The plan, as `restore.plan` says.
+
+    Args:
+        damages: the rows of the pieces that could not be read, maybe not all of the
+        corrupt, unsupported: pieces that there were.
+    """
+    document = memory.document(damages)
+    count = _count(memory, asked.partitions)
+    present = {part.log.offsets_partition for part in memory.parts}
+    offsets, duplicates = settle_duplicates(document["offsets"], count)
+    plan: Row = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "profile": document["profile"],
+        "as_broker": asked.as_broker,
+        "until": {"time_ms": asked.until_time_ms, "offsets": [list(pair) for pair in asked.until_offsets]},
+        "filters": {
+            "groups": list(asked.groups),
+            "topics": list(asked.topics),
+            "offsets_partitions": sorted(asked.offsets_partitions),
+        },
+        "offsets_partitions": {
+            "count": count.number,
+            "source": count.source,
+            "absent": [number for number in range(count.number) if number not in present],
+        },
+        "end_offsets": document["end_offsets"],
+        "loads": document["loads"],
+        "history": document["history"],
+        "groups": [
+            {name: row[name] for name in GROUP_COLUMNS} | {"members": len(row["members"])} for row in document["groups"]
+        ],
+        "offsets": offsets,
+        "pending": document["pending"],
+        "orphans": document["orphans"],
+        "duplicates": duplicates,
+    }
+    plan["doubts"] = [
+        *doubts.of_damage(corrupt, unsupported),
+        *memory.warnings(),
+        *doubts.of_logs(memory),
+        *doubts.of_plan(plan),
+    ]
+    plan["problems"] = document["problems"]
+    return plan
+
+
+def _count(memory: Memory, given: int | None) -> PartitionCount:
+    if given is not None:
+        return PartitionCount(given, "option")
+    groups: dict[int, set[str]] = {}
+    for part in memory.parts:
+        if part.log.offsets_partition is not None:
+            groups.setdefault(part.log.offsets_partition, set()).update(part.state.groups)
+    return partition_count(groups)
+
+
+def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:
+    """One row of each group, topic and partition, and the others: a group's own offsets partition counts.
+
+    Where none of the rows is from there, the one committed last counts.
+    """
+    kept, others = [], []
+    for (group, _, _), found in groupby(rows, key=lambda row: (row["group"], row["topic"], row["partition"])):
+        same = list(found)
+        home = partition_for(group, count.number)
+        same.sort(key=lambda row: (row["offsets_partition"] == home, row["commit_timestamp_ms"], row["record_offset"]))
+        kept.append(same.pop())
+        others += same
+    return kept, others

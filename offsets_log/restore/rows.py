@@ -1,0 +1,33 @@
+"""Rows of compact on their way into files: grouped, and as the maps that several tools take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from offsets_log.tables import Row
+
+Files = Iterator[tuple[str, Iterable[str]]]
+"""Path below the directory, and the text in pieces."""
+
+
+def by_group(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of each group, of rows in the order of compact."""
+    return ((group, list(own)) for group, own in groupby(rows, key=lambda row: row["group"]))
+
+
+def by_topic(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of each topic, of one group's rows in the order of compact."""
+    return ((topic, list(own)) for topic, own in groupby(rows, key=lambda row: row["topic"]))
+
+
+def offsets_by_partition(rows: Sequence[Row]) -> dict[str, int]:
+    """partition, as the text that a JSON key is → committed offset, of one topic's rows."""
+    return {str(row["partition"]): row["committed_offset"] for row in rows}
+
+
+def to_json(value: Any) -> str:
+    """JSON on one line, names of any alphabet as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
