@@ -15,7 +15,6 @@ from offsets_log.errors import InputError
 OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "client.id": ("client_id", str),
     "request.timeout.ms": ("request_timeout_ms", int),
-    "default.api.timeout.ms": ("default_api_timeout_ms", int),
     "security.protocol": ("security_protocol", str.upper),
     "sasl.mechanism": ("sasl_mechanism", str.upper),
     "sasl.mechanisms": ("sasl_mechanism", str.upper),

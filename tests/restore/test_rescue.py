@@ -1,0 +1,315 @@
+"""``offsets-log rescue`` as a user has it: what is written, what is said to be missing or doubtful, when nothing is.
+
+Expected offsets are the broker's own answers (``restart.json``, ``timeline.jsonl``).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from offsets_log.replay.partition_for import partition_for
+from tests.builders import LogBuilder
+from tests.conftest import json_lines, read_json, read_json_lines
+
+COLUMNS = ("group", "topic", "partition", "committed_offset", "metadata", "leader_epoch")
+MIXED = "kafka-4.3-mixed"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["rescue", *map(str, arguments)], catch_exceptions=False)
+
+
+def rescue(folder: Path, *arguments: object, status: int = 0) -> dict[str, Any]:
+    """The plan that was written."""
+    result = run(*arguments, "--to", folder)
+    assert result.exit_code == status, result.stderr
+    plan: dict[str, Any] = read_json(folder / "plan.json")
+    return plan
+
+
+def doubts(plan: dict[str, Any], words: str) -> list[str]:
+    return [sentence for sentence in plan["doubts"] if words in sentence]
+
+
+def keyed(rows: list[dict[str, Any]]) -> list[list[Any]]:
+    return sorted([row[name] for name in COLUMNS] for row in rows)
+
+
+def write_log(folder: Path, logs: dict[int, LogBuilder], behind: bytes = b"", base_offset: int = 0) -> Path:
+    for partition, log in logs.items():
+        directory = folder / f"__consumer_offsets-{partition}"
+        directory.mkdir(parents=True)
+        (directory / f"{base_offset:020}.log").write_bytes(b"".join(log.batches) + behind)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-4.3-compressed", "kafka-4.3-live-copy"]
+)
+def test_the_plan_has_the_brokers_answers(recording: Callable[[str], Path], tmp_path: Path, name: str) -> None:
+    folder = recording(name)
+    plan = rescue(tmp_path / "out", folder / "log")
+    answers = read_json(folder / "answers" / "restart.json")
+    assert keyed(plan["offsets"]) == keyed(answers["offsets"])
+    assert {row["group"]: row["state"] for row in plan["groups"]} == {
+        row["group"]: row["state"] for row in answers["groups"] if row["state"] != "Dead"
+    }
+
+
+Key = tuple[str, str, int]
+
+
+def of_csv(folder: Path) -> dict[Key, int]:
+    found = {}
+    for path in folder.glob("*.csv"):
+        if path.name != "all-groups.csv":
+            for topic, partition, offset in csv.reader(path.read_text().splitlines()):
+                found[unquote(path.stem), topic, int(partition)] = int(offset)
+    return found
+
+
+def of_csv_with_groups(folder: Path) -> dict[Key, int]:
+    with (folder / "all-groups.csv").open(newline="") as file:
+        return {(group, topic, int(partition)): int(offset) for group, topic, partition, offset in csv.reader(file)}
+
+
+def of_rpk(folder: Path) -> dict[Key, int]:
+    found = {}
+    for path in folder.iterdir():
+        for line in path.read_text().splitlines():
+            topic, partition, offset = line.split(" ")
+            found[unquote(path.name.removesuffix(".txt")), topic, int(partition)] = int(offset)
+    return found
+
+
+def of_kaf(folder: Path) -> dict[Key, int]:
+    return {
+        (unquote(path.parent.name), unquote(path.stem), int(partition)): offset
+        for path in folder.glob("*/*.json")
+        for partition, offset in read_json(path).items()
+    }
+
+
+def of_spark(folder: Path) -> dict[Key, int]:
+    return {
+        (unquote(path.name.removesuffix(".json")), topic, int(partition)): offset
+        for path in folder.iterdir()
+        for topic, partitions in read_json(path).items()
+        for partition, offset in partitions.items()
+    }
+
+
+def of_client_libraries(folder: Path) -> dict[Key, int]:
+    return {
+        (group, topic, int(partition)): value["offset"]
+        for group, topics in read_json(folder / "offsets.json").items()
+        for topic, partitions in topics.items()
+        for partition, value in partitions.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("tool", "read"),
+    [
+        ("kafka-consumer-groups", of_csv),
+        ("kafka-consumer-groups", of_csv_with_groups),
+        ("rpk", of_rpk),
+        ("kaf", of_kaf),
+        ("spark", of_spark),
+        ("client-libraries", of_client_libraries),
+    ],
+)
+def test_every_file_has_the_brokers_answers_but_for_what_is_left_out(
+    recording: Callable[[str], Path], tmp_path: Path, tool: str, read: Callable[[Path], dict[Key, int]]
+) -> None:
+    folder = recording(MIXED)
+    out = tmp_path / "out"
+    rescue(out, folder / "log")
+    answers = {
+        (row["group"], row["topic"], row["partition"]): row["committed_offset"]
+        for row in read_json(folder / "answers" / "restart.json")["offsets"]
+    }
+    missing = {
+        (row["group"], row["topic"], row["partition"])
+        for row in read_json_lines(out / "left-out.jsonl")
+        if row["tool"] == tool
+    }
+    assert len(missing) < 5
+    assert read(out / tool) == {key: offset for key, offset in answers.items() if key not in missing}
+
+
+def test_the_state_just_before_an_accident(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    """Every second step of the timeline, cut at its end offsets."""
+    folder = recording(MIXED)
+    steps = [s for s in read_json_lines(folder / "timeline.jsonl") if "offsets" in s and not s.get("not_quiet")]
+    for step in steps[:: max(1, len(steps) // 4)]:
+        bounds = [f"--until-offset={p}:{end}" for p, end in step["end_offsets"].items()]
+        plan = rescue(tmp_path / str(step["step"]), folder / "log", *bounds)
+        assert keyed(plan["offsets"]) == keyed(step["offsets"])
+        assert len(plan["until"]["offsets"]) == len(bounds)
+
+
+def test_filters(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = recording(MIXED)
+    plan = rescue(tmp_path / "out", folder / "log", "-g", "tx-*", "-t", "T", "-p", "0")
+    assert {row["topic"] for row in plan["offsets"]} == {"T"}
+    assert all(row["group"].startswith("tx-") for row in (*plan["offsets"], *plan["groups"]))
+    assert plan["filters"] == {"groups": ["tx-*"], "topics": ["T"], "offsets_partitions": [0]}
+    assert doubts(plan, "only offsets partitions 0 were read")
+
+
+def test_what_is_missing_or_doubtful_is_said(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = recording(MIXED)
+    out = tmp_path / "out"
+    plan = rescue(out, folder / "log")
+    answers = read_json(folder / "answers" / "restart.json")
+    active = sorted(row["group"] for row in answers["groups"] if row["state"] not in ("Empty", "Dead"))
+    (sentence,) = doubts(plan, "had members")
+    assert all(f'"{group}"' in sentence for group in active)
+    readme = (out / "README.txt").read_text()
+    assert all(f'  "{group}"\n' in readme for group in active)
+    (sentence,) = doubts(plan, "open transactions")
+    assert '"pending-metrics"' in sentence
+    assert doubts(plan, "metadata or a leader epoch")
+    assert doubts(plan, "left-out.jsonl")
+    assert all(f"- {sentence}\n" in readme for sentence in plan["doubts"])
+    assert "offsets-log restore plan.json --bootstrap-server" in readme
+    result = run(folder / "log", "--to", tmp_path / "again")
+    assert all(sentence in result.stderr for sentence in plan["doubts"][:3])
+    assert result.stdout == ""
+
+
+def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = recording(MIXED)
+    copy = tmp_path / "copy"
+    shutil.copytree(folder / "log", copy)
+    home = partition_for("alive-metrics", 4)
+    shutil.rmtree(copy / f"__consumer_offsets-{home}")
+    plan = rescue(tmp_path / "a", copy, "--partitions", 4)
+    assert plan["offsets_partitions"] == {"count": 4, "source": "option", "absent": [home]}
+    assert doubts(plan, f"1 of 4 offsets partitions are absent: {home};")
+    plan = rescue(tmp_path / "b", copy, "--partitions", 4, "-g", "alive-metrics", "-g", "tx-*")
+    assert doubts(plan, f'group "alive-metrics" lives in offsets partition {home}, which was not read')
+
+
+@pytest.mark.parametrize("variant", ["torn", "zeros"])
+def test_tails_are_said(recording: Callable[[str], Path], tmp_path: Path, variant: str) -> None:
+    folder = recording("kafka-4.3-live-copy")
+    plan = rescue(tmp_path / "out", folder / f"log-{variant}")
+    answers = read_json(folder / "answers" / f"restart-{variant}.json")
+    assert keyed(plan["offsets"]) == keyed(answers["offsets"])
+    assert doubts(plan, "a commit there, if there was one, is missing")
+
+
+def test_damage_is_said_kept_and_in_the_exit_status(tmp_path: Path) -> None:
+    log = LogBuilder().commit(5).commit(6).commit(7, partition=1)
+    log.batches[1] = log.batches[1][:-1] + b"\xff"
+    write_log(tmp_path / "log", {partition_for("g", 50): log})
+    plan = rescue(tmp_path / "out", tmp_path / "log", "--quarantine", tmp_path / "kept", status=3)
+    assert [(row["partition"], row["committed_offset"]) for row in plan["offsets"]] == [(0, 5), (1, 7)]
+    assert doubts(plan, "1 pieces of the log are corrupt and 0 unsupported")
+    assert len(plan["problems"]) == len(read_json_lines(tmp_path / "kept")) == 1
+    result = run(tmp_path / "log", "--to", tmp_path / "strict", "--strict")
+    assert result.exit_code == 1
+    assert not (tmp_path / "strict").exists()
+
+
+def test_a_missing_beginning_a_gap_and_a_group_astray_are_said(tmp_path: Path) -> None:
+    log = LogBuilder().skip(100).commit(5).skip(10).commit(6, partition=1)
+    write_log(tmp_path / "log", {partition_for("g", 50) + 1: log}, base_offset=100)
+    plan = rescue(tmp_path / "out", tmp_path / "log", "--partitions", 50)
+    assert doubts(plan, "begins at record offset 100: files before it are missing")
+    assert doubts(plan, "10 record offsets are in no segment")
+    assert doubts(plan, "1 groups stand in an offsets partition that is not theirs")
+
+
+def test_a_load_that_fails_is_said_and_left_out_on_demand(tmp_path: Path) -> None:
+    """``J-3``, ``B-4``: a broker of that profile would serve nothing of this partition."""
+    log = LogBuilder().commit(5).add((b"\x00\x01", b"\x00\x00"))
+    write_log(tmp_path / "log", {partition_for("g", 50): log})
+    plan = rescue(tmp_path / "out", tmp_path / "log", status=3)
+    assert len(plan["offsets"]) == 1
+    (sentence,) = doubts(plan, "a modern coordinator would not load it")
+    assert sentence in (tmp_path / "out" / "README.txt").read_text()
+    plan = rescue(tmp_path / "as-broker", tmp_path / "log", "--as-broker", status=3)
+    assert plan["offsets"] == []
+    assert doubts(plan, "a modern coordinator would not load it")
+
+
+def test_hostile_names_stay_in_the_directory(tmp_path: Path) -> None:
+    groups = [
+        "..",
+        ".",
+        "",
+        "../../x",
+        "/etc/passwd",
+        "all-groups",
+        "a/b",
+        "n" * 5000,
+        "é" * 3000,
+        "\n",
+        "\0",
+        "con",
+        "run",
+    ]
+    log = LogBuilder()
+    for number, group in enumerate(groups):
+        log.commit(number, group=group).commit(1, group=group, topic="../t").commit(1, group=group, topic="..")
+    write_log(tmp_path / "in" / "log", {0: log})
+    plan = rescue(tmp_path / "in" / "out", tmp_path / "in" / "log", "--partitions", 1)
+    assert sorted({row["group"] for row in plan["offsets"]}) == sorted(groups)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+    assert sorted(path.name for path in (tmp_path / "in").iterdir()) == ["log", "out"]
+    assert len(list((tmp_path / "in" / "out" / "kaf").iterdir())) == len(groups) - 2
+    reasons = {row["reason"] for row in read_json_lines(tmp_path / "in" / "out" / "left-out.jsonl")}
+    assert "no broker can have a topic of this name" in reasons
+
+
+def test_names_that_are_not_utf8_are_left_out_with_their_bytes(tmp_path: Path) -> None:
+    """`replay:B-7`: the broker reads U+FFFD, and serves the offset under that name."""
+    log = LogBuilder()
+    log.add(
+        (b"\x00\x01\x00\x02g\xff\x00\x01t\x00\x00\x00\x00", b"\x00\x03" + bytes(7) + b"\x05" + b"\xff" * 4 + bytes(10))
+    )
+    write_log(tmp_path / "log", {0: log})
+    plan = rescue(tmp_path / "out", tmp_path / "log", "--partitions", 1)
+    assert [(row["group"], row["group_base64"]) for row in plan["offsets"]] == [("g\ufffd", "Z/8=")]
+    rows = list(json_lines((tmp_path / "out" / "left-out.jsonl").read_text()))
+    assert {row["group_base64"] for row in rows} == {"Z/8="}
+    assert len(rows) == 6
+
+
+def test_the_directory_appears_whole_or_not_at_all(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "mine").touch()
+    result = run(recording(MIXED) / "log", "--to", full)
+    assert result.exit_code == 1
+    assert "this exists and is not an empty directory" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+    result = run(tmp_path / "full" / "mine", "--to", tmp_path / "out")
+    assert result.exit_code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+    assert run(recording(MIXED) / "log").exit_code == 2
+
+
+def test_nothing_to_rescue_is_still_a_rescue(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", {0: LogBuilder().commit(5).commit(None)})
+    plan = rescue(tmp_path / "out", tmp_path / "log")
+    assert plan["offsets"] == []
+    assert (tmp_path / "out" / "client-libraries" / "offsets.json").read_text() == "{}\n"
+    assert (tmp_path / "out" / "left-out.jsonl").read_text() == ""
+    script = tmp_path / "out" / "kafka-consumer-groups" / "run.sh"
+    assert os.access(script, os.X_OK)
+    assert json.loads((tmp_path / "out" / "plan.json").read_text())["offsets_partitions"]["count"] == 50
