@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -59,7 +60,7 @@ def command(
             for row in decode_plan(Path(plan).read_bytes(), plan)
             if shows_group(row["group"]) and shows_topic(row["topic"])
         ]
-        with Cluster(bootstrap_server, _properties(command_config)) as cluster:
+        with closing(Cluster(bootstrap_server, _properties(command_config))) as cluster:
             changes = restore(cluster, rows, execute=execute)
         with destination(output, [plan]) as stream:
             write_rows(stream, changes, RESTORE_COLUMNS, chosen_format(output))

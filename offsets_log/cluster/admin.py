@@ -11,8 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from offsets_log.cluster.properties import client_options
 from offsets_log.errors import ClusterError
@@ -24,7 +23,7 @@ PAUSE_SECONDS = 0.25
 
 
 class Cluster:
-    """A connection; a context manager.
+    """A connection, to be closed.
 
     Raises:
         ClusterError: it cannot be reached, or refuses; also from every method.
@@ -92,14 +91,6 @@ class Cluster:
     def close(self) -> None:
         """End the connection."""
         self._admin.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _ask(self, question: Callable[[], Any], group: str | None = None) -> Any:
         """An answer; again while a coordinator is being made or found, as on a cluster that had no group yet."""
