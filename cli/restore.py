@@ -60,9 +60,9 @@ def command(
             for row in decode_plan(Path(plan).read_bytes(), plan)
             if shows_group(row["group"]) and shows_topic(row["topic"])
         ]
-        with closing(Cluster(bootstrap_server, _properties(command_config))) as cluster:
+        properties = _properties(command_config)
+        with destination(output, [plan]) as stream, closing(Cluster(bootstrap_server, properties)) as cluster:
             changes = restore(cluster, rows, execute=execute)
-        with destination(output, [plan]) as stream:
             write_rows(stream, changes, RESTORE_COLUMNS, chosen_format(output))
     except OffsetsLogError as error:
         fail(error)

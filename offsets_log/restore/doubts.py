@@ -27,8 +27,8 @@ def of_damage(corrupt: int, unsupported: int) -> Iterator[str]:
     """Of pieces that could not be read."""
     if corrupt or unsupported:
         yield (
-            f"{corrupt} pieces of the log are corrupt and {unsupported} unsupported: a commit in one of them is "
-            "missing, and an older one may stand for it"
+            f"pieces of the log that could not be read: {corrupt} corrupt, {unsupported} unsupported; a commit in one "
+            "of them is missing, and an older one may stand for it"
         )
 
 
@@ -61,16 +61,16 @@ def of_plan(plan: Row) -> Iterator[str]:
     yield from _of_groups(plan)
     offsets = plan["offsets"]
     if plan["duplicates"]:
-        yield f"{len(plan['duplicates'])} offsets stand in a second offsets partition too, which does not count"
+        yield f"offsets that stand in a second offsets partition too, which does not count: {len(plan['duplicates'])}"
     if plan["orphans"]:
-        yield f"{len(plan['orphans'])} offsets belong to groups that do not exist any more: they are not restored"
+        yield f"offsets of groups that do not exist any more, which are not restored: {len(plan['orphans'])}"
     if losing := sum(row["leader_epoch"] is not None or row["metadata"] != "" for row in offsets):
         yield (
-            f"{losing} offsets have metadata or a leader epoch, which only plan.json and client-libraries/offsets.json "
-            "hold: the other tools erase them"
+            "offsets with metadata or a leader epoch, which only plan.json and client-libraries/offsets.json hold and "
+            f"the other tools erase: {losing}"
         )
     if explicit := sum(row["expire_timestamp_ms"] is not None for row in offsets):
-        yield f"{explicit} offsets had an expiry of their own, which nothing can set again"
+        yield f"offsets that had an expiry of their own, which nothing can set again: {explicit}"
     if refused := Counter(row["tool"] for row in left_out(offsets)):
         counts = ", ".join(f"{count} of those for {tool}" for tool, count in refused.items())
         yield f"some files lack offsets that their tool cannot take, as left-out.jsonl says: {counts}"
@@ -83,8 +83,8 @@ def _of_partitions(plan: Row) -> Iterator[str]:
         yield f"only offsets partitions {_some(asked)} were read, as asked"
     elif absent:
         yield (
-            f"{len(absent)} of {count} offsets partitions are absent: {_some(absent)}; groups whose hash leads there "
-            f"are missing, about one in {round(count / len(absent))} if no other broker's disk has them"
+            f"offsets partitions that are absent, {len(absent)} of {count}: {_some(absent)}; the groups whose hash "
+            f"leads there are missing, about one in {round(count / len(absent))} of all"
         )
     if plan["offsets_partitions"]["source"] == "guess":
         yield f"that __consumer_offsets has {count} partitions is a guess: --partitions N says otherwise"
@@ -97,12 +97,12 @@ def _of_partitions(plan: Row) -> Iterator[str]:
 
 def _of_groups(plan: Row) -> Iterator[str]:
     if active := [row["group"] for row in plan["groups"] if is_active(row["state"])]:
-        yield f"{len(active)} groups had members: stop them before their offsets are set: {_named(active)}"
+        yield f"groups that had members ({len(active)}), to be stopped before their offsets are set: {_named(active)}"
     waiting = Counter(row["group"] for row in plan["pending"])
     if waiting:
         yield (
-            f"{waiting.total()} offsets of {len(waiting)} groups were in open transactions, whose end is not known: "
-            f"the values before them are taken: {_named(waiting)}"
+            f"offsets in open transactions, whose end is not known, so that the values before them are taken: "
+            f"{waiting.total()} of {_named(waiting)}"
         )
     homes = plan["offsets_partitions"]["count"]
     astray = [
@@ -112,8 +112,8 @@ def _of_groups(plan: Row) -> Iterator[str]:
     ]
     if astray:
         yield (
-            f"{len(astray)} groups stand in an offsets partition that is not theirs, where no broker looks for "
-            f"them: {_named(astray)}"
+            f"groups in an offsets partition that is not theirs ({len(astray)}), where no broker looks for them: "
+            f"{_named(astray)}"
         )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
+from pathlib import Path
+
 import pytest
 
 from offsets_log.cluster.properties import client_options, parse_properties
@@ -16,22 +19,29 @@ sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule require
     username="alice" \
     password="a \"b\" = c";
 ssl.truststore.type=PEM
-ssl.truststore.location=/etc/ca.pem
 ssl.endpoint.identification.algorithm=
 request.timeout.ms=5000
 """
 
 
 def test_a_java_clients_file() -> None:
-    assert client_options(parse_properties(FILE, "client.properties")) == {
+    options = client_options(parse_properties(FILE, "client.properties"))
+    context = options.pop("ssl_context")
+    assert options == {
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",
         "sasl_plain_username": "alice",
         "sasl_plain_password": 'a "b" = c',
-        "ssl_cafile": "/etc/ca.pem",
-        "ssl_check_hostname": False,
         "request_timeout_ms": 5000,
     }
+    assert not context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_keys_that_cannot_be_read_are_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("none")
+    with pytest.raises(InputError, match="the keys or certificates cannot be read"):
+        client_options({"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "ca.pem")})
 
 
 def test_every_option_is_one_of_the_clients() -> None:
@@ -47,7 +57,12 @@ def test_every_option_is_one_of_the_clients() -> None:
     [
         ("security.protocol", "f: line 1 is not name=value"),
         ("x.y=1", "field x.y: unknown property; known are client.id"),
-        ("request.timeout.ms=soon", "field request.timeout.ms: request.timeout.ms=soon is no number"),
+        ("request.timeout.ms=soon", "field request.timeout.ms: 'soon' is no number"),
+        ("security.protocol=TLS", "field security.protocol: 'TLS' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ("sasl.mechanism=X", "field sasl.mechanism: 'X' is none of PLAIN, SCRAM-SHA-256"),
+        ("ssl.ca.location=/nowhere.pem", "field ssl.ca.location: '/nowhere.pem' is no file"),
+        ("security.protocol=SASL_SSL", "field sasl.mechanism: a SASL protocol needs one"),
+        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "field sasl.jaas.config: it must hold username"),
         ("ssl.truststore.type=JKS", "field ssl.truststore.type: ssl.truststore.type=JKS: only PEM files can be read"),
     ],
 )

@@ -175,7 +175,7 @@ def test_what_is_missing_or_doubtful_is_said(recording: Callable[[str], Path], t
     plan = rescue(out, folder / "log")
     answers = read_json(folder / "answers" / "restart.json")
     active = sorted(row["group"] for row in answers["groups"] if row["state"] not in ("Empty", "Dead"))
-    (sentence,) = doubts(plan, "had members")
+    (sentence,) = doubts(plan, "that had members")
     assert all(f'"{group}"' in sentence for group in active)
     readme = (out / "README.txt").read_text()
     assert all(f'  "{group}"\n' in readme for group in active)
@@ -198,7 +198,7 @@ def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path],
     shutil.rmtree(copy / f"__consumer_offsets-{home}")
     plan = rescue(tmp_path / "a", copy, "--partitions", 4)
     assert plan["offsets_partitions"] == {"count": 4, "source": "option", "absent": [home]}
-    assert doubts(plan, f"1 of 4 offsets partitions are absent: {home};")
+    assert doubts(plan, f"offsets partitions that are absent, 1 of 4: {home};")
     plan = rescue(tmp_path / "b", copy, "--partitions", 4, "-g", "alive-metrics", "-g", "tx-*")
     assert doubts(plan, f'group "alive-metrics" lives in offsets partition {home}, which was not read')
 
@@ -218,7 +218,7 @@ def test_damage_is_said_kept_and_in_the_exit_status(tmp_path: Path) -> None:
     write_log(tmp_path / "log", {partition_for("g", 50): log})
     plan = rescue(tmp_path / "out", tmp_path / "log", "--quarantine", tmp_path / "kept", status=3)
     assert [(row["partition"], row["committed_offset"]) for row in plan["offsets"]] == [(0, 5), (1, 7)]
-    assert doubts(plan, "1 pieces of the log are corrupt and 0 unsupported")
+    assert doubts(plan, "that could not be read: 1 corrupt, 0 unsupported")
     assert len(plan["problems"]) == len(read_json_lines(tmp_path / "kept")) == 1
     result = run(tmp_path / "log", "--to", tmp_path / "strict", "--strict")
     assert result.exit_code == 1
@@ -231,7 +231,7 @@ def test_a_missing_beginning_a_gap_and_a_group_astray_are_said(tmp_path: Path) -
     plan = rescue(tmp_path / "out", tmp_path / "log", "--partitions", 50)
     assert doubts(plan, "begins at record offset 100: files before it are missing")
     assert doubts(plan, "10 record offsets are in no segment")
-    assert doubts(plan, "1 groups stand in an offsets partition that is not theirs")
+    assert doubts(plan, "groups in an offsets partition that is not theirs (1)")
 
 
 def test_a_load_that_fails_is_said_and_left_out_on_demand(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tests.restore.test_forms import HOSTILE
 RECORDING = "kafka-4.3-mixed"
 PARTITIONS = 4
 MEMBER_SECONDS = 60
+TOOL_SECONDS = 300
 
 Answer = list[list[Any]]
 
@@ -55,7 +56,7 @@ def run_script(script: Path, tool: Path, *arguments: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=TOOL_SECONDS,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
@@ -104,7 +105,7 @@ def set_awkward_names(real: broker.Broker, tool: Path, folder: Path) -> Answer:
         (folder / "refused.csv").write_text(csv)
         command = [str(tool), *server, "--reset-offsets", "--from-file", str(folder / "refused.csv"), "--execute"]
         groups = [f"--group={refused['group']}", "--group=other"]
-        ran = subprocess.run([*command, *groups], capture_output=True, text=True, check=False, timeout=120)
+        ran = subprocess.run([*command, *groups], capture_output=True, text=True, check=False, timeout=TOOL_SECONDS)
         assert says in ran.stdout + ran.stderr
     return [[name, "T", 1, 900, "", None] for name in HOSTILE]
 
