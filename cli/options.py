@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
+INPUT_FORMATS = ("segments", "dump-log", "formatter", "kcat", "parquet", "jsonl")
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
@@ -78,6 +79,7 @@ class Reading:
     until_offset: tuple[tuple[int | None, int], ...]
     until_time: int | None
     kafka: tuple[int, int] | None
+    input_format: str | None
     threads: int | None
     strict: bool
     quarantine: str | None
@@ -127,6 +129,12 @@ READING = (
         "--kafka",
         type=Release(),
         help="The release that wrote records whose layout changed under one version number (3.7, 4.0).",
+    ),
+    click.option(
+        "--input-format",
+        type=click.Choice(INPUT_FORMATS),
+        help="What the input is: segments, what kafka-dump-log, the console formatters or kcat have printed, or "
+        "records from decode; by default guessed from its first bytes.",
     ),
     click.option(
         "--threads",

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -110,13 +111,14 @@ class Session:
             found: counts what passes by.
         """
         events = self.events(log) if found is None else found.watch(self.events(log))
-        state = finish(replay(events, profile, on_damage=self.on_damage))
+        state = replace(finish(replay(events, profile, on_damage=self.on_damage)), untold=log.untold)
         return state.showing(self.shows_group, self.shows_topic)
 
     @property
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
-        return sum(log.size_bytes for log in self.logs) >= BULK_FROM_BYTES
+        is_whole = not any(log.untold for log in self.logs)
+        return is_whole and sum(log.size_bytes for log in self.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel) -> None:
         """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""
@@ -184,6 +186,7 @@ class Session:
 
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
+        self._opened.locate(damage)
         if self.reading.strict:
             raise damage.error
         if damage.is_unsupported:
@@ -229,12 +232,19 @@ def open_session(reading: Reading, output: Output | None = None) -> Iterator[Ses
     try:
         with ExitStack() as stack:
             opened = stack.enter_context(
-                open_logs(reading.paths, as_partition=reading.as_partition, partitions=reading.offsets_partition)
+                open_logs(
+                    reading.paths,
+                    as_partition=reading.as_partition,
+                    partitions=reading.offsets_partition,
+                    input_format=reading.input_format,
+                )
             )
             session = Session(reading, opened, stack)
             _check_bounds(session)
             for note in (*opened.notes, *(note for log in opened.logs for note in log.notes)):
                 session.say(note)
+            for damage in opened.damages:
+                session.on_damage(damage)
             yield session
     except OffsetsLogError as error:
         fail(error)

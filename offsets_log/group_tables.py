@@ -14,7 +14,7 @@ from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.tables import Row, to_base64
+from offsets_log.tables import Row, to_base64, without_untold
 
 DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
 """kind → the broker's own assignor where no member names one (``B-16``); it is not in the log."""
@@ -33,15 +33,22 @@ MEMBER_COLUMNS = (
 
 
 def group_row(
-    group: Group, profile: Profile, names: TopicNames, offsets_partition: int | None, *, expand: bool = False
+    group: Group,
+    profile: Profile,
+    names: TopicNames,
+    offsets_partition: int | None,
+    untold: frozenset[str] = frozenset(),
+    *,
+    expand: bool = False,
 ) -> Row:
     """A group with its members.
 
     Args:
+        untold: columns that the log's source does not tell.
         expand: beside the assignments, what else is in classic members' bytes (Connect, Streams …).
     """
     is_classic = group.kind == CLASSIC
-    return {
+    row = {
         "group": group.group_id,
         "type": group.kind,
         "state": group.state(profile),
@@ -56,12 +63,16 @@ def group_row(
         "topology": _topology(group.topology) if group.topology else None,
         "offsets_partition": offsets_partition,
         "members": [
-            _classic_member(group, member, profile, expand=expand)
-            if is_classic
-            else _newer_member(group, member, names)
+            without_untold(
+                _classic_member(group, member, profile, expand=expand)
+                if is_classic
+                else _newer_member(group, member, names),
+                untold,
+            )
             for _, member in sorted(group.members.items())
         ],
     }
+    return without_untold(row, untold)
 
 
 def _protocol(group: Group) -> str | None:

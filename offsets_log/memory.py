@@ -71,7 +71,9 @@ class Memory:
             "history": {partition_name(part.log.offsets_partition): _history(part) for part in self.parts},
             "groups": sorted(
                 (
-                    group_row(group, self.profile, self.names, part.log.offsets_partition, expand=expand)
+                    group_row(
+                        group, self.profile, self.names, part.log.offsets_partition, part.state.untold, expand=expand
+                    )
                     for part in self.parts
                     for group in part.state.groups.values()
                 ),
@@ -82,7 +84,10 @@ class Memory:
                 (
                     {name: row[name] for name in (*PENDING_COLUMNS, *(set(row) - set(PENDING_COLUMNS)))}
                     for part in self.parts
-                    for row in (pending_row(value, part.log.offsets_partition) for value in part.state.pending)
+                    for row in (
+                        pending_row(value, part.log.offsets_partition, part.state.untold)
+                        for value in part.state.pending
+                    )
                 ),
                 key=lambda row: (*offset_row_order(row), row["producer_id"]),
             ),
@@ -93,7 +98,7 @@ class Memory:
     def _offsets(self, which: str) -> list[Row]:
         return sorted(
             (
-                offset_row(value, part.log.offsets_partition)
+                offset_row(value, part.log.offsets_partition, part.state.untold)
                 for part in self.parts
                 for value in getattr(part.state, which)()
             ),

@@ -100,7 +100,12 @@ def to_base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
-def offset_row(value: OffsetAndMetadata, offsets_partition: int | None) -> Row:
+def without_untold(row: Row, untold: frozenset[str]) -> Row:
+    """A row with null in the columns that its source does not tell (`Segment.untold`)."""
+    return row | dict.fromkeys(untold & row.keys()) if untold else row
+
+
+def offset_row(value: OffsetAndMetadata, offsets_partition: int | None, untold: frozenset[str] = frozenset()) -> Row:
     """One row of `COMPACT_COLUMNS`."""
     row: Row = {
         "group": value.group,
@@ -119,7 +124,7 @@ def offset_row(value: OffsetAndMetadata, offsets_partition: int | None) -> Row:
         text = row[name]
         if isinstance(text, MalformedString):
             row[f"{name}_base64"] = to_base64(text.raw)
-    return row
+    return without_untold(row, untold)
 
 
 def committed_rows(
@@ -133,7 +138,7 @@ def committed_rows(
     """
     pending = {value.key for value in state.pending}
     for value in state.committed if orphans else state.iter_served():
-        row = offset_row(value, offsets_partition)
+        row = offset_row(value, offsets_partition, state.untold)
         yield row | {"unstable": value.key in pending} if unstable else row
 
 
@@ -177,7 +182,17 @@ def decode_row(event: Event, *, expand: bool = False) -> Row:
         row["headers"] = [
             {"key": key, "value_base64": None if value is None else to_base64(value)} for key, value in record.headers
         ]
-    return row
+    untold = event.segment.untold
+    return {name: None if name in untold else _told(value, untold) for name, value in row.items()} if untold else row
+
+
+def _told(shown: Any, untold: frozenset[str]) -> Any:
+    """A part of a row, with null for the fields that its source does not tell."""
+    if isinstance(shown, list):
+        return [_told(part, untold) for part in shown]
+    if isinstance(shown, dict):
+        return {name: None if name in untold else _told(part, untold) for name, part in shown.items()}
+    return shown
 
 
 def control_json(control: ControlRecord) -> Row:
@@ -267,9 +282,9 @@ def problem_row(damage: Damage) -> Row:
     }
 
 
-def pending_row(value: OffsetAndMetadata, offsets_partition: int | None) -> Row:
+def pending_row(value: OffsetAndMetadata, offsets_partition: int | None, untold: frozenset[str] = frozenset()) -> Row:
     """An offset of an open transaction."""
-    row = offset_row(value, offsets_partition)
+    row = offset_row(value, offsets_partition, untold)
     for name in ("commit_timestamp_ms", "expire_timestamp_ms", "topic_id"):
         del row[name]
     return row | {"producer_id": value.producer_id, "producer_epoch": value.producer_epoch}

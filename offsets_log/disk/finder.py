@@ -26,6 +26,8 @@ from offsets_log.errors import InputError
 from offsets_log.log_format.segment import Buffer
 
 STDIN = "-"
+PARQUET_SUFFIX = ".parquet"
+"""A directory of tables that `decode -o parquet` has written is read whole."""
 MAX_DEPTH = 2
 """How far below a given directory a data directory may lie."""
 
@@ -149,6 +151,9 @@ class Finder:
         for name in names:
             if matters(name) and real_path(path / name) not in self._openers:
                 folder.files[name] = self._opener(path / name)
+            elif name.endswith(PARQUET_SUFFIX):
+                folder.files[name] = self._opener(path / name)
+                folder.named.add(name)
             elif name.endswith(".log") and not SEGMENT.fullmatch(name) and OFFSETS_TOPIC in folder.name:
                 self.notes.append(f"{folder.shown(name)} is left out: no segment's name; name the file to read it")
         if OFFSETS_TOPIC in folder.name and not folder.files:

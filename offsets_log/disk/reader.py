@@ -2,7 +2,7 @@
 
 data directory ─┐
 partition, glob ┼─► `Folder`s, on disk or in memory ─► segments (`records:L2`) ─► replicas ─► `PartitionLog`s
-archive, pipe  ─┘
+archive, pipe  ─┘                                   └► dumps of other tools, made segments (`dumps`) ┘
 
 Everything is opened read-only; `DiskLogs` holds the mappings and ends them.
 """
@@ -17,11 +17,12 @@ from functools import cached_property
 from types import TracebackType
 from typing import Self
 
+from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, cleaned_until
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
-from offsets_log.errors import InputError
+from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 
 _TOPIC_ID = re.compile(rb"^topic_id:[ \t]*([A-Za-z0-9_-]{22})[ \t\r]*$", re.MULTILINE)
@@ -34,12 +35,14 @@ class DiskLogs:
     Attributes:
         logs: by offsets partition, those of an unknown one last.
         notes: what was left out, one sentence each. What concerns one log is in its own notes.
+        damages: what could not be read of dumps; the position is the line.
         files: real paths of the files that were opened: what no output may replace.
     """
 
-    def __init__(self, logs: list[PartitionLog], finder: Finder, stack: ExitStack) -> None:
+    def __init__(self, logs: list[PartitionLog], dumps: Dumps, finder: Finder, stack: ExitStack) -> None:
         self.logs = logs
-        self.notes = finder.notes
+        self.notes = finder.notes + dumps.notes
+        self.damages = dumps.damages
         self.files = sorted(finder.files)
         self._topic_files = finder.topic_files
         self._stack = stack
@@ -52,6 +55,13 @@ class DiskLogs:
             if topic not in ids and (topic_id := _topic_id(read)):
                 ids[topic] = topic_id
         return {topic_id: topic for topic, topic_id in ids.items()}
+
+    def locate(self, damage: Damage) -> None:
+        """Set the position of damage in a segment made from a dump to the line of the dump."""
+        error = damage.error
+        for segment in (segment for log in self.logs for segment in log.segments if segment.lines):
+            if segment.file == error.file and error.record_offset is not None:
+                error.position = segment.lines.get(error.record_offset, error.position)
 
     def close(self) -> None:
         """End the mappings."""
@@ -66,31 +76,43 @@ class DiskLogs:
         self.close()
 
 
-def open_logs(paths: Sequence[str], *, as_partition: int | None = None, partitions: Collection[int] = ()) -> DiskLogs:
+def open_logs(
+    paths: Sequence[str],
+    *,
+    as_partition: int | None = None,
+    partitions: Collection[int] = (),
+    input_format: str | None = None,
+) -> DiskLogs:
     """Find and open all segments in data directories, partition directories, files, globs, archives and ``-``.
 
     Args:
         as_partition: offsets partition of files whose directory's name tells none.
         partitions: offsets partitions to open; empty for all.
+        input_format: what files without a segment's name are: ``segments`` or one of `dumps.formats.FORMATS`; None to
+            guess by their first bytes.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
     """
     with ExitStack() as stack:
-        finder = Finder(partitions, stack)
+        finder, dumps = Finder(partitions, stack), Dumps(input_format)
         for path in dict.fromkeys(paths):
             finder.add(path)
         logs: dict[int | None, list[PartitionLog]] = {}
         for folder in finder.folders():
+            dumps.take(folder)
             parsed = DirectoryName.parse(folder.name)
             offsets_partition = parsed.partition if parsed.is_offsets else as_partition
             if not partitions or offsets_partition in partitions:
                 logs.setdefault(offsets_partition, []).extend(_logs_in(folder, offsets_partition))
+        for log in dumps.logs(as_partition):
+            if not partitions or log.offsets_partition in partitions:
+                logs.setdefault(log.offsets_partition, []).append(log)
         unknown = logs.pop(None, [])
         known = [choose_replica(found) for _, found in sorted(logs.items(), key=_partition) if found]
-        if not known and not unknown:
+        if not known and not unknown and not dumps.damages:
             raise _nothing_found(paths, partitions, finder)
-        return DiskLogs(known + unknown, finder, stack.pop_all())
+        return DiskLogs(known + unknown, dumps, finder, stack.pop_all())
 
 
 def _partition(item: tuple[int | None, list[PartitionLog]]) -> int:

@@ -6,8 +6,8 @@ batches that an earlier segment already held.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from offsets_log.errors import CorruptBatchError, Damage
 from offsets_log.log_format.batch import RecordBatch
@@ -22,11 +22,15 @@ class Segment:
         file: name to show, such as ``backup.tar!__consumer_offsets-3/00000000000000000000.log``.
         base_offset: from the file's name; None where the name holds none.
         buffer: the whole file, read-only.
+        untold: columns of rows that the source of a segment made from a dump does not tell; null in rows.
+        lines: of such a segment, record offset → line of the source.
     """
 
     file: str
     base_offset: int | None
     buffer: Buffer
+    untold: frozenset[str] = frozenset()
+    lines: Mapping[int, int] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,11 @@ class PartitionLog:
     def size_bytes(self) -> int:
         """Of all segments."""
         return sum(len(segment.buffer) for segment in self.segments)
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """Columns that one segment or another does not tell."""
+        return frozenset().union(*(segment.untold for segment in self.segments))
 
 
 LogItem = RecordBatch | Damage | Tail

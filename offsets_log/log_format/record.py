@@ -356,6 +356,7 @@ CONTROL_TYPES = {
     5: "KRAFT_VERSION",
     6: "KRAFT_VOTERS",
 }
+UNKNOWN_CONTROL_TYPE = 0x7FFF
 END_TRANSACTION = frozenset({"ABORT", "COMMIT"})
 
 
@@ -400,11 +401,9 @@ def build_marker(
     coordinator_epoch: int = 0,
 ) -> bytes:
     """A transaction marker: a control batch of one record, 78 bytes (``records:C1``)."""
-    record = Record(
-        offset=offset,
-        timestamp_ms=timestamp_ms,
-        key=p.build(CONTROL_KEY, {"version": 0, "type": int(commit)}, "control.key"),
-        value=p.build(END_TXN_MARKER, {"version": 0, "coordinator_epoch": coordinator_epoch}, "control.value"),
+    record = control_record(
+        Record(offset=offset, timestamp_ms=timestamp_ms, key=None, value=None),
+        ControlRecord("COMMIT" if commit else "ABORT", coordinator_epoch),
     )
     return build_batch(
         [record],
@@ -412,6 +411,17 @@ def build_marker(
         producer_epoch=producer_epoch,
         is_transactional=True,
         is_control=True,
+    )
+
+
+def control_record(record: Record, control: ControlRecord) -> Record:
+    """A record with a control record's key and value; `CONTROL_TYPES` that end no transaction have no value here."""
+    number = next((number for number, name in CONTROL_TYPES.items() if name == control.type), UNKNOWN_CONTROL_TYPE)
+    marker = {"version": 0, "coordinator_epoch": control.coordinator_epoch or 0}
+    return replace(
+        record,
+        key=p.build(CONTROL_KEY, {"version": 0, "type": number}, "control.key"),
+        value=p.build(END_TXN_MARKER, marker, "control.value") if control.ends_transaction else b"",
     )
 
 

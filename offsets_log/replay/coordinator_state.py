@@ -28,6 +28,7 @@ class CoordinatorState:
         problems: what would have ended a real load, by record offset; what is here was read all the same.
         topic_names: topic id → name, as far as the records tell.
         end_offset: the log's next offset.
+        untold: columns of rows that the log's source does not tell; null in rows.
     """
 
     profile: Profile
@@ -37,6 +38,7 @@ class CoordinatorState:
     problems: tuple[Problem, ...]
     topic_names: dict[bytes, str]
     end_offset: int
+    untold: frozenset[str] = frozenset()
 
     def iter_served(self) -> Iterator[OffsetAndMetadata]:
         """Committed offsets of groups that exist."""

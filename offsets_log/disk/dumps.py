@@ -1,0 +1,82 @@
+"""Files that are no segments but tell of some: dumps of other tools, and our own tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from offsets_log.disk.folder import SEGMENT, Folder
+from offsets_log.dumps.formats import SEGMENTS, build_segments, guess_format
+from offsets_log.errors import Damage, InputError
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.segment import Buffer
+
+
+class Dumps:
+    """Takes dumps out of folders, file by file, and gives the logs they tell of.
+
+    Attributes:
+        damages: what could not be read; the position is the line.
+        notes: what is told of the sources, one sentence each.
+    """
+
+    def __init__(self, input_format: str | None) -> None:
+        self.input_format = input_format
+        self.damages: list[Damage] = []
+        self.notes: list[str] = []
+        self._logs: list[PartitionLog] = []
+
+    def take(self, folder: Folder) -> None:
+        """Read the folder's dumps, and leave its other files where they are. Raises InputError."""
+        if self.input_format == SEGMENTS:
+            return
+        for name in list(folder.files):
+            if name not in folder.named or (self.input_format is None and SEGMENT.fullmatch(name)):
+                continue
+            buffer, shown = folder.files[name](), folder.shown(name)
+            format_name = self.input_format or guess_format(buffer)
+            if format_name != SEGMENTS:
+                del folder.files[name]
+                self._read(shown, buffer, format_name)
+        if self.input_format is not None and folder.files:
+            raise InputError(f"it holds segments, not {self.input_format}; name the files", file=folder.shown_path)
+
+    def _read(self, shown: str, buffer: Buffer, format_name: str) -> None:
+        built = build_segments(shown, buffer, format_name)
+        logs = built.logs()
+        self.damages += built.damages
+        self.notes += [f"{shown}: {words}" for words in built.remarks]
+        untold = sorted({name for log in logs for name in log.untold if name.islower()})
+        if untold:
+            self.notes.append(f"{shown}: this source does not tell, and the answer has null for: {', '.join(untold)}")
+        if not logs and not built.damages:
+            raise InputError(f"no {format_name} records are in it", file=shown)
+        self._logs += logs
+
+    def logs(self, as_partition: int | None) -> list[PartitionLog]:
+        """What was read: segments of one partition together, a segment that comes again as a replica.
+
+        Args:
+            as_partition: the offsets partition where none is told.
+        """
+        joined: list[PartitionLog] = []
+        for log in self._logs:
+            if log.offsets_partition is None:
+                log = replace(log, offsets_partition=as_partition)
+            at = next((i for i, other in enumerate(joined) if _goes_with(log, other)), None)
+            if at is None:
+                joined.append(log)
+            else:
+                segments = sorted((*joined[at].segments, *log.segments), key=lambda segment: segment.base_offset or 0)
+                joined[at] = replace(joined[at], segments=tuple(segments))
+        return joined
+
+
+def _goes_with(log: PartitionLog, other: PartitionLog) -> bool:
+    bases = {segment.base_offset for segment in other.segments}
+    (segment,) = log.segments
+    return (
+        log.offsets_partition == other.offsets_partition
+        and segment.base_offset is not None
+        and None not in bases
+        and segment.base_offset not in bases
+    )

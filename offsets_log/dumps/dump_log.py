@@ -1,0 +1,330 @@
+"""The text of kafka-dump-log, of every release since 0.9, as a person has pasted it.
+
+0.9 – 2.1    a line a record, with the facts of its batch
+2.2 – 2.8    a line a batch, and lines ``| `` of records that repeat the batch's facts
+3.0 and on   a line a batch, and lines ``| `` of records with their own facts; 3.8 prints Kafka's JSON
+
+An entry goes on until a line that begins another one: metadata may hold line breaks, a console breaks long lines,
+blank lines may stand between. Which of these a break is, the sizes tell that are printed of key and value: an entry is
+taken as the first reading of it that has them.
+
+What keys and values look like is in `dump_log_text`. References: ``DumpLogSegments.scala``, ``DumpLogSegments.java``;
+``formats.md`` §3c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from offsets_log.dumps.dump_log_text import NotTold, Sizes, coordinator_bytes
+from offsets_log.dumps.source import Piece, Place, Remark, SourceBatch, damaged_line, header, iter_lines, place_of
+from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
+from offsets_log.log_format.record import ControlRecord, Record, control_record
+from offsets_log.log_format.segment import Buffer
+
+FILE_LINE = re.compile(r"Dumping (?P<file>\S.*)$")
+START_LINE = re.compile(r"(?:Log s|S)tarting offset: -?\d+$")
+BATCH_LINE = re.compile(r"baseOffset: -?\d+ lastOffset: -?\d+ count: |offset: -?\d+ position: \d+ \w+: -?\d+ size: ")
+RECORD_LINE = re.compile(
+    r"(?:\| )?offset: -?\d+ (?:position|isvalid|isValid|CreateTime|LogAppendTime|NoTimestampType): "
+)
+BARE_LINE = re.compile(r"\|  ?(?:key|payload): ")
+"""A record of --skip-record-metadata."""
+TAIL_LINE = re.compile(r"Found \d+ invalid bytes at the end of ")
+ORDER_LINE = re.compile(r"Non-consecutive offsets in |  -?\d+ is followed by -?\d+$")
+CRASH_LINE = re.compile(r"Exception in thread |(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error)(?:: |$)|\tat [\w$.]+\(")
+BEGINNINGS = (FILE_LINE, START_LINE, BATCH_LINE, RECORD_LINE, BARE_LINE, TAIL_LINE, ORDER_LINE, CRASH_LINE)
+FIRST_LETTERS = frozenset("DLSbo|FN Eabcdefghijklmnopqrstuvwxyz\t")
+
+FACT = re.compile(r"(\w+): (\[[^\]]*\]|[^\s}]+)\}?(?: |$)")
+CONTENT = re.compile(r"(?:^| )(?:key: |payload: )")
+MARKER = re.compile(r"endTxnMarker: (?P<type>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>-?\d{1,10})$")
+CONTROL = re.compile(r" (?:endTxnMarker|controlType): .*$", re.DOTALL)
+
+TIMESTAMP_TYPES = {"CreateTime": "create", "LogAppendTime": "log_append", "NoTimestampType": "none"}
+CODEC_NAMES = {"nocompressioncodec": "none", "gzipcompressioncodec": "gzip", "snappycompressioncodec": "snappy",
+               "lz4compressioncodec": "lz4", "zstdcompressioncodec": "zstd"}  # fmt: skip
+KEY_SIZES = ("keySize", "keysize")
+VALUE_SIZES = ("valueSize", "valuesize", "payloadsize")
+MAX_LINES_OF_ENTRY = 10_000
+
+Facts = dict[str, str]
+
+
+def is_dump_log(text: str) -> bool:
+    """Whether one of the lines is the tool's."""
+    return any(form.match(line) for line in text.split("\n") for form in (FILE_LINE, BATCH_LINE, RECORD_LINE))
+
+
+def read(buffer: Buffer) -> Iterator[Piece]:
+    """The batches of a dump, in its order."""
+    reader = _Reader()
+    entry: list[str] = []
+    begun_at = 0
+    for number, raw in iter_lines(buffer):
+        line = raw.decode(errors="replace")
+        if _begins_entry(line):
+            yield from reader.entry(begun_at, entry)
+            begun_at, entry = number, [line]
+        elif entry:
+            entry.append(line)
+            if len(entry) > MAX_LINES_OF_ENTRY:
+                yield damaged_line(begun_at, "\n".join(entry).encode(), "it goes on for too many lines")
+                entry = []
+        # What stands before the first entry is what a person wrote.
+    yield from reader.entry(begun_at, entry)
+    yield from reader.end()
+
+
+def _begins_entry(line: str) -> bool:
+    return line[:1] in FIRST_LETTERS and any(form.match(line) for form in BEGINNINGS)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A batch whose records are being read; ``facts`` are those of its line, or of its first record's."""
+
+    line: int
+    facts: Facts
+    has_line: bool
+    records: list[Record] = field(default_factory=list)
+    seen: int = 0
+    control: bool = False
+    untold: set[str] = field(default_factory=set)
+
+
+class _Reader:
+    """Puts entries together to batches."""
+
+    def __init__(self) -> None:
+        self.place: Place | None = Place()
+        self.batch: _Open | None = None
+
+    def entry(self, line: int, lines: list[str]) -> Iterator[Piece]:
+        """An entry with all its lines."""
+        if not lines:
+            return
+        first = lines[0]
+        if found := FILE_LINE.match(first):
+            yield from self.end()
+            self.place = place_of(found["file"].strip())
+            if self.place is None:
+                yield Remark(f"left out, as it is of another topic: {found['file'].strip()}")
+        elif CRASH_LINE.match(first):
+            yield from self.end()
+            if not first.startswith("\t"):
+                yield damaged_line(line, first.encode(), f"the tool ended here, what followed is missing: {first}")
+        elif TAIL_LINE.match(first):
+            yield from self.end()
+            yield Remark(f"{first}: a batch that was not written whole, normal at the end of a log")
+        elif START_LINE.match(first) or ORDER_LINE.match(first) or self.place is None:
+            pass
+        elif BATCH_LINE.match(first):
+            yield from self.end()
+            yield from self._begin(line, lines)
+        else:
+            yield from self._record(line, lines)
+
+    def _begin(self, line: int, lines: list[str]) -> Iterator[Piece]:
+        for text in ("".join(lines), "".join(lines[:1])):
+            facts = _facts(text)
+            if facts is not None and ("isvalid" in facts or text == lines[0]):
+                self.batch = _Open(line, facts, has_line=True)
+                return
+        yield damaged_line(line, "\n".join(lines).encode(), "it is no whole line of a batch")
+
+    def end(self) -> Iterator[Piece]:
+        """The batch has no more records."""
+        batch, self.batch = self.batch, None
+        if batch is None or self.place is None:
+            return
+        try:
+            yield from self._finished(batch, self.place)
+        except OffsetsLogError as error:
+            yield Damage(error.at(position=batch.line), str(batch.facts).encode())
+
+    def _finished(self, batch: _Open, place: Place) -> Iterator[Piece]:
+        facts = batch.facts
+        base = _number(facts, "baseOffset", "offset")
+        if facts.get("isvalid", facts.get("isValid")) == "false":
+            raise CorruptBatchError("its checksum was wrong (isvalid: false)", record_offset=base)
+        magic = _number(facts, "magic", default=2)
+        if magic not in (0, 1, 2):
+            raise CorruptBatchError(f"magic {magic}", record_offset=base)
+        count = _number(facts, "count", default=batch.seen)
+        if batch.has_line and batch.seen < (count if magic == 2 else 1):
+            missing = CorruptBatchError if batch.seen else NotTold
+            words = f"{count - batch.seen if magic == 2 else 'its'} records of it are not in the text"
+            hint = "" if batch.seen else "; kafka-dump-log prints them with --offsets-decoder"
+            yield Damage(missing(words + hint, position=batch.line, record_offset=base), str(facts).encode())
+        if not batch.records and (magic < 2 or count):
+            return
+        type_name = next((name for name in TIMESTAMP_TYPES if name in facts), "CreateTime")
+        codec = facts.get("compresscodec", facts.get("compressType", "none")).lower()
+        horizon = re.fullmatch(r"OptionalLong\[(\d+)\]", facts.get("deleteHorizonMs", ""))
+        is_batch = batch.has_line and magic == 2
+        records = tuple(batch.records)
+        made = header(
+            records,
+            line=batch.line,
+            magic=magic,
+            compression=CODEC_NAMES.get(codec, codec),
+            timestamp_type=TIMESTAMP_TYPES[type_name],
+            base_offset=base if is_batch else None,
+            last_offset=_number(facts, "lastOffset") if is_batch else None,
+            max_timestamp_ms=_number(facts, type_name) if is_batch and type_name in facts else None,
+            delete_horizon_ms=int(horizon[1]) if horizon else None,
+            is_transactional=facts.get("isTransactional") == "true",
+            is_control=facts.get("isControl") == "true" or batch.control,
+            producer_id=_number(facts, "producerId", default=-1),
+            producer_epoch=_number(facts, "producerEpoch", default=-1),
+            base_sequence=_number(facts, "baseSequence", "sequence", default=-1),
+            partition_leader_epoch=_number(facts, "partitionLeaderEpoch", default=-1),
+        )
+        yield SourceBatch(place, made, records, frozenset(batch.untold))
+
+    # ----------------------------------------------------------------------------------------- records
+
+    def _record(self, line: int, lines: list[str]) -> Iterator[Piece]:
+        error: OffsetsLogError | None = None
+        for text, used in _readings(lines):
+            try:
+                found = self._read_record(line, text)
+            except OffsetsLogError as problem:
+                error = error or problem
+                continue
+            yield from self._take(line, found)
+            for number, rest in enumerate(lines[used:], line + used):
+                if rest.strip():
+                    yield damaged_line(number, rest.encode(), "it belongs to no record")
+            return
+        assert error is not None
+        yield from self._take(line, _Found(_facts_of_record(lines[0]) or {}))
+        yield Damage(error.at(position=line), "\n".join(lines).encode())
+
+    def _read_record(self, line: int, text: str) -> _Found:
+        """One reading of an entry. Raises OffsetsLogError if it is not right."""
+        text = text.removeprefix("| ")
+        content = CONTENT.search(text)
+        control = CONTROL.search(text) if content is None else None
+        end = content.start() if content else control.start() if control else len(text)
+        facts = _facts(text[:end])
+        if facts is None:
+            raise CorruptRecordError("it is no whole line of a record")
+        if facts.get("isvalid", facts.get("isValid")) == "false":
+            raise CorruptBatchError("its checksum was wrong (isvalid: false)")
+        offset = _number(facts, "offset", default=self._next_offset())
+        time = _time(facts) if facts.keys() & TIMESTAMP_TYPES.keys() or self.batch is None else _time(self.batch.facts)
+        made = Record(offset=offset, position=line, timestamp_ms=time, key=None, value=None)
+        if control is not None:
+            if (marker := MARKER.search(text)) is None:
+                raise NotTold(f"a control record: {control[0].strip()}", record_offset=offset)
+            made = control_record(made, ControlRecord(marker["type"], int(marker["epoch"])))
+            return _Found(facts, made, is_control=True)
+        sizes = Sizes(
+            *(_number(facts, *names) if facts.keys() & {*names} else None for names in (KEY_SIZES, VALUE_SIZES))
+        )
+        key, value, untold = coordinator_bytes(text[end:].lstrip(" ") if content else None, sizes, offset)
+        return _Found(facts, replace(made, key=key, value=value), untold=untold)
+
+    def _next_offset(self) -> int | None:
+        """Of a record without one: where --skip-record-metadata leaves it out."""
+        if self.batch is None:
+            return None
+        if self.batch.records:
+            return self.batch.records[-1].offset + 1
+        return _number(self.batch.facts, "baseOffset", "offset")
+
+    def _take(self, line: int, found: _Found) -> Iterator[Piece]:
+        """Into its batch; of the texts without lines of batches it tells the batch itself, by its position."""
+        batch, facts = self.batch, found.facts
+        begins = batch is None or (not batch.has_line and not _same_batch(batch.facts, facts))
+        if begins:
+            yield from self.end()
+            batch = self.batch = _Open(line, facts, has_line=False)
+        assert batch is not None
+        batch.seen += 1
+        batch.control |= found.is_control
+        batch.untold |= found.untold
+        if found.record is None:
+            return
+        if "offset" not in facts and not _is_dense(batch.facts):
+            batch.untold.add("record_offset")
+        batch.records.append(found.record)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A record's line: its facts; the record itself where it could be read."""
+
+    facts: Facts
+    record: Record | None = None
+    is_control: bool = False
+    untold: frozenset[str] = frozenset()
+
+
+def _readings(lines: list[str]) -> Iterator[tuple[str, int]]:
+    """What an entry of several lines may say, the likeliest first, and how many of its lines that takes."""
+    whole = "\n".join(lines)
+    yield whole, len(lines)
+    if len(lines) == 1:
+        return
+    if (stripped := whole.rstrip()) != whole:
+        yield stripped, len(lines)
+    yield "".join(lines), len(lines)
+    width = max(map(len, lines))
+    yield "".join(text if len(text) == width else f"{text}\n" for text in lines).rstrip("\n"), len(lines)
+    yield " ".join(text.strip() for text in lines), len(lines)
+    yield lines[0], 1
+
+
+def _facts(text: str) -> Facts | None:
+    """The ``name: value`` pairs; None if there is anything else."""
+    facts: Facts = {}
+    end = 0
+    for found in FACT.finditer(text):
+        if found.start() != end:
+            return None
+        end = found.end()
+        facts.setdefault(found[1], found[2])
+    return None if text[end:].strip() else facts
+
+
+def _facts_of_record(text: str) -> Facts | None:
+    text = text.removeprefix("| ")
+    content = CONTENT.search(text) or CONTROL.search(text)
+    return _facts(text[: content.start()] if content else text)
+
+
+def _same_batch(one: Facts, other: Facts) -> bool:
+    """Compressed records stand at their batch's position; an uncompressed message of magic 0 and 1 has its own."""
+    return all(one.get(name) == other.get(name) for name in ("position", "magic", "producerId", "isTransactional"))
+
+
+def _is_dense(facts: Facts) -> bool:
+    """Whether the records of a batch have all its offsets: then they follow from their order."""
+    span = _number(facts, "lastOffset", default=0) - _number(facts, "baseOffset", default=0) + 1
+    return _number(facts, "count", default=1) == span
+
+
+def _time(facts: Facts) -> int:
+    return next((_number(facts, name) for name in TIMESTAMP_TYPES if name in facts), -1)
+
+
+def _number(facts: Facts, *names: str, default: int | None = None) -> int:
+    """A fact, under the first name it has, as a number.
+
+    Raises:
+        CorruptRecordError: it is none, or it is missing and there is no default.
+    """
+    name = next((name for name in names if name in facts), names[0])
+    text = facts.get(name)
+    if text is None:
+        if default is None:
+            raise CorruptRecordError(f"it does not tell its {name}")
+        return default
+    if not re.fullmatch(r"-?\d{1,19}", text):
+        raise CorruptRecordError(f"{name} is {text}, no number")
+    return int(text)

@@ -1,0 +1,336 @@
+"""Keys and values as kafka-dump-log has printed them, back to bytes, one function for each form.
+
+0.9 – 2.3     ``offset::group:topic:partition`` and ``123:metadata``; tombstones without key and payload
+0.9 – 0.11    ``metadata::group`` and ``type:protocol:generation:{member=[topic-0]}``
+1.0 – 2.3     ``{"metadata":"group"}`` and JSON
+2.4 – 3.7     ``offset_commit::group=g,partition=topic-0`` and ``offset=1,metadata=m``
+2.4 – 3.7     ``group_metadata::group=g`` and JSON
+3.8 and on    Kafka's JSON with types and versions as text, ``<DELETE>`` for a tombstone
+any           the bytes themselves as UTF-8, where --offsets-decoder was not given
+
+Nothing escapes what stands inside, so a text has more than one reading: the one is taken whose bytes have the sizes
+that are printed of key and value.
+
+References: ``GroupMetadataManager.formatRecordKeyAndValue``, ``DumpLogSegments.OffsetsMessageParser``,
+``CoordinatorRecordMessageParser``; ``formats.md`` §3c.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from offsets_log.dumps.kafka_json import record_bytes
+from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnsupportedError
+from offsets_log.messages.consumer_protocol import (
+    CONSUMER_PROTOCOL_ASSIGNMENT,
+    CONSUMER_PROTOCOL_SUBSCRIPTION,
+    Embedded,
+    encode_embedded,
+)
+from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+
+
+class NotTold(UnsupportedError):
+    """Kafka wrote a record there, and the text does not tell what."""
+
+
+UNTOLD_OF_COMMITS = frozenset(
+    {
+        "commit_timestamp_ms", "leader_epoch", "expire_timestamp_ms", "topic_id", "value_version",
+        "commitTimestamp", "leaderEpoch", "expireTimestamp",
+    }
+)  # fmt: skip
+"""Columns, and fields of Kafka's JSON."""
+UNTOLD_OF_GROUPS = frozenset(
+    {
+        "leader", "current_state_timestamp_ms", "client_id", "host", "group_instance_id", "rack_id",
+        "session_timeout_ms", "rebalance_timeout_ms", "subscribed_topics", "subscription_base64", "assignment_base64",
+        "value_version",
+        "currentStateTimestamp", "clientId", "clientHost", "groupInstanceId", "rebalanceTimeout", "sessionTimeout",
+        "subscription",
+    }
+)  # fmt: skip
+UNTOLD_OF_EXPANDED = frozenset({"assignment_base64"})
+"""The version of a consumer's assignment, which is shown without it."""
+
+COMMIT_SIZES = {24: 3, 28: 1, 20: 2}
+"""Bytes of an offset commit's value around its metadata → its version; 0 has the fields of 2."""
+GROUP_VALUE_VERSION = 3
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+DELETED = "<DELETE>"
+MAX_SPLITS = 20
+MEMBER = re.compile(r"(?P<member>.+?)=\[(?P<partitions>.*?)\](?::(?P<user_data>[0-9A-F]*))?(?:,(?=.+?=\[)|$)")
+OTHER_MEMBER = re.compile(r"(?P<member>.+?)=[0-9A-F]*(?:,|$)")
+
+
+Told = tuple[bytes, bytes | None, frozenset[str]]
+"""Key, value, and the columns that the text does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes of key and value as printed; −1 for null, None where they are not printed."""
+
+    key: int | None
+    value: int | None
+
+    def check(self, told: Told, text: str) -> None:
+        """Raises CorruptRecordError if the bytes are not of these sizes; text that was not UTF-8 has others."""
+        key, value, untold = told
+        if REPLACED in text:
+            return
+        for name, size, data in (("key", self.key, key), ("value", self.value, value)):
+            is_whole = name == "key" or data is None or untold is not UNTOLD_OF_GROUPS
+            if is_whole and size is not None and size != (-1 if data is None else len(data)):
+                found = "null" if data is None else f"{len(data)} bytes"
+                raise CorruptRecordError(
+                    f"the {name} had {size} bytes, what is printed of it makes {found}", field=name
+                )
+
+
+Form = Callable[[str, str | None, Sizes], Told]
+
+
+def coordinator_bytes(text: str | None, sizes: Sizes, record_offset: int | None) -> Told:
+    """Key, value and what is untold, from what a line has from ``key: `` on; None if it has nothing.
+
+    Raises:
+        NotTold: the text does not hold them.
+        CorruptRecordError: they make no sense.
+    """
+    if text is None:
+        what = "a tombstone" if sizes.value == -1 else "a record"
+        raise NotTold(f"{what} of which the tool has printed no key", record_offset=record_offset)
+    error: OffsetsLogError | None = None
+    for key, payload in _splits(text):
+        try:
+            form = next(form for beginning, form in FORMS if key.startswith(beginning))
+            told = form(key, payload, sizes)
+            sizes.check(told, text)
+        except OffsetsLogError as problem:
+            error = error or problem
+            continue
+        return told
+    assert error is not None
+    raise error.at(record_offset=record_offset)
+
+
+def _splits(text: str) -> Iterator[tuple[str, str | None]]:
+    """Where the payload may begin: a group's name may hold ``payload: `` too."""
+    text = text.removeprefix("key: ")
+    at = text.find(" payload: ")
+    if at < 0:
+        yield text, None
+    for _ in range(MAX_SPLITS):
+        if at < 0:
+            return
+        yield text[:at], text[at + len(" payload: ") :]
+        at = text.find(" payload: ", at + 1)
+
+
+# ------------------------------------------------------------------------------------------- 3.8 and on
+
+
+def _from_json(key: str, payload: str | None, sizes: Sizes) -> Told:
+    told = parse_json(key, "key")
+    value = None if payload in (None, DELETED) else parse_json(payload or "", "value")
+    if payload is None:
+        raise CorruptRecordError("it has a key and no payload")
+    if not isinstance(told, dict) or not isinstance(value, dict | None):
+        raise CorruptRecordError("it is no JSON object")
+    version, data = (None, None) if value is None else (value.get("version"), value.get("data"))
+    if value is not None and data is None:
+        raise CorruptRecordError("the value has no data", field="value")
+    key_bytes, value_bytes = record_bytes(told.get("type"), told.get("data"), version, data)
+    is_expanded = isinstance(data, dict) and data.get("protocolType") == "consumer"
+    return key_bytes, value_bytes, UNTOLD_OF_EXPANDED if is_expanded else frozenset()
+
+
+def parse_json(text: str, root: str) -> Any:
+    """A JSON text. Raises CorruptRecordError."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptRecordError(f"it is no JSON: {error}", field=root) from None
+
+
+# ------------------------------------------------------------------------------------------- offsets
+
+
+def _offset_colons(key: str, payload: str | None, sizes: Sizes) -> Told:
+    """``offset::group:topic:partition``: a topic holds no colon, a group may."""
+    parts = key.removeprefix("offset::").rsplit(":", 2)
+    if len(parts) != 3:
+        raise CorruptRecordError("it does not tell group, topic and partition", field="key")
+    if payload is None:
+        raise NotTold("an offset of which the tool has printed no value")
+    group, topic, partition = parts
+    offset, _, metadata = payload.partition(":")
+    return _commit(group, topic, partition, offset, metadata, sizes)
+
+
+def _offset_commit(key: str, payload: str | None, sizes: Sizes) -> Told:
+    """``offset_commit::group=g,partition=topic-0``: a topic holds no comma, a group may."""
+    group, comma, topic_partition = key.removeprefix("offset_commit::group=").rpartition(",partition=")
+    topic, dash, partition = topic_partition.rpartition("-")
+    if not comma or not dash:
+        raise CorruptRecordError("it does not tell group, topic and partition", field="key")
+    if payload == DELETED:
+        return _commit(group, topic, partition, None, "", sizes)
+    if payload is None or not payload.startswith("offset="):
+        raise CorruptRecordError("it does not tell the offset", field="value")
+    offset, _, metadata = payload.removeprefix("offset=").partition(",metadata=")
+    return _commit(group, topic, partition, offset, metadata, sizes)
+
+
+def _commit(group: str, topic: str, partition: str, offset: str | None, metadata: str, sizes: Sizes) -> Told:
+    key = {"group": group, "topic": topic, "partition": _int(partition, "partition")}
+    if offset is None:
+        made = CoordinatorRecord(record_type=1, key=key)
+        return *encode_coordinator_record(made), frozenset()
+    around = -1 if sizes.value is None else sizes.value - len(metadata.encode(errors="replace"))
+    version = COMMIT_SIZES.get(around, 3)
+    value = {
+        "offset": _int(offset, "offset"), "leader_epoch": -1, "metadata": metadata, "commit_timestamp": -1,
+        "expire_timestamp": -1,
+    }  # fmt: skip
+    made = CoordinatorRecord(record_type=1, key=key, value_version=version, value=value)
+    return *encode_coordinator_record(made), UNTOLD_OF_COMMITS
+
+
+def _int(text: str, name: str) -> int:
+    if not re.fullmatch(r"-?\d{1,19}", text):
+        raise CorruptRecordError(f"the {name} is {text[:40]!r}, no number")
+    return int(text)
+
+
+# -------------------------------------------------------------------------------------------- groups
+
+
+def _group_colons(key: str, payload: str | None, sizes: Sizes) -> Told:
+    if payload is None:
+        raise NotTold("a group of which the tool has printed no value")
+    head, brace, assignment = payload.partition(":{")
+    parts = head.rsplit(":", 2) if head.count(":") >= 2 else []
+    if not brace or len(parts) != 3:
+        raise CorruptRecordError("it does not tell protocol and generation", field="value")
+    protocol_type, protocol, generation = parts
+    protocol_name = None if protocol == "null" else protocol
+    return _group(key.removeprefix("metadata::"), protocol_type, protocol_name, generation, "{" + assignment)
+
+
+def _group_in_json(key: str, payload: str | None, sizes: Sizes) -> Told:
+    told = parse_json(key, "key")
+    return _group_payload(told.get("metadata") if isinstance(told, dict) else None, payload)
+
+
+def _group_metadata(key: str, payload: str | None, sizes: Sizes) -> Told:
+    return _group_payload(key.removeprefix("group_metadata::group="), payload)
+
+
+def _group_payload(group: object, payload: str | None) -> Told:
+    if not isinstance(group, str):
+        raise CorruptRecordError("it does not tell the group", field="key")
+    if payload == DELETED:
+        made = CoordinatorRecord(record_type=2, key={"group": group})
+        return *encode_coordinator_record(made), frozenset()
+    told = parse_json(payload or "", "value")
+    if not isinstance(told, dict):
+        raise CorruptRecordError("it is no JSON object", field="value")
+    generation = str(told.get("generationId"))
+    return _group(group, told.get("protocolType"), told.get("protocol"), generation, told.get("assignment"))
+
+
+def _group(group: str, protocol_type: Any, protocol: Any, generation: str, assignment: Any) -> Told:
+    """What every text before 3.8 tells of a group."""
+    if not isinstance(protocol_type, str | None) or not isinstance(protocol, str | None):
+        raise CorruptRecordError("the protocol is no text", field="value")
+    value = {
+        "protocol_type": protocol_type or "",
+        "generation": _int(generation, "generation"),
+        "protocol": protocol,
+        "leader": None,
+        "current_state_timestamp": -1,
+        "members": list(_members(protocol_type, assignment)),
+    }
+    made = CoordinatorRecord(record_type=2, key={"group": group}, value_version=GROUP_VALUE_VERSION, value=value)
+    return *encode_coordinator_record(made), UNTOLD_OF_GROUPS
+
+
+def _members(protocol_type: str | None, assignment: object) -> Iterator[dict[str, Any]]:
+    if not isinstance(assignment, str) or assignment[:1] != "{" or assignment[-1:] != "}":
+        raise CorruptRecordError("it tells no assignment", field="value")
+    text, at = assignment[1:-1], 0
+    subscription = encode_embedded(Embedded(CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": [], "user_data": None}))
+    while at < len(text):
+        if protocol_type == "consumer":
+            found = MEMBER.match(text, at)
+            data = None if found is None else _assignment(found["partitions"], found["user_data"])
+        else:
+            found = OTHER_MEMBER.match(text, at)
+            data = b""  # as one number, without its leading zeros
+        if found is None or data is None:
+            raise CorruptRecordError(f"the assignment is not readable from {text[at : at + 40]!r} on", field="value")
+        at = found.end()
+        yield {
+            "member_id": found["member"],
+            "group_instance_id": None,
+            "client_id": "",
+            "client_host": "",
+            "rebalance_timeout": 0,
+            "session_timeout": 0,
+            "subscription": subscription if protocol_type == "consumer" else b"",
+            "assignment": data,
+        }
+
+
+def _assignment(partitions: str, user_data: str | None) -> bytes:
+    topics: dict[str, list[int]] = {}
+    for name in partitions.split(", ") if partitions else []:
+        topic, dash, number = name.rpartition("-")
+        if not dash:
+            raise CorruptRecordError(f"{name[:40]!r} is no partition", field="value")
+        topics.setdefault(topic, []).append(_int(number, "partition"))
+    rows = [{"topic": topic, "partitions": numbers} for topic, numbers in topics.items()]
+    return encode_embedded(
+        Embedded(CONSUMER_PROTOCOL_ASSIGNMENT, 0, {"assigned_partitions": rows, "user_data": None}), "assignment"
+    )
+
+
+# --------------------------------------------------------------------------------- neither of these
+
+
+def _not_decoded(key: str, payload: str | None, sizes: Sizes) -> Told:
+    raise NotTold(f"a record the tool did not decode: {key[:200]}")
+
+
+def _raw(key: str, payload: str | None, sizes: Sizes) -> Told:
+    """Bytes that the tool has read as UTF-8: they come back if all of them were, which their number shows."""
+    data = key.encode(errors="replace")
+    value = None if sizes.value == -1 else (payload or "").encode(errors="replace")
+    if (
+        sizes.key != len(data)
+        or sizes.value != (-1 if value is None else len(value))
+        or REPLACED in key + (payload or "")
+    ):
+        raise NotTold("bytes printed as text, which loses some; kafka-dump-log prints all with --offsets-decoder")
+    return data, value, frozenset()
+
+
+FORMS: tuple[tuple[str, Form], ...] = (
+    ('{"type":', _from_json),
+    ("offset_commit::group=", _offset_commit),
+    ("group_metadata::group=", _group_metadata),
+    ("offset::", _offset_colons),
+    ("metadata::", _group_colons),
+    ('{"metadata":', _group_in_json),
+    ("unknown::", _not_decoded),
+    ("Unknown record type ", _not_decoded),
+    ("Error at offset ", _not_decoded),
+    ("", _raw),
+)
+"""What a key begins with → how it is read."""

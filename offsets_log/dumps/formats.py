@@ -1,0 +1,55 @@
+"""The formats that come in place of segments: how each is told by its first bytes, and what reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from offsets_log.dumps import dump_log, events_json, events_parquet, formatter, kcat
+from offsets_log.dumps.source import Piece, SegmentBuilder
+from offsets_log.log_format.batch import MAGIC_POSITION, SUPPORTED_MAGICS
+from offsets_log.log_format.segment import Buffer
+
+HEAD_BYTES = 1 << 16
+SEGMENTS = "segments"
+
+
+@dataclass(frozen=True, slots=True)
+class DumpFormat:
+    """One row: its name on the command line, whether a file begins like it, what reads it."""
+
+    name: str
+    is_like: Callable[[bytes], bool]
+    read: Callable[[Buffer], Iterator[Piece]]
+
+
+def _in_text(is_like: Callable[[str], bool]) -> Callable[[bytes], bool]:
+    return lambda head: is_like(head.decode(errors="replace"))
+
+
+FORMATS = {
+    row.name: row
+    for row in (
+        DumpFormat("parquet", events_parquet.is_parquet, events_parquet.read),
+        DumpFormat("jsonl", _in_text(events_json.is_events_json), events_json.read),
+        DumpFormat("kcat", kcat.is_kcat, kcat.read),
+        DumpFormat("dump-log", _in_text(dump_log.is_dump_log), dump_log.read),
+        DumpFormat("formatter", _in_text(formatter.is_formatter), formatter.read),
+    )
+}
+
+
+def guess_format(buffer: Buffer) -> str:
+    """The format a file begins like; ``segments`` if it is like none."""
+    head = memoryview(buffer)[:HEAD_BYTES].tobytes()
+    if len(head) > MAGIC_POSITION and head[MAGIC_POSITION] in SUPPORTED_MAGICS and head[:1] in b"\x00\x01":
+        return SEGMENTS
+    return next((row.name for row in FORMATS.values() if row.is_like(head)), SEGMENTS)
+
+
+def build_segments(name: str, buffer: Buffer, format_name: str) -> SegmentBuilder:
+    """Read a file of one of `FORMATS` whole."""
+    built = SegmentBuilder(name)
+    for piece in FORMATS[format_name].read(buffer):
+        built.add(piece)
+    return built

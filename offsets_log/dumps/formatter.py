@@ -1,0 +1,244 @@
+"""What the console consumer prints of ``__consumer_offsets`` through Kafka's own formatters.
+
+3.9 and on    JSON objects one behind the other, nothing between them: ``{"key":{"type":1,"data":{…}},"value":{…}}``
+2.1 – 3.8     ``[g,t,0]::OffsetAndMetadata(offset=1, …)`` and ``g::GroupMetadata(groupId=g, …)``
+0.9 – 2.0     ``[g,t,0]::[OffsetMetadata[1,m],CommitTime 2,ExpirationTime 3]``
+0.9 – 0.10    ``g::[g,Some(consumer),Stable,Map(…)]``
+0.8.2         ``[g,t,0]::OffsetAndMetadata[1,m,2]``
+
+A null value is ``NULL``. No place in the log is told: records are numbered as they come.
+
+References: ``GroupMetadataManager.OffsetsMessageFormatter``, ``CoordinatorRecordMessageFormatter.java``; ``formats.md``
+§3d.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from offsets_log.dumps.kafka_json import record_bytes
+from offsets_log.dumps.source import Piece, Place, Remark, SourceBatch, damaged_line, header
+from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
+from offsets_log.log_format.record import Record
+from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, Embedded, encode_embedded
+from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+
+OBJECT = re.compile(r'\s*\{"key":')
+OFFSET_LINE = re.compile(r"\[(?P<group>[^\n]*),(?P<topic>[^,\n]*),(?P<partition>-?\d{1,10})\]::", re.DOTALL)
+GROUP_LINE = re.compile(r"(?P<group>[^\n]*?)::(?=GroupMetadata\(|\[|NULL\r?$)", re.MULTILINE)
+OFFSET_VALUES = tuple(
+    re.compile(form, re.DOTALL)
+    for form in (
+        r"OffsetAndMetadata\(offset=(?P<offset>-?\d+), leaderEpoch=Optional(?:\.empty|\[(?P<epoch>\d+)\]),"
+        r" metadata=(?P<metadata>.*), commitTimestamp=(?P<commit>-?\d+),"
+        r" expireTimestamp=(?:None|Some\((?P<expire>-?\d+)\))\)",
+        r"\[OffsetMetadata\[(?P<offset>-?\d+),(?P<metadata>.*)\],"
+        r"CommitTime (?P<commit>-?\d+),ExpirationTime (?P<expire>-?\d+)\]",
+        r"OffsetAndMetadata\[(?P<offset>-?\d+),(?P<metadata>.*),(?P<commit>-?\d+)\]",
+    )
+)
+GROUP_VALUES = (
+    re.compile(
+        r"GroupMetadata\(groupId=.*?, generation=(?P<generation>-?\d{1,10}), "
+        r"protocolType=(?:None|Some\((?P<type>.*?)\)), currentState=\w+, members=(?:\w*Map)\((?P<members>.*)\)\)",
+        re.DOTALL,
+    ),
+    re.compile(r"\[.*?,(?:None|Some\((?P<type>[^)]*)\)),\w+,(?:\w*Map)\((?P<members>.*)\)\]", re.DOTALL),
+)
+MEMBERS = (
+    re.compile(
+        r"MemberMetadata\(memberId=(?P<member>.*?), (?:groupInstanceId=(?:None|Some\((?P<instance>.*?)\)), )?"
+        r"clientId=(?P<client>.*?), clientHost=(?P<host>.*?), sessionTimeoutMs=(?P<session>\d{1,10}), "
+        r"rebalanceTimeoutMs=(?P<rebalance>\d{1,10}), supportedProtocols=",
+        re.DOTALL,
+    ),
+    re.compile(r" -> \[(?P<member>[^\]]*?),(?P<client>[^,\]]*),(?P<host>/[^,\]]*),(?P<session>\d{1,10})\]"),
+)
+ANY_LINE = re.compile(
+    r"^(?:\[.*,[^,\n]*,\d+\]::(?:NULL|\[?Offset)|.*::(?:GroupMetadata\(groupId=|\[.*,\w*Map\(|NULL\r?$))", re.MULTILINE
+)
+NO_METADATA = "NO_METADATA"
+SUMMARY = "Processed a total of "
+
+UNTOLD = frozenset(
+    {
+        "record_offset", "from_record_offset", "to_record_offset", "position", "batch_base_offset", "timestamp_ms",
+        "timestamp_type", "magic", "compression", "producer_id", "producer_epoch", "is_transactional",
+    }
+)  # fmt: skip
+UNTOLD_OF_LINES = UNTOLD | {"topic_id", "value_version"}
+UNTOLD_OF_GROUPS = UNTOLD | {
+    "leader", "current_state_timestamp_ms", "rack_id", "subscribed_topics", "subscription_base64", "assignment_base64",
+    "protocol", "assignment", "value_version", "currentStateTimestamp", "subscription",
+}  # fmt: skip
+UNTOLD_UP_TO_0_10 = UNTOLD_OF_GROUPS | {"generation", "rebalance_timeout_ms", "rebalanceTimeout"}
+
+REMARK = Remark(
+    "no record offsets and no transaction markers are told: records are taken in the order of the text, and offsets of "
+    "open and aborted transactions like all others"
+)
+
+Told = tuple[bytes, bytes | None, frozenset[str]]
+
+
+def is_formatter(text: str) -> bool:
+    """Whether it begins with an object or has a line of a formatter's."""
+    return bool(OBJECT.match(text) or ANY_LINE.search(text))
+
+
+def read(buffer: Buffer) -> Iterator[Piece]:
+    """One batch for each record: its real one is not told."""
+    text = bytes(buffer).decode(errors="replace")
+    yield REMARK
+    record_offset = 0
+    for line, item in _entries(text):
+        if isinstance(item, Damage):
+            yield item
+            continue
+        try:
+            key, value, untold = _told(item)
+        except OffsetsLogError as error:
+            shown = item if isinstance(item, str) else json.dumps(item)
+            yield Damage(error.at(position=line), shown.encode(errors="replace"))
+            continue
+        record = Record(offset=record_offset, position=line, key=key, value=value)
+        yield SourceBatch(Place(), header((record,), line=line), (record,), untold)
+        record_offset += 1
+
+
+def _entries(text: str) -> Iterator[tuple[int, Any]]:
+    """JSON objects, and lines with those that continue them, each with its line's number."""
+    decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        line, counted = line + text.count("\n", counted, at), at
+        if text[at] == "{":
+            try:
+                item, at = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError) as error:
+                end = _next_object(text, at)
+                yield line, damaged_line(line, text[at:end].encode(errors="replace"), f"it is no JSON: {error}")
+                at = end
+                continue
+            yield line, item
+            continue
+        end = _end_of_entry(text, at)
+        if not text.startswith(SUMMARY, at):
+            yield line, text[at:end].rstrip("\r\n")
+        at = end
+
+
+def _next_object(text: str, at: int) -> int:
+    found = re.compile(r'\{"key":|\n').search(text, at + 1)
+    return found.start() if found else len(text)
+
+
+def _end_of_entry(text: str, at: int) -> int:
+    """Behind a line and those behind it that begin nothing: metadata may hold line breaks."""
+    is_entry = _begins(text, at)
+    while True:
+        newline = text.find("\n", at)
+        if newline < 0:
+            return len(text)
+        at = newline + 1
+        if not is_entry or at == len(text) or _begins(text, at) or text.startswith((SUMMARY, '{"key":'), at):
+            return at
+
+
+def _begins(text: str, at: int) -> bool:
+    return bool(OFFSET_LINE.match(text, at) or GROUP_LINE.match(text, at))
+
+
+def _told(item: Any) -> Told:
+    if not isinstance(item, str):
+        return _from_json(item)
+    if found := OFFSET_LINE.match(item):
+        return _offset(found, item[found.end() :])
+    if found := GROUP_LINE.match(item):
+        return _group(found["group"], item[found.end() :])
+    raise CorruptRecordError("it is no formatter's line")
+
+
+def _from_json(item: Any) -> Told:
+    key, value = (item.get("key"), item.get("value", ...)) if isinstance(item, dict) else (None, ...)
+    if not isinstance(key, dict) or not isinstance(value, dict | None):
+        raise CorruptRecordError("it has no key and value")
+    number = key.get("type", key.get("version"))
+    version, data = (None, None) if value is None else (value.get("version"), value.get("data"))
+    if "unknown" in (key.get("data"), data):
+        raise UnsupportedError(f"a record of type {number} that the formatter did not know")
+    if value is not None and data is None:
+        raise CorruptRecordError("the value has no data", field="value")
+    return *record_bytes(number, key.get("data"), version, data), UNTOLD
+
+
+def _offset(found: re.Match[str], text: str) -> Told:
+    key = {"group": found["group"], "topic": found["topic"], "partition": int(found["partition"])}
+    if text.strip() == "NULL":
+        return *encode_coordinator_record(CoordinatorRecord(record_type=1, key=key)), UNTOLD
+    told = next((match for form in OFFSET_VALUES if (match := form.fullmatch(text))), None)
+    if told is None:
+        raise CorruptRecordError("no formatter prints an offset so", field="value")
+    facts = told.groupdict()
+    expire = facts.get("expire")
+    value = {
+        "offset": _int(facts["offset"]),
+        "leader_epoch": _int(facts.get("epoch") or "-1"),
+        "metadata": "" if facts["metadata"] == NO_METADATA else facts["metadata"],
+        "commit_timestamp": _int(facts["commit"]),
+        "expire_timestamp": _int(expire or "-1"),
+    }
+    version = 1 if expire is not None else 3
+    made = CoordinatorRecord(record_type=1, key=key, value_version=version, value=value)
+    return *encode_coordinator_record(made), UNTOLD_OF_LINES
+
+
+def _int(text: str) -> int:
+    if len(text) > 20:
+        raise CorruptRecordError(f"{text[:40]} is too large")
+    return int(text)
+
+
+def _group(group: str, text: str) -> Told:
+    if text.strip() == "NULL":
+        return *encode_coordinator_record(CoordinatorRecord(record_type=2, key={"group": group})), UNTOLD
+    told = next((match for form in GROUP_VALUES if (match := form.fullmatch(text))), None)
+    if told is None:
+        raise CorruptRecordError("no formatter prints a group so", field="value")
+    facts = told.groupdict()
+    members = [_member(match) for form in MEMBERS for match in form.finditer(facts["members"])]
+    if len(members) < (facts["members"] != ""):
+        raise CorruptRecordError("its members are not readable", field="value")
+    value = {
+        "protocol_type": facts["type"] or "",
+        "generation": _int(facts.get("generation") or "0"),
+        "protocol": "" if members else None,
+        "leader": None,
+        "current_state_timestamp": -1,
+        "members": members,
+    }
+    made = CoordinatorRecord(record_type=2, key={"group": group}, value_version=3, value=value)
+    untold = UNTOLD_OF_GROUPS if "generation" in facts else UNTOLD_UP_TO_0_10
+    return *encode_coordinator_record(made), untold
+
+
+def _member(found: re.Match[str]) -> dict[str, Any]:
+    facts = found.groupdict()
+    session = _int(facts["session"])
+    subscription = Embedded(CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": [], "user_data": None})
+    return {
+        "member_id": facts["member"],
+        "group_instance_id": facts.get("instance"),
+        "client_id": facts["client"],
+        "client_host": facts["host"],
+        "rebalance_timeout": _int(facts.get("rebalance") or str(session)),
+        "session_timeout": session,
+        "subscription": encode_embedded(subscription),
+        "assignment": b"",
+    }

@@ -1,0 +1,144 @@
+"""What kcat prints of ``__consumer_offsets``: raw keys and values, read as those of a segment.
+
+``kcat -J``                              a JSON object a line; strings hold the bytes as they are, not as UTF-8
+``kcat -f '%p %o %T %K %S %k%s\\n'``      partition, offset, timestamp, sizes of key and value (−1 for null), the bytes
+``PARTITION OFFSET TIMESTAMP KEY VALUE`` the same with key and value as hexadecimal or base64, ``NULL`` for null
+
+A line of the second form may hold line ends in its bytes. References: kcat's ``json.c``, ``format.c``; ``formats.md``
+§3e.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from offsets_log.dumps.source import OFFSETS_TOPIC, Piece, Place, Remark, SourceBatch, damaged_line, header
+from offsets_log.errors import CorruptRecordError, OffsetsLogError
+from offsets_log.log_format.record import Record
+from offsets_log.log_format.segment import Buffer
+
+FRAMED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) (-1|\d{1,9}) (-1|\d{1,9}) (?=[\x00\n]|-1|$)")
+ENCODED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) ([0-9A-Za-z+/=_-]+) ([0-9A-Za-z+/=_-]+)\r?$")
+LINE_END = re.compile(rb"\n")
+JSON_BEGINS = re.compile(rb'\s*\{"topic":')
+NULL = frozenset({b"NULL", b"null", b"-"})
+TIMESTAMP_TYPES = {"logappend": "log_append"}
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+UNTOLD = frozenset(
+    {"position", "batch_base_offset", "magic", "compression", "producer_id", "producer_epoch", "is_transactional"}
+)
+REMARK = Remark(
+    "no transaction markers are told: a consumer that reads committed records leaves out those of open and aborted "
+    "transactions, one that does not (isolation.level=read_uncommitted) prints them like all others"
+)
+
+
+def is_kcat(head: bytes) -> bool:
+    """Whether it begins with one of the three forms."""
+    line = head.lstrip().split(b"\n", 1)[0]
+    if JSON_BEGINS.match(line):
+        return b'"payload"' in line or b'"offset"' in line
+    return bool(FRAMED.match(head) or ENCODED.match(line))
+
+
+def read(buffer: Buffer) -> Iterator[Piece]:
+    """One batch for each record: its real one is not told."""
+    view, at, line = memoryview(buffer), 0, 1
+    yield REMARK
+    while at < len(view):
+        found = FRAMED.match(view, at)
+        end = _end_of_framed(view, found) if found else None
+        if found is None or end is None:
+            newline = LINE_END.search(view, at)
+            end = newline.start() if newline else len(view)
+        raw = view[at:end].tobytes()
+        if raw.strip():
+            try:
+                yield _framed(raw, found, at, line) if found and _fits(found, end) else _line(raw, line)
+            except OffsetsLogError as error:
+                yield damaged_line(line, raw, error.problem)
+        line += raw.count(b"\n") + 1
+        at = end + 1
+
+
+def _end_of_framed(view: memoryview, found: re.Match[bytes]) -> int | None:
+    """Where the bytes end, by their sizes; None if no line ends there."""
+    end = found.end() + max(int(found[4]), 0) + max(int(found[5]), 0)
+    return end if end == len(view) or (end < len(view) and view[end] == ord("\n")) else None
+
+
+def _fits(found: re.Match[bytes], end: int) -> bool:
+    return end == found.end() + max(int(found[4]), 0) + max(int(found[5]), 0)
+
+
+def _framed(raw: bytes, found: re.Match[bytes], at: int, line: int) -> SourceBatch:
+    partition, offset, time, key_size, value_size = (int(number) for number in found.groups())
+    body = raw[found.end() - at :]
+    key = None if key_size < 0 else body[:key_size]
+    value = None if value_size < 0 else body[max(key_size, 0) :]
+    return _batch(partition, offset, time, "create", key, value, line)
+
+
+def _line(raw: bytes, line: int) -> SourceBatch:
+    if raw.lstrip()[:1] == b"{":
+        return _from_json(raw, line)
+    found = ENCODED.match(raw)
+    if found is None:
+        raise CorruptRecordError("it is none of kcat's forms that are read: -J, or -f '%p %o %T %K %S %k%s\\n'")
+    partition, offset, time = (int(number) for number in found.groups()[:3])
+    return _batch(partition, offset, time, "create", _decoded(found[4]), _decoded(found[5]), line)
+
+
+def _decoded(text: bytes) -> bytes | None:
+    """Keys and values begin with a number below 256, so hexadecimal with ``00`` and base64 with ``A``."""
+    if text in NULL:
+        return None
+    try:
+        return bytes.fromhex(text.decode()) if text[:2] == b"00" else base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error):
+        raise CorruptRecordError("neither hexadecimal nor base64") from None
+
+
+def _from_json(raw: bytes, line: int) -> SourceBatch:
+    try:
+        row = json.loads(raw.decode("latin-1"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptRecordError(f"it is no JSON: {error}") from None
+    if not isinstance(row, dict) or not row.keys() >= {"partition", "offset", "key", "payload"}:
+        raise CorruptRecordError("it does not tell partition, offset, key and payload")
+    if row.get("topic", OFFSETS_TOPIC) != OFFSETS_TOPIC:
+        raise CorruptRecordError(f"it is of topic {str(row['topic'])[:80]!r}")
+    numbers = (row["partition"], row["offset"], row.get("ts", -1))
+    if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
+        raise CorruptRecordError("partition, offset and ts are not all numbers")
+    kind = TIMESTAMP_TYPES.get(str(row.get("tstype")), "create")
+    return _batch(*numbers, kind, _raw_bytes(row["key"], "key"), _raw_bytes(row["payload"], "payload"), line)
+
+
+def _raw_bytes(text: Any, name: str) -> bytes | None:
+    """A JSON string's bytes, which kcat writes as they are but for control characters, quotes and backslashes."""
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise CorruptRecordError("it is no string", field=name)
+    try:
+        raw = text.encode("latin-1")
+    except UnicodeEncodeError:
+        raise CorruptRecordError(f"{name}: another tool has read these bytes as text, which loses some") from None
+    if REPLACED.encode() in raw:
+        raise CorruptRecordError(f"{name}: bytes were replaced by U+FFFD on the way")
+    return raw
+
+
+def _batch(
+    partition: int, offset: int, time: int, timestamp_type: str, key: bytes | None, value: bytes | None, line: int
+) -> SourceBatch:
+    record = Record(offset=offset, position=line, timestamp_ms=time, key=key, value=value)
+    place = Place(f"{OFFSETS_TOPIC}-{partition}", partition)
+    return SourceBatch(place, header((record,), line=line, timestamp_type=timestamp_type), (record,), UNTOLD)
