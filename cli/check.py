@@ -81,7 +81,7 @@ def command(
     asked = {release.name: release for releases in loads_on for release in releases}
     releases = tuple(asked.values()) or known_releases()
     judged = asked.keys() or {releases[-1].name}
-    with open_session(reading, output) as session:
+    with open_session(reading, output, needs={"value_version", "is_transactional"}) as session:
         checks = [PartitionCheck(log, releases) for log in session.logs]
         for check in checks:
             check.read(session.events(check.log), session.on_damage)

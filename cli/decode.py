@@ -19,6 +19,8 @@ TABLE_COLUMNS = (
     "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
 )  # fmt: skip
 """What fits a terminal; the other formats have everything."""
+NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "value_version"})
+"""Columns that are never null there, or that the raw bytes beside them depend on."""
 
 
 @click.command(
@@ -48,7 +50,7 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
         raise click.UsageError("-o parquet makes several files: give --to DIRECTORY")
     if output.output == "parquet" and expand:
         raise click.UsageError("-o parquet has no place for what --expand shows")
-    with open_session(reading, output) as session:
+    with open_session(reading, output, needs=NEEDED_IN_PARQUET if output.output == "parquet" else set()) as session:
         account = _Account(session)
         if output.output == "parquet" and output.to is not None:
             from cli.parquet import write_events

@@ -83,7 +83,7 @@ def command(
     rules = _era(profile, era)
     rules_with = rules.retention(retention)
     now_ms = int(time.time() * 1000) if now is None else now
-    with open_session(reading, output) as session:
+    with open_session(reading, output, needs={"commit_timestamp_ms"}) as session:
         rows: list[Row] = []
         for log in session.logs:
             loaded = finish(replay(session.events(log), PROFILES[rules.profile], on_damage=session.on_damage))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -117,7 +117,7 @@ class Session:
     @property
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
-        is_whole = not any(log.untold for log in self.logs)
+        is_whole = not any(log.untold - {"position"} for log in self.logs)
         return is_whole and sum(log.size_bytes for log in self.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel) -> None:
@@ -225,8 +225,12 @@ def processors() -> int:
 
 
 @contextmanager
-def open_session(reading: Reading, output: Output | None = None) -> Iterator[Session]:
-    """Open what was given. At the end the process exits with the run's status; errors end it with one line."""
+def open_session(reading: Reading, output: Output | None = None, *, needs: Set[str] = frozenset()) -> Iterator[Session]:
+    """Open what was given. At the end the process exits with the run's status; errors end it with one line.
+
+    Args:
+        needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
+    """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
     try:
@@ -239,6 +243,8 @@ def open_session(reading: Reading, output: Output | None = None) -> Iterator[Ses
                     input_format=reading.input_format,
                 )
             )
+            if missing := sorted(needs & frozenset().union(*(log.untold for log in opened.logs))):
+                raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
             session = Session(reading, opened, stack)
             _check_bounds(session)
             for note in (*opened.notes, *(note for log in opened.logs for note in log.notes)):

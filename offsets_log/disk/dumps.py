@@ -45,7 +45,7 @@ class Dumps:
         logs = built.logs()
         self.damages += built.damages
         self.notes += [f"{shown}: {words}" for words in built.remarks]
-        untold = sorted({name for log in logs for name in log.untold if name.islower()})
+        untold = sorted({name for log in logs for name in log.untold if name.islower() and name != "position"})
         if untold:
             self.notes.append(f"{shown}: this source does not tell, and the answer has null for: {', '.join(untold)}")
         if not logs and not built.damages:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from offsets_log.dumps.dump_log_text import NotTold, Sizes, coordinator_bytes
+from offsets_log.dumps.dump_log_text import KeylessTombstone, NotTold, Sizes, coordinator_bytes
 from offsets_log.dumps.source import Piece, Place, Remark, SourceBatch, damaged_line, header, iter_lines, place_of
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format.record import ControlRecord, Record, control_record
@@ -51,6 +51,11 @@ VALUE_SIZES = ("valueSize", "valuesize", "payloadsize")
 MAX_LINES_OF_ENTRY = 10_000
 
 Facts = dict[str, str]
+
+KEYLESS_TOMBSTONES = Remark(
+    "kafka-dump-log before 2.4 prints tombstones without their keys: offsets and groups in the answer may be deleted "
+    "by one of these; print the segments with a later release to know"
+)
 
 
 def is_dump_log(text: str) -> bool:
@@ -202,6 +207,8 @@ class _Reader:
             return
         assert error is not None
         yield from self._take(line, _Found(_facts_of_record(lines[0]) or {}))
+        if isinstance(error, KeylessTombstone):
+            yield KEYLESS_TOMBSTONES
         yield Damage(error.at(position=line), "\n".join(lines).encode())
 
     def _read_record(self, line: int, text: str) -> _Found:

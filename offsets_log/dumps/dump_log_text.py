@@ -38,6 +38,10 @@ class NotTold(UnsupportedError):
     """Kafka wrote a record there, and the text does not tell what."""
 
 
+class KeylessTombstone(NotTold):
+    """Before 2.4 the tool prints no key beside a null value."""
+
+
 UNTOLD_OF_COMMITS = frozenset(
     {
         "commit_timestamp_ms", "leader_epoch", "expire_timestamp_ms", "topic_id", "value_version",
@@ -103,8 +107,9 @@ def coordinator_bytes(text: str | None, sizes: Sizes, record_offset: int | None)
         CorruptRecordError: they make no sense.
     """
     if text is None:
-        what = "a tombstone" if sizes.value == -1 else "a record"
-        raise NotTold(f"{what} of which the tool has printed no key", record_offset=record_offset)
+        if sizes.value == -1:
+            raise KeylessTombstone("a tombstone of which the tool has printed no key", record_offset=record_offset)
+        raise NotTold("a record of which the tool has printed no key", record_offset=record_offset)
     error: OffsetsLogError | None = None
     for key, payload in _splits(text):
         try:

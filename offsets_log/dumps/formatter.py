@@ -66,7 +66,7 @@ SUMMARY = "Processed a total of "
 
 UNTOLD = frozenset(
     {
-        "record_offset", "from_record_offset", "to_record_offset", "position", "batch_base_offset", "timestamp_ms",
+        "record_offset", "batch_base_offset", "timestamp_ms",
         "timestamp_type", "magic", "compression", "producer_id", "producer_epoch", "is_transactional",
     }
 )  # fmt: skip

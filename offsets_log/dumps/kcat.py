@@ -30,9 +30,7 @@ NULL = frozenset({b"NULL", b"null", b"-"})
 TIMESTAMP_TYPES = {"logappend": "log_append"}
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 
-UNTOLD = frozenset(
-    {"position", "batch_base_offset", "magic", "compression", "producer_id", "producer_epoch", "is_transactional"}
-)
+UNTOLD = frozenset({"batch_base_offset", "magic", "compression", "producer_id", "producer_epoch", "is_transactional"})
 REMARK = Remark(
     "no transaction markers are told: a consumer that reads committed records leaves out those of open and aborted "
     "transactions, one that does not (isolation.level=read_uncommitted) prints them like all others"

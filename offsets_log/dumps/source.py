@@ -221,7 +221,7 @@ class SegmentBuilder:
             f"{self.name}!{inner}" if inner else self.name,
             growing.place.base_offset,
             bytes(growing.data),
-            untold=frozenset(growing.untold),
+            untold=frozenset({"position", *growing.untold}),
             lines=growing.lines,
         )
 
