@@ -160,10 +160,7 @@ class _Reader:
             raise CorruptBatchError(f"magic {magic}", record_offset=base)
         count = _number(facts, "count", default=batch.seen)
         if batch.has_line and batch.seen < (count if magic == 2 else 1):
-            missing = CorruptBatchError if batch.seen else NotTold
-            words = f"{count - batch.seen if magic == 2 else 'its'} records of it are not in the text"
-            hint = "" if batch.seen else "; kafka-dump-log prints them with --offsets-decoder"
-            yield Damage(missing(words + hint, position=batch.line, record_offset=base), str(facts).encode())
+            yield Damage(_missing(facts, batch.seen, count).at(position=batch.line, record_offset=base), str(facts).encode())
         if not batch.records and (magic < 2 or count):
             return
         type_name = next((name for name in TIMESTAMP_TYPES if name in facts), "CreateTime")
@@ -308,6 +305,15 @@ def _facts_of_record(text: str) -> Facts | None:
 def _same_batch(one: Facts, other: Facts) -> bool:
     """Compressed records stand at their batch's position; an uncompressed message of magic 0 and 1 has its own."""
     return all(one.get(name) == other.get(name) for name in ("position", "magic", "producerId", "isTransactional"))
+
+
+def _missing(facts: Facts, seen: int, count: int) -> OffsetsLogError:
+    """Of a batch of which the text has fewer records than it had."""
+    if seen:
+        return CorruptBatchError(f"{count - seen} of its {count} records are not in the text")
+    if facts.get("isControl") == "true":
+        return NotTold("a transaction marker; whether it commits or aborts, --skip-record-metadata leaves out")
+    return NotTold("its records are not in the text; kafka-dump-log prints them with --offsets-decoder")
 
 
 def _is_dense(facts: Facts) -> bool:
