@@ -160,7 +160,9 @@ class _Reader:
             raise CorruptBatchError(f"magic {magic}", record_offset=base)
         count = _number(facts, "count", default=batch.seen)
         if batch.has_line and batch.seen < (count if magic == 2 else 1):
-            yield Damage(_missing(facts, batch.seen, count).at(position=batch.line, record_offset=base), str(facts).encode())
+            yield Damage(
+                _missing(facts, batch.seen, count).at(position=batch.line, record_offset=base), str(facts).encode()
+            )
         if not batch.records and (magic < 2 or count):
             return
         type_name = next((name for name in TIMESTAMP_TYPES if name in facts), "CreateTime")

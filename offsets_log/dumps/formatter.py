@@ -30,6 +30,8 @@ from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_
 OBJECT = re.compile(r'\s*\{"key":')
 OFFSET_LINE = re.compile(r"\[(?P<group>[^\n]*),(?P<topic>[^,\n]*),(?P<partition>-?\d{1,10})\]::", re.DOTALL)
 GROUP_LINE = re.compile(r"(?P<group>[^\n]*?)::(?=GroupMetadata\(|\[|NULL\r?$)", re.MULTILINE)
+NO_OFFSET = re.compile(r"\[.*,.*,.*\]")
+"""A group may be called so, but it is likelier an offset's key that was spoilt."""
 OFFSET_VALUES = tuple(
     re.compile(form, re.DOTALL)
     for form in (
@@ -160,7 +162,7 @@ def _told(item: Any) -> Told:
         return _from_json(item)
     if found := OFFSET_LINE.match(item):
         return _offset(found, item[found.end() :])
-    if found := GROUP_LINE.match(item):
+    if (found := GROUP_LINE.match(item)) and not NO_OFFSET.fullmatch(found["group"]):
         return _group(found["group"], item[found.end() :])
     raise CorruptRecordError("it is no formatter's line")
 

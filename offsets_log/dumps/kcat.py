@@ -26,6 +26,8 @@ FRAMED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) (-1|\d{1,9}) (-1|\d{1,9
 ENCODED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) ([0-9A-Za-z+/=_-]+) ([0-9A-Za-z+/=_-]+)\r?$")
 LINE_END = re.compile(rb"\n")
 JSON_BEGINS = re.compile(rb'\s*\{"topic":')
+REENCODED = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?!00[0-7])")
+"""An escape that kcat does not make."""
 NULL = frozenset({b"NULL", b"null", b"-"})
 TIMESTAMP_TYPES = {"logappend": "log_append"}
 REPLACED = "\N{REPLACEMENT CHARACTER}"
@@ -104,6 +106,8 @@ def _decoded(text: bytes) -> bytes | None:
 
 
 def _from_json(raw: bytes, line: int) -> SourceBatch:
+    if REENCODED.search(raw):
+        raise CorruptRecordError("another tool has read its bytes as text, which loses some")
     try:
         row = json.loads(raw.decode("latin-1"))
     except (ValueError, RecursionError) as error:
@@ -125,10 +129,7 @@ def _raw_bytes(text: Any, name: str) -> bytes | None:
         return None
     if not isinstance(text, str):
         raise CorruptRecordError("it is no string", field=name)
-    try:
-        raw = text.encode("latin-1")
-    except UnicodeEncodeError:
-        raise CorruptRecordError(f"{name}: another tool has read these bytes as text, which loses some") from None
+    raw = text.encode("latin-1")
     if REPLACED.encode() in raw:
         raise CorruptRecordError(f"{name}: bytes were replaced by U+FFFD on the way")
     return raw

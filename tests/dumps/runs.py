@@ -1,0 +1,35 @@
+"""What the tests of dumps share: the command line over stdin, and rows by what they are of."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from tests.conftest import json_lines
+
+DATA = Path(__file__).parent / "data"
+
+Row = dict[str, Any]
+
+
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False)
+
+
+def rows(*arguments: str | Path, stdin: bytes | None = None, status: int = 0) -> list[Row]:
+    result = run(*arguments, "-o", "jsonl", stdin=stdin)
+    assert result.exit_code == status, result.stderr
+    return list(json_lines(result.stdout))
+
+
+def captured(name: str) -> bytes:
+    return gzip.decompress((DATA / f"{name}.txt.gz").read_bytes())
+
+
+def without(found: Iterable[Row], *columns: str) -> list[Row]:
+    return [{name: value for name, value in row.items() if name not in columns} for row in found]

@@ -1,0 +1,173 @@
+"""The console formatters' lines and objects (``formats.md`` §3d): the last word on every key, as the text has it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offsets_log.dumps.formats import build_segments, guess_format
+from tests.conftest import RECORDINGS
+from tests.dumps.runs import Row, captured, rows, run
+
+Recordings = Callable[[str], Path]
+Key = tuple[str, str, int]
+
+CAPTURED = (
+    ("0.9.0.1", "kafka-0.10.2"),
+    ("0.10.2.2", "kafka-0.10.2"),
+    ("1.1.1", "kafka-1.1"),
+    ("2.4.1", "kafka-1.1"),
+    ("2.8.2", "kafka-2.8"),
+    ("3.7.2", "kafka-2.8"),
+)
+
+
+def last_words(records: list[Row]) -> dict[Key, tuple[int, str, int]]:
+    """The last value of every key in the order of records, tombstones observed, transactions not."""
+    found: dict[Key, tuple[int, str, int]] = {}
+    for record in records:
+        if record["is_control"] or record["record_type"] not in (0, 1):
+            continue
+        key = (record["key"]["group"], record["key"]["topic"], record["key"]["partition"])
+        found.pop(key, None)
+        if (value := record["value"]) is not None:
+            found[key] = (value["offset"], value["metadata"], value["commitTimestamp"])
+    return found
+
+
+def told(found: list[Row]) -> dict[Key, tuple[int, str, int]]:
+    return {
+        (row["group"], row["topic"], row["partition"]): (
+            row["committed_offset"],
+            row["metadata"],
+            row["commit_timestamp_ms"],
+        )
+        for row in found
+    }
+
+
+@pytest.mark.parametrize(("release", "name"), CAPTURED)
+def test_lines_of_offsets(release: str, name: str, recording: Recordings) -> None:
+    text = captured(f"offsets-formatter-{release}-of-{name}")
+    found = rows("compact", "--input-format", "formatter", "-", stdin=text)
+    assert told(found) == last_words(rows("decode", recording(name) / "log"))
+    assert {(row["record_offset"], row["topic_id"], row["offsets_partition"]) for row in found} == {(None, None, None)}
+    assert guess_format(text) == "formatter"
+
+
+@pytest.mark.parametrize(("release", "name"), CAPTURED[1:])
+def test_lines_of_groups(release: str, name: str, recording: Recordings) -> None:
+    text = captured(f"groups-formatter-{release}-of-{name}")
+    found = {row["group"]: row for row in rows("rebuild", "-", "--table", "members", stdin=text)}
+    log = recording(name) / "log"
+    expected = {row["group"]: row for row in rows("rebuild", log, "--table", "members")}
+    assert found.keys() == expected.keys()
+    assert found
+    for group, row in found.items():
+        names = ["member_id", "group_instance_id", "client_id", "host", "session_timeout_ms"]
+        names += ["rebalance_timeout_ms"] * (release != "0.10.2.2")
+        assert [row[name] for name in names] == [expected[group][name] for name in names]
+        assert row["assignment"] is row["subscribed_topics"] is None
+    groups = {row["group"]: row for row in rows("rebuild", log, "--table", "groups")}
+    for row in rows("rebuild", "-", "--table", "groups", stdin=text):
+        assert row["protocol_type"] in (groups[row["group"]]["protocol_type"], None)
+        assert row["leader"] is row["protocol"] is None
+        assert row["generation"] == (None if release == "0.10.2.2" else groups[row["group"]]["generation"])
+
+
+JSON_RECORDINGS = [name for name in RECORDINGS if name.startswith(("kafka-3.9", "kafka-4"))]
+
+
+@pytest.mark.parametrize("name", JSON_RECORDINGS)
+def test_concatenated_json(name: str, recording: Recordings) -> None:
+    folder = recording(name)
+    text = gzip.decompress((folder / "answers/console/offsets.json.gz").read_bytes())
+    found = rows("compact", "-", stdin=text)
+    assert told(found) == last_words(rows("decode", folder / "log"))
+    ours = {
+        (row["group"], row["topic"], row["partition"], row["record_offset"]): row
+        for row in rows("compact", folder / "log")
+    }
+    same = {(key[:3], value["leader_epoch"], value["topic_id"]) for key, value in ours.items()}
+    shown = {((row["group"], row["topic"], row["partition"]), row["leader_epoch"], row["topic_id"]) for row in found}
+    assert len(shown & same) >= len(ours) * 3 // 4  # others were committed in transactions
+
+
+@pytest.mark.parametrize("name", JSON_RECORDINGS)
+def test_members_in_json(name: str, recording: Recordings) -> None:
+    folder = recording(name)
+    text = gzip.decompress((folder / "answers/console/groups.json.gz").read_bytes())
+    expected = {row["member_id"]: row for row in rows("rebuild", folder / "log", "--table", "members")}
+    for row in rows("rebuild", "-", "--table", "members", stdin=text):
+        if row["member_id"] in expected and expected[row["member_id"]]["member_epoch"] is None:
+            assert row == expected[row["member_id"]]
+
+
+def test_0_8_2(recording: Recordings) -> None:
+    folder = recording("kafka-0.8.2")
+    text = gzip.decompress((folder / "answers/console-formatter.txt.gz").read_bytes())
+    lines = text.split(b" ERROR ")[0].rsplit(b"\n", 1)[0]  # at the end it was left waiting
+    assert told(rows("compact", "-", stdin=lines)) == told(rows("compact", folder / "log"))
+
+
+def test_markers_are_said_to_be_missing() -> None:
+    result = run("compact", "-", stdin=b"[g,t,0]::OffsetAndMetadata[1,NO_METADATA,5]\n")
+    assert "no transaction markers are told" in result.stderr
+    assert "the answer has null for: batch_base_offset" in result.stderr
+
+
+def test_damage_has_its_line_and_the_rest_goes_on() -> None:
+    good = '{"key":{"type":1,"data":{"group":"%s","topic":"t","partition":0}},"value":null}'
+    value = {"version": 3, "data": {"offset": 1, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 2}}
+    last = json.loads(good % "b") | {"value": value}
+    text = good % "a" + '\n{"key":{"type":1,"da' + good % "c" + "\n[g,t,x]::NULL\n" + json.dumps(last)
+    result = run("compact", "--input-format", "formatter", "-", "-o", "jsonl", stdin=text.encode())
+    assert (result.exit_code, json.loads(result.stdout)["group"]) == (3, "b")
+    assert "position 2: it is no JSON" in result.stderr
+    assert "position 3: it is no formatter's line" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"key":{"type":99,"data":"unknown"},"value":null}',
+        '{"key":{"version":1,"data":{"group":"g","topic":"t","partition":0}},"value":{"version":9,"data":"unknown"}}',
+        '{"key":{"type":1,"data":{"group":"g","topic":"t"}},"value":null}',
+        '{"key":{"type":1,"data":{"group":"g","topic":"t","partition":"0"}},"value":null}',
+        '{"key":{"type":1,"data":{"group":"g","topic":"t","partition":0,"x":1}},"value":null}',
+        '{"key":{"type":true,"data":{}},"value":null}',
+        '{"key":[],"value":null}',
+        '{"key":{"type":1,"data":{"group":"g","topic":"t","partition":0}},"value":{"version":3,"data":{"offset":1e3}}}',
+        '{"key":{"type":2,"data":{"group":"g"}},"value":{"version":3,"data":{"members":[1]}}}',
+        '{"key":' + "[" * 100_000,
+        "[g,t,99999999999]::NULL",
+        "[g,t,0]::OffsetAndMetadata[99999999999999999999999,,1]",
+        "g::GroupMetadata(groupId=g, generation=1, protocolType=None, currentState=Empty, members=Map(x))",
+    ],
+)
+def test_odd_lines_are_damage(text: str) -> None:
+    built = build_segments("x", text.encode(), "formatter")
+    assert [damage.error.position for damage in built.damages] == [1]
+    assert not built.logs()
+
+
+TEXTS = tuple(f"{kind}-formatter-{release}-of-{name}" for release, name in CAPTURED for kind in ("offsets", "groups"))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(TEXTS), st.data())
+def test_mutated_lines_are_read_or_damage(name: str, data: st.DataObject) -> None:
+    lines = captured(name).split(b"\n")
+    start = data.draw(st.integers(0, len(lines) - 1))
+    text = bytearray(b"\n".join(lines[start : start + 5]))
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, len(text)))
+        text[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    for damage in build_segments("x", bytes(text), "formatter").damages:
+        assert damage.error.position
