@@ -65,6 +65,13 @@ class ArrayOf:
 WireType = Scalar | Struct | ArrayOf
 
 
+@cache
+def camel_case(name: str) -> str:
+    """``leader_epoch`` → ``leaderEpoch``."""
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """One row of a schema table.
@@ -89,8 +96,7 @@ class Field:
     @property
     def json_name(self) -> str:
         """Kafka's own spelling: camelCase."""
-        head, *tail = self.name.split("_")
-        return head + "".join(word.capitalize() for word in tail)
+        return camel_case(self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
