@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from offsets_log.dumps.events_json import Row, batches
 from offsets_log.dumps.source import Piece, damaged_line
-from offsets_log.errors import CorruptRecordError, Damage
+from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
 
 PARQUET = b"PAR1"
-ROWS_AT_ONCE = 1 << 14
+ROWS_AT_ONCE = 1 << 17
 
 
 def is_parquet(head: bytes) -> bool:
@@ -21,23 +23,42 @@ def is_parquet(head: bytes) -> bool:
 
 
 def read(buffer: Buffer) -> Iterator[Piece]:
-    """The batches of a table; a row counts as a line."""
-    yield from batches(_rows(buffer), bytes_of_row)
+    """The batches of a table, many at once where all is plain, else row by row; a row counts as a line."""
+    import pyarrow as pa
+
+    from offsets_log.dumps.events_columns import encode_batches
+
+    number = 1
+    try:
+        for table in _tables(buffer):
+            pieces = encode_batches(table)
+            yield from batches(enumerate(table.to_pylist(), number), bytes_of_row) if pieces is None else pieces
+            number += len(table)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        yield damaged_line(number, b"", f"the Parquet file cannot be read on, or is no table of decode: {error}")
 
 
-def _rows(buffer: Buffer) -> Iterator[tuple[int, Row] | Damage]:
+def _tables(buffer: Buffer) -> Iterator[Any]:
+    """Arrow tables of whole batches, texts not as dictionaries."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number = 0
-    try:
-        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(buffer)))
-        for table in file.iter_batches(ROWS_AT_ONCE):
-            for row in table.to_pylist():
-                number += 1
-                yield number, row
-    except (pa.ArrowException, OSError, ValueError) as error:
-        yield damaged_line(number + 1, b"", f"the Parquet file cannot be read on: {error}")
+    from offsets_log.dumps.events_columns import batch_starts
+
+    rest = None
+    for chunk in pq.ParquetFile(pa.BufferReader(pa.py_buffer(buffer))).iter_batches(ROWS_AT_ONCE):
+        plain = [
+            pa.field(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+            for field in chunk.schema
+        ]
+        table = pa.Table.from_batches([chunk]).cast(pa.schema(plain))
+        table = table if rest is None else pa.concat_tables([rest, table])
+        starts = batch_starts(table)
+        last = int(starts[-1]) if len(starts) else 0
+        yield table.slice(0, last)
+        rest = table.slice(last)
+    if rest is not None:
+        yield rest
 
 
 def bytes_of_row(row: Row) -> tuple[bytes | None, bytes | None]:
@@ -51,7 +72,10 @@ def _commit(row: Row) -> CoordinatorRecord:
     if row["record_type"] not in (0, 1):
         raise CorruptRecordError("a row without key that is no offset commit")
     key = {name: row[name] for name in ("group", "topic", "partition")}
-    if row["is_tombstone"]:
+    version = row["value_version"]
+    if row["is_tombstone"] != (version is None) or not (version is None or OFFSET_COMMIT_VALUE.has_version(version)):
+        raise CorruptRecordError(f"is_tombstone is {row['is_tombstone']}, and the value version {version}")
+    if version is None:
         return CoordinatorRecord(record_type=row["record_type"], key=key)
     value = {
         "offset": row["committed_offset"],
@@ -61,4 +85,4 @@ def _commit(row: Row) -> CoordinatorRecord:
         "expire_timestamp": -1 if row["expire_timestamp_ms"] is None else row["expire_timestamp_ms"],
         "topic_id": Uuid(16) if row["topic_id"] is None else Uuid.from_text(row["topic_id"]),
     }
-    return CoordinatorRecord(record_type=row["record_type"], key=key, value_version=row["value_version"], value=value)
+    return CoordinatorRecord(record_type=row["record_type"], key=key, value_version=version, value=value)

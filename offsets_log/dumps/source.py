@@ -58,13 +58,21 @@ class SourceBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentPiece:
+    """Whole batches of a segment, as bytes."""
+
+    place: Place
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
     """Something to say once of a source, in words."""
 
     words: str
 
 
-Piece = SourceBatch | Damage | Remark
+Piece = SourceBatch | SegmentPiece | Damage | Remark
 
 
 def place_of(file: str) -> Place | None:
@@ -185,6 +193,8 @@ class SegmentBuilder:
             case Damage(error):
                 error.at(file=self.name)
                 self.damages.append(piece)
+            case SegmentPiece(place, data):
+                self._growing(place).data += data
             case SourceBatch():
                 try:
                     self._write(piece)
@@ -198,11 +208,14 @@ class SegmentBuilder:
 
     def _write(self, piece: SourceBatch) -> None:
         data = _encode(piece.batch, piece.records)
-        growing = self._segments.setdefault(piece.place, _Growing(piece.place))
+        growing = self._growing(piece.place)
         growing.data += data
         growing.lines |= {record.offset: record.position for record in piece.records}
         growing.lines.setdefault(piece.batch.base_offset, piece.batch.position)
         growing.untold |= piece.untold
+
+    def _growing(self, place: Place) -> _Growing:
+        return self._segments.setdefault(place, _Growing(place))
 
     def _remark(self, words: str) -> None:
         if words not in self.remarks:
@@ -220,7 +233,7 @@ class SegmentBuilder:
         return Segment(
             f"{self.name}!{inner}" if inner else self.name,
             growing.place.base_offset,
-            bytes(growing.data),
+            memoryview(growing.data).toreadonly(),
             untold=frozenset({"position", *growing.untold}),
             lines=growing.lines,
         )
