@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -39,9 +40,17 @@ FORMATS = {
 }
 
 
+def as_utf8(buffer: Buffer) -> Buffer:
+    """A text with a mark of its encoding, as Windows' shells write it, without the mark and in UTF-8."""
+    head = memoryview(buffer)[:3].tobytes()
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return bytes(buffer).decode("utf-16", errors="replace").encode()
+    return memoryview(buffer)[len(codecs.BOM_UTF8) :] if head == codecs.BOM_UTF8 else buffer
+
+
 def guess_format(buffer: Buffer) -> str:
     """The format a file begins like; ``segments`` if it is like none."""
-    head = memoryview(buffer)[:HEAD_BYTES].tobytes()
+    head = memoryview(as_utf8(memoryview(buffer)[:HEAD_BYTES])).tobytes()
     if len(head) > MAGIC_POSITION and head[MAGIC_POSITION] in SUPPORTED_MAGICS and head[:1] in b"\x00\x01":
         return SEGMENTS
     return next((row.name for row in FORMATS.values() if row.is_like(head)), SEGMENTS)
@@ -50,6 +59,6 @@ def guess_format(buffer: Buffer) -> str:
 def build_segments(name: str, buffer: Buffer, format_name: str) -> SegmentBuilder:
     """Read a file of one of `FORMATS` whole."""
     built = SegmentBuilder(name)
-    for piece in FORMATS[format_name].read(buffer):
+    for piece in FORMATS[format_name].read(as_utf8(buffer)):
         built.add(piece)
     return built

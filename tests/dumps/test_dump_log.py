@@ -168,6 +168,8 @@ def test_blank_lines_prompts_and_windows_line_ends(recording: Recordings) -> Non
     spaced = re.sub(r"^(?=baseOffset|\| )", "\n", text, flags=re.M)
     assert rows("compact", "-", stdin=f"$ kafka-dump-log.sh --files x\n\nsee below\n{spaced}\n\n".encode()) == expected
     assert rows("compact", "-", stdin=text.replace("\n", "\r\n").encode()) == expected
+    for encoding in ("utf-16", "utf-8-sig"):  # PowerShell's
+        assert rows("compact", "-", stdin=text.encode(encoding)) == expected
 
 
 @pytest.mark.parametrize("width", [80, 120, 203])
