@@ -55,9 +55,10 @@ def _tables(buffer: Buffer) -> Iterator[Any]:
         table = table if rest is None else pa.concat_tables([rest, table])
         starts = batch_starts(table)
         last = int(starts[-1]) if len(starts) else 0
-        yield table.slice(0, last)
+        if last:
+            yield table.slice(0, last)
         rest = table.slice(last)
-    if rest is not None:
+    if rest:
         yield rest
 
 
