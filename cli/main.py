@@ -13,8 +13,10 @@ COMMANDS = {
     "compact": "cli.compact",
     "decode": "cli.decode",
     "expire": "cli.expire",
+    "groups": "cli.groups",
     "info": "cli.info",
     "rebuild": "cli.rebuild",
+    "where": "cli.where",
 }
 """Command → the module whose ``command`` it is."""
 
