@@ -12,6 +12,7 @@ COMMANDS = {
     "check": "cli.check",
     "compact": "cli.compact",
     "decode": "cli.decode",
+    "diff": "cli.diff",
     "expire": "cli.expire",
     "groups": "cli.groups",
     "info": "cli.info",

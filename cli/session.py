@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -81,9 +83,17 @@ class Session:
         ]
         return Until(min(offsets, default=None), self.reading.until_time)
 
-    def events(self, log: PartitionLog) -> Iterator[LogEvent]:
-        """The events of one partition within the bounds; tails are told on the way."""
-        for event in iter_events(log, until=self.until(log), release=self.reading.kafka):
+    def bounded(self, until_offset: tuple[tuple[int | None, int], ...] = (), until_time: int | None = None) -> Session:
+        """The same logs with other bounds; what is told and counted here is not told and counted by this run."""
+        other = copy(self)
+        other.reading = replace(self.reading, until_offset=until_offset, until_time=until_time, quiet=True)
+        other.damages, other._quarantine = [], None
+        other.advance = lambda size_bytes: None
+        return other
+
+    def events(self, log: PartitionLog, start: int = 0) -> Iterator[LogEvent]:
+        """The events of one partition within the bounds, from a record offset on; tails are told on the way."""
+        for event in iter_events(log, start=start, until=self.until(log), release=self.reading.kafka):
             match event:
                 case BatchEnd(batch=batch):
                     self.advance(batch.size_bytes)

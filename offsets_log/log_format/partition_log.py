@@ -7,7 +7,7 @@ batches that an earlier segment already held.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offsets_log.errors import CorruptBatchError, Damage
 from offsets_log.log_format.batch import RecordBatch
@@ -49,6 +49,12 @@ class PartitionLog:
     def size_bytes(self) -> int:
         """Of all segments."""
         return sum(len(segment.buffer) for segment in self.segments)
+
+    def since(self, record_offset: int) -> PartitionLog:
+        """Without the segments that end before a record offset, as far as the names of the files tell."""
+        following = [segment.base_offset or 0 for segment in self.segments[1:]]
+        first = next((i for i, base_offset in enumerate(following) if base_offset > record_offset), len(following))
+        return replace(self, segments=self.segments[first:])
 
 
 LogItem = RecordBatch | Damage | Tail
