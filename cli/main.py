@@ -15,6 +15,7 @@ COMMANDS = {
     "diff": "cli.diff",
     "expire": "cli.expire",
     "groups": "cli.groups",
+    "history": "cli.history",
     "info": "cli.info",
     "rebuild": "cli.rebuild",
     "where": "cli.where",
