@@ -18,6 +18,7 @@ COMMANDS = {
     "history": "cli.history",
     "info": "cli.info",
     "rebuild": "cli.rebuild",
+    "top": "cli.top",
     "where": "cli.where",
 }
 """Command → the module whose ``command`` it is."""

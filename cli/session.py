@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -22,7 +22,7 @@ from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.pipeline import BatchEnd, GapFound, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
@@ -100,6 +100,13 @@ class Session:
                 case TailFound() | GapFound():
                     self.tell(log, event)
             yield event
+
+    def drain(self, events: Iterable[LogEvent]) -> None:
+        """Read events to their end for what others note on the way; damage is told."""
+        for event in events:
+            damage = event.damage if isinstance(event, Event) else event
+            if isinstance(damage, Damage):
+                self.on_damage(damage)
 
     def tell(self, log: PartitionLog, seen: TailFound | GapFound) -> None:
         """Say what was seen that is no damage."""
