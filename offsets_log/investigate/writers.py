@@ -4,13 +4,13 @@ Each record is counted for one *writer*: a group, a topic, a topic's partition, 
 or an hour. What belongs to no writer — transaction markers, group metadata where topics are asked for, commits nobody
 can be named for — is counted for the writer without a name.
 
-bytes      A record's share of its batch as it lies in the file: the batch's size, header included and compressed if it
-           is, divided among its records by the sizes of their keys and values (plus one each), in whole bytes that add
-           up. So the bytes of all writers are the bytes of all batches that were read.
+bytes      A record's share of its batch as it lies in the file (`offsets_log.shares`). Batches without records belong
+           to the writer without a name. So the bytes of all writers are the bytes of all batches that were read.
 garbage    Bytes of records that a later record of the same key supersedes: what cleaning would free (``C-4``–``C-6``),
            were it done now. Keys are compared as bytes, as the cleaner does: type 0 and type 1 keys are two. The newest
            tombstone of a key, markers and aborted transactions are no garbage here.
 no-op      A commit of the offset that the key's record before it committed.
+names      As the broker reads them (``B-7``): several malformed ones that read the same are one writer.
 rate       Commits by the clock's minutes, each whole; a record of magic 0 has no time and counts in none.
 """
 
@@ -22,18 +22,15 @@ from dataclasses import dataclass, field
 
 from offsets_log.errors import ReplayError
 from offsets_log.investigate.holders import Holder, Holders, TopicIds, holders_of
-from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
-from offsets_log.log_format.primitives import MalformedString
-from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEvent
+from offsets_log.pipeline import Event, LogEvent
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import names_in
-from offsets_log.tables import Column, Row, to_base64
+from offsets_log.shares import counted, time_of
+from offsets_log.tables import Column, Row
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
-INT64_MAX, INT64_MIN = (1 << 63) - 1, -(1 << 63)
 
 WRITER_COLUMNS: dict[str, tuple[Column, ...]] = {
     "group": (Column("group", "string", "group id"),),
@@ -112,47 +109,24 @@ class Tally:
         self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
 
 
-def shares(size_bytes: int, weights: list[int], total: int | None = None) -> list[int]:
-    """A batch's bytes divided by weights, in whole bytes that add up.
-
-    Args:
-        total: of all weights, if these are only the first ones.
-    """
-    total = sum(weights) if total is None else total
-    found, before, sum_ = [], 0, 0
-    for weight in weights:
-        sum_ += weight
-        until = size_bytes * sum_ // total
-        found.append(until - before)
-        before = until
-    return found
-
-
-def weight_of(record: Record) -> int:
-    """By what a batch's bytes are divided."""
-    return len(record.key or b"") + len(record.value or b"") + 1
-
-
-def time_of(record: Record) -> int | None:
-    """When a record was written, within 64 bits as hostile deltas need not be; None if it has no time."""
-    if record.timestamp_ms == NO_TIMESTAMP:
-        return None
-    return min(max(record.timestamp_ms, INT64_MIN), INT64_MAX)
-
-
 # ------------------------------------------------------------------------------------------- of what writer
 
 NameOf = Callable[[Event, CoordinatorRecord | None, "Clients"], Writer]
 
 
+def plain(name: str) -> str:
+    """A name without the bytes it came from."""
+    return "".join(name)
+
+
 def _topic(record: CoordinatorRecord | None) -> str | None:
-    return record.key["topic"] if record is not None and record.is_offset_commit else None
+    return plain(record.key["topic"]) if record is not None and record.is_offset_commit else None
 
 
 def _by_partition(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
     if record is None or not record.is_offset_commit:
         return None, None
-    return record.key["topic"], record.key["partition"]
+    return plain(record.key["topic"]), record.key["partition"]
 
 
 def _by_hour(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
@@ -168,12 +142,12 @@ def _by_client(event: Event, record: CoordinatorRecord | None, clients: Clients)
 def _by_member(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
     holder = clients.holder(event, record)
     if record is None or holder is None:
-        return None if record is None else record.group, None, None, None, None
-    return record.group, holder.member_id, holder.group_instance_id, holder.client_id, holder.host
+        return None if record is None else plain(record.group), None, None, None, None
+    return plain(record.group), holder.member_id, holder.group_instance_id, holder.client_id, holder.host
 
 
 NAMES: dict[str, NameOf] = {
-    "group": lambda event, record, clients: (None if record is None else record.group,),
+    "group": lambda event, record, clients: (None if record is None else plain(record.group),),
     "topic": lambda event, record, clients: (_topic(record),),
     "partition": _by_partition,
     "offsets_partition": lambda event, record, clients: (event.offsets_partition,),
@@ -268,24 +242,9 @@ def count_writers(
 
     Args:
         topic_ids: names that are known from elsewhere.
-        shows: whether a record counts.
+        shows: whether a record counts; what cannot be decoded, markers and empty batches are None.
     """
-    counting = _Counting(writers, topic_ids, shows)
-    batch: list[Event] = []
-    start: RecordBatch | None = None
-    for event in events:
-        match event:
-            case BatchStart():
-                start, batch = event.batch, []
-            case Event():
-                batch.append(event)
-            case BatchEnd() if start is not None:
-                counting.saw_batch(start, batch, None)
-                start = None
-        yield event
-    if start is not None:  # cut by a bound
-        whole = [record for record in iter_records(start) if isinstance(record, Record)]
-        counting.saw_batch(start, batch, sum(map(weight_of, whole)))
+    return counted(events, _Counting(writers, topic_ids, shows).count)
 
 
 class _Counting:
@@ -301,21 +260,15 @@ class _Counting:
         self.shows = shows
         self.latest: dict[bytes, _Latest] = {}
 
-    def saw_batch(self, batch: RecordBatch, events: list[Event], total: int | None) -> None:
-        """All records of a batch that were read; an empty one has bytes all the same."""
-        if not events:
-            if batch.records_count == 0 and self.shows(None):
-                self.writers.of(_nobody(self.writers.per)).bytes += batch.size_bytes
-            return
-        parts = shares(batch.size_bytes, [weight_of(event.record) for event in events], total)
-        for event, size_bytes in zip(events, parts, strict=True):
-            self._saw(event, size_bytes)
-
-    def _saw(self, event: Event, size_bytes: int) -> None:
-        record = event.decoded
+    def count(self, event: Event | None, size_bytes: int) -> None:
+        """One record with its share of the bytes; None for a batch without records."""
+        record = event.decoded if event is not None else None
         if record is not None and self.needs_clients:
             self.clients.saw(record)
         if not self.shows(record):
+            return
+        if event is None:
+            self.writers.of(_nobody(self.writers.per)).bytes += size_bytes
             return
         writer = self.name_of(event, record, self.clients)
         tally = self.writers.of(writer)
@@ -386,8 +339,7 @@ def _row(per: str, writer: Writer, tally: Tally, total: int) -> Row:
         "first_timestamp_ms": tally.first_ms,
         "last_timestamp_ms": tally.last_ms,
     }
-    raw = {name: row[name] for name in ("group", "topic") if isinstance(row.get(name), MalformedString)}
-    return row | {f"{name}_base64": to_base64(text.raw) for name, text in raw.items()}
+    return row
 
 
 def _ratio(part: int, whole: int) -> float | None:
