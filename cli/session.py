@@ -148,26 +148,28 @@ class Session:
             self.say("compiling for this machine, once: about ten seconds")
             compile_beside(but=scan)
 
-        def note(log: PartitionLog) -> Callable[[Damage | TailFound | GapFound], None]:
-            def note_one(seen: Damage | TailFound | GapFound) -> None:
-                if isinstance(seen, Damage):
-                    self.on_damage(seen)
-                else:
-                    self.tell(log, seen)
-                    if found is not None and isinstance(seen, TailFound):
-                        found[id(log)].saw_tail(seen)
-
-            return note_one
-
         return replay_logs(
             self.logs,
             profile,
-            note=note,
+            note=lambda log: self.noting(log, None if found is None else found[id(log)]),
             until=self.until,
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
             advance=self.advance,
         )
+
+    def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | GapFound], None]:
+        """What to do with what was seen in a log in bulk."""
+
+        def note(seen: Damage | TailFound | GapFound) -> None:
+            if isinstance(seen, Damage):
+                self.on_damage(seen)
+                return
+            self.tell(log, seen)
+            if found is not None and isinstance(seen, TailFound):
+                found.saw_tail(seen)
+
+        return note
 
     def load_all(
         self, profile: Profile, *, whole_groups: bool = True

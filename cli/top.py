@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cli.session import Session
+    from offsets_log.investigate.writers import Writers
     from offsets_log.messages.registry import CoordinatorRecord
 
 ORDERS = ("records", "bytes", "garbage", "noop", "rate")
@@ -50,11 +51,8 @@ def command(reading: Reading, output: Output, topic_ids: str | None, by: str, pe
     from offsets_log.investigate import writers as w
 
     with open_session(reading, output) as session:
-        writers = w.Writers(per)
         names = session.topic_ids | read_topic_ids(topic_ids)
-        for log in session.logs:
-            session.drain(w.count_writers(session.events(log), writers, names, shows=_shown(session)))
-        writers.finish()
+        writers = _in_bulk(session, per) if _is_bulk(session, per) else _one_by_one(session, per, names)
         rows = w.top_rows(writers, by)
         total: Counter[str] = Counter()
         for row in rows:
@@ -69,6 +67,47 @@ def command(reading: Reading, output: Output, topic_ids: str | None, by: str, pe
             f"{total['garbage_bytes']} are garbage, {total['noop_commits']} no-op commits; "
             f"{len(session.logs)} partitions"
         )
+
+
+def _is_bulk(session: Session, per: str) -> bool:
+    """Whether kernels count: they know no clients, and no filters."""
+    reading = session.reading
+    return session.is_bulk and per not in ("client", "member") and not reading.group and not reading.topic
+
+
+def _in_bulk(session: Session, per: str) -> Writers:
+    from cli.session import processors
+    from offsets_log.columnar.compiled import is_kept
+    from offsets_log.columnar.tally import scan
+    from offsets_log.columnar.writers import count_log
+    from offsets_log.investigate.bulk_writers import BulkWriters
+
+    if not is_kept(scan):
+        session.say("compiling for this machine, once: about ten seconds")
+    bulk = BulkWriters(per)
+    for log in session.logs:
+        state = count_log(
+            log,
+            per,
+            note=session.noting(log),
+            until=session.until(log),
+            release=session.reading.kafka,
+            threads=session.reading.threads or processors(),
+            advance=session.advance,
+        )
+        bulk.add(state, log.offsets_partition)
+    return bulk.finish()
+
+
+def _one_by_one(session: Session, per: str, names: dict[bytes, str]) -> Writers:
+    from offsets_log.investigate.writers import Writers, count_writers
+
+    writers = Writers(per)
+    for log in session.logs:
+        events = count_writers(session.events(log), writers, log.offsets_partition, names, shows=_shown(session))
+        session.drain(events)
+    writers.finish()
+    return writers
 
 
 def _shown(session: Session) -> Callable[[CoordinatorRecord | None], bool]:

@@ -49,6 +49,7 @@ def counted(events: Iterable[LogEvent], count: Count) -> Iterator[LogEvent]:
     for event in events:
         match event:
             case BatchStart():
+                _count_cut(batch, records, count)
                 batch, records = event.batch, []
             case Event():
                 records.append(event)
@@ -56,7 +57,12 @@ def counted(events: Iterable[LogEvent], count: Count) -> Iterator[LogEvent]:
                 _count_batch(batch, records, sum(weight_of(found.record) for found in records), count)
                 batch = None
         yield event
-    if batch is not None:  # cut by a bound: a part of the whole batch
+    _count_cut(batch, records, count)
+
+
+def _count_cut(batch: RecordBatch | None, records: list[Event], count: Count) -> None:
+    """A batch cut by a bound: of its bytes a part."""
+    if batch is not None and records:
         whole = (record for record in iter_records(batch) if isinstance(record, Record))
         _count_batch(batch, records, sum(map(weight_of, whole)), count)
 

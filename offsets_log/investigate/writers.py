@@ -209,7 +209,7 @@ class Writers:
 
     Attributes:
         per: of `WRITER_COLUMNS`.
-        minutes: (writer, minute) → commits; folded into the tallies by `finish`.
+        minutes: (writer, minute) → commits; `finish` finds the busiest ones.
     """
 
     per: str
@@ -234,6 +234,7 @@ class Writers:
 def count_writers(
     events: Iterable[LogEvent],
     writers: Writers,
+    offsets_partition: int | None,
     topic_ids: Mapping[bytes, str],
     *,
     shows: Callable[[CoordinatorRecord | None], bool] = lambda record: True,
@@ -244,16 +245,21 @@ def count_writers(
         topic_ids: names that are known from elsewhere.
         shows: whether a record counts; what cannot be decoded, markers and empty batches are None.
     """
-    return counted(events, _Counting(writers, topic_ids, shows).count)
+    return counted(events, _Counting(writers, offsets_partition, topic_ids, shows).count)
 
 
 class _Counting:
     """The records of one offsets partition on their way into `Writers`."""
 
     def __init__(
-        self, writers: Writers, topic_ids: Mapping[bytes, str], shows: Callable[[CoordinatorRecord | None], bool]
+        self,
+        writers: Writers,
+        offsets_partition: int | None,
+        topic_ids: Mapping[bytes, str],
+        shows: Callable[[CoordinatorRecord | None], bool],
     ) -> None:
         self.writers = writers
+        self.nobody = nobody(writers.per, offsets_partition)
         self.name_of = NAMES[writers.per]
         self.clients = Clients(topic_ids)
         self.needs_clients = writers.per in ("client", "member")
@@ -268,7 +274,7 @@ class _Counting:
         if not self.shows(record):
             return
         if event is None:
-            self.writers.of(_nobody(self.writers.per)).bytes += size_bytes
+            self.writers.of(self.nobody).bytes += size_bytes
             return
         writer = self.name_of(event, record, self.clients)
         tally = self.writers.of(writer)
@@ -305,8 +311,9 @@ class _Counting:
         self.latest[raw_key] = _Latest(writer, size_bytes, committed)
 
 
-def _nobody(per: str) -> Writer:
-    return (None,) * len(WRITER_COLUMNS[per])
+def nobody(per: str, offsets_partition: int | None) -> Writer:
+    """The writer without a name; in an offsets partition all has one."""
+    return (offsets_partition,) if per == "offsets_partition" else (None,) * len(WRITER_COLUMNS[per])
 
 
 # -------------------------------------------------------------------------------------------------- rows
