@@ -15,6 +15,7 @@ from offsets_log.errors import ReplayError
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
 from offsets_log.log_format.primitives import MalformedString, Uuid
 from offsets_log.log_format.record import ControlRecord
+from offsets_log.messages.commit_metadata import decode_commit_metadata
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import Event, LogEvent, replay_into
 from offsets_log.replay.groups import GroupFold
@@ -33,6 +34,7 @@ HISTORY_COLUMNS = (
     Column("committed_offset", "bigint", "what the record commits; null if it is no commit"),
     Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
     Column("metadata", "string", "the client's own text"),
+    Column("metadata_decoded", "json", "what Kafka Streams or a parallel consumer keeps in it; hex if it is no text"),
     Column("commit_timestamp_ms", "bigint", "when it was committed"),
     Column("producer_id", "bigint", "of a transaction; null of a plain record"),
     Column("transaction", "string", "what became of it: committed, aborted, open; null of a plain record"),
@@ -246,6 +248,7 @@ def history_row(entry: Entry, offsets_partition: int | None, topic_ids: TopicIds
         "committed_offset": value.committed_offset if value else None,
         "leader_epoch": value.leader_epoch if value else None,
         "metadata": value.metadata if value else None,
+        "metadata_decoded": decode_commit_metadata(value.metadata, value.committed_offset) if value else None,
         "commit_timestamp_ms": value.commit_timestamp_ms if value else None,
         "producer_id": entry.producer_id,
         "transaction": entry.outcome,
