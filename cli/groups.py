@@ -11,6 +11,12 @@ from cli.expire import Duration
 from cli.options import PROFILE, Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.session import Session
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.coordinator_state import CoordinatorState
+    from offsets_log.replay.profile import Profile
     from offsets_log.tables import Row
 
 
@@ -44,19 +50,13 @@ def command(
     from cli.output import chosen_format, destination, shown_time, write_rows
     from cli.session import open_session
     from offsets_log.investigate import groups as g
-    from offsets_log.pipeline import replay
-    from offsets_log.replay.coordinator_state import finish
     from offsets_log.replay.profile import PROFILES
 
     now_ms = int(time.time() * 1000) if now is None else now
     with open_session(reading, output) as session:
         rows: list[Row] = []
-        for log in session.logs:
-            activity = g.Activity()
-            events = activity.watch(session.events(log))
-            state = finish(replay(events, PROFILES[profile], on_damage=session.on_damage))
-            shown = state.showing(session.shows_group, session.shows_topic)
-            rows += g.groups_rows(shown, log.offsets_partition, activity.last_ms, now_ms)
+        for log, state, last_ms in _states(session, PROFILES[profile]):
+            rows += g.groups_rows(state, log.offsets_partition, last_ms, now_ms)
         rows.sort(key=g.groups_row_order)
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
         count = f"{len(rows)} groups"
@@ -84,3 +84,20 @@ def command(
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         session.finish(f"{count}, {len(session.logs)} partitions{newest}; profile {profile}")
+
+
+def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:
+    """Each partition as a load has it, and when its groups last wrote."""
+    from offsets_log.investigate.groups import Activity
+    from offsets_log.pipeline import replay
+    from offsets_log.replay.coordinator_state import finish
+
+    if session.is_bulk:
+        counting = session.bounded(session.reading.until_offset, session.reading.until_time)
+        for log, state, _ in session.load_all(profile):
+            yield log, state, counting.count_in_bulk(log, "group").last_activity()
+        return
+    for log in session.logs:
+        activity = Activity()
+        state = finish(replay(activity.watch(session.events(log)), profile, on_damage=session.on_damage))
+        yield log, state.showing(session.shows_group, session.shows_topic), activity.last_ms

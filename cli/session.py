@@ -30,6 +30,7 @@ from offsets_log.tables import Row, damage_row, problem_row
 
 if TYPE_CHECKING:
     from offsets_log.columnar.replay import Replayed
+    from offsets_log.columnar.writers import WritersState
 
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
@@ -153,6 +154,24 @@ class Session:
             profile,
             note=lambda log: self.noting(log, None if found is None else found[id(log)]),
             until=self.until,
+            release=self.reading.kafka,
+            threads=self.reading.threads or processors(),
+            advance=self.advance,
+        )
+
+    def count_in_bulk(self, log: PartitionLog, per: str) -> WritersState:
+        """The records of one partition up to the bounds, counted for who wrote them."""
+        from offsets_log.columnar.compiled import is_kept
+        from offsets_log.columnar.tally import scan
+        from offsets_log.columnar.writers import count_log
+
+        if not is_kept(scan):
+            self.say("compiling for this machine, once: about ten seconds")
+        return count_log(
+            log,
+            per,
+            note=self.noting(log),
+            until=self.until(log),
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
             advance=self.advance,

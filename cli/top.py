@@ -76,26 +76,11 @@ def _is_bulk(session: Session, per: str) -> bool:
 
 
 def _in_bulk(session: Session, per: str) -> Writers:
-    from cli.session import processors
-    from offsets_log.columnar.compiled import is_kept
-    from offsets_log.columnar.tally import scan
-    from offsets_log.columnar.writers import count_log
     from offsets_log.investigate.bulk_writers import BulkWriters
 
-    if not is_kept(scan):
-        session.say("compiling for this machine, once: about ten seconds")
     bulk = BulkWriters(per)
     for log in session.logs:
-        state = count_log(
-            log,
-            per,
-            note=session.noting(log),
-            until=session.until(log),
-            release=session.reading.kafka,
-            threads=session.reading.threads or processors(),
-            advance=session.advance,
-        )
-        bulk.add(state, log.offsets_partition)
+        bulk.add(session.count_in_bulk(log, per), log.offsets_partition)
     return bulk.finish()
 
 

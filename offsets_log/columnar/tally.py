@@ -33,6 +33,7 @@ LAST = a.TOMBSTONE_OFFSET  # the writer of the latest record, and whether it is 
 RECORDS, COMMITS, TOMBSTONES, NOOP_COMMITS, BYTES, GARBAGE_BYTES, FIRST_MS, LAST_MS, TIMED, MINUTE, MINUTE_COMMITS = (
     range(11)
 )
+ACTIVE, ACTIVE_MS = 11, 12  # whether a record with a value has a time, and the latest of these
 WRITER_SIZE = 16
 RUN_SIZE = 3
 
@@ -119,6 +120,9 @@ def count_record(
         writers[one, TIMED] = 1
         writers[one, FIRST_MS] = time if is_first else min(writers[one, FIRST_MS], time)
         writers[one, LAST_MS] = time if is_first else max(writers[one, LAST_MS], time)
+        if kind != a.TOMBSTONE:
+            writers[one, ACTIVE_MS] = max(writers[one, ACTIVE_MS], time) if writers[one, ACTIVE] else time
+            writers[one, ACTIVE] = 1
     if row >= 0:
         at = U(row)
         last = rows[at, LAST]
@@ -346,6 +350,10 @@ def join(rows: Any, writers: Any, right_desk: Any, right_rows: Any, right_writer
             writers[one, TIMED] = 1
             writers[one, FIRST_MS] = earliest if is_first else min(writers[one, FIRST_MS], earliest)
             writers[one, LAST_MS] = latest if is_first else max(writers[one, LAST_MS], latest)
+        if right_writers[i, ACTIVE] != 0:
+            latest = right_writers[i, ACTIVE_MS]
+            writers[one, ACTIVE_MS] = max(writers[one, ACTIVE_MS], latest) if writers[one, ACTIVE] else latest
+            writers[one, ACTIVE] = 1
     for i in range(right_desk[a.ROWS]):
         if right_rows[i, LAST] < 0:
             continue

@@ -40,6 +40,7 @@ class WritersState(ColumnarState):
     Attributes:
         counts, writers, minutes: see `tally`.
         accepted_bytes: of the batches the kernel took.
+        untimed: group → latest commit time, of records of magic 0.
     """
 
     def __init__(self, profile: Profile, per: int) -> None:
@@ -49,6 +50,7 @@ class WritersState(ColumnarState):
         self.writers = np.zeros((a.LEAST_KEYS, tally.WRITER_SIZE), np.int64)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
+        self.untimed: dict[str, int] = {}
         self._text = np.zeros(8, np.uint8)
         s = self.arrays
         tally.name_nobody(s.desk, s.groups, s.arena, s.cold, np.frombuffer(tally.NOBODYS_NAME, np.uint8))
@@ -77,6 +79,9 @@ class WritersState(ColumnarState):
             kind = a.TOMBSTONE if record.is_tombstone else a.VALUE if record.is_offset_commit else a.PASSED
             offset = record.value["offset"] if kind == a.VALUE and record.value is not None else 0
         time_ms = time_of(event.record)
+        if time_ms is None and record is not None and record.value is not None:
+            group, found = _plain(record.group), record.value.get("commit_timestamp", tally.NO_TIME)
+            self.untimed[group] = max(self.untimed.get(group, tally.NO_TIME), found)
         while not self._count(row, kind, offset, size_bytes, tally.NO_TIME if time_ms is None else time_ms):
             self.grow()
 
@@ -144,8 +149,18 @@ class WritersState(ColumnarState):
         tally.join(s.rows, self.writers, r.desk, r.rows, right.writers, numbers)
         self.counts[tally.COUNTED_BYTES] += right.counts[tally.COUNTED_BYTES]
         self.accepted_bytes += right.accepted_bytes
+        self.untimed |= {group: max(ms, self.untimed.get(group, ms)) for group, ms in right.untimed.items()}
         self._join_counts(r.desk)
         return self
+
+    def last_activity(self) -> dict[str, int]:
+        """Group → time of its newest record with a value, where groups are counted (`investigate.groups`)."""
+        found = dict(self.untimed)
+        active = self.writers[: self.arrays.desk[a.GROUPS], [tally.ACTIVE, tally.ACTIVE_MS]].tolist()
+        for name, (is_active, time_ms) in zip(self.writer_names(), active, strict=True):
+            if is_active and name != tally.NOBODYS_NAME:
+                found[name.decode()] = max(time_ms, found.get(name.decode(), time_ms))
+        return {group: time_ms for group, time_ms in found.items() if time_ms > tally.NO_TIME}
 
     @property
     def empty_bytes(self) -> int:

@@ -15,6 +15,7 @@ from offsets_log.columnar import replay as columnar
 from offsets_log.columnar.writers import PER, count_log
 from offsets_log.errors import Damage
 from offsets_log.investigate.bulk_writers import BulkWriters
+from offsets_log.investigate.groups import Activity
 from offsets_log.investigate.writers import Writers, count_writers, top_rows
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
@@ -59,6 +60,19 @@ def assert_equal(logs: list[PartitionLog], per: str, until: Until = EVERYTHING, 
 def test_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
     for directory in log_directories(recording(name)):
         assert_equal(list(read_partitions(directory).values()), per, pieces=(1, 3))
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_last_activity_of_groups(name: str, recording: Callable[[str], Path]) -> None:
+    for directory in log_directories(recording(name)):
+        for log in read_partitions(directory).values():
+            activity = Activity()
+            for _ in activity.watch(iter_events(log)):
+                pass
+            for pieces in (1, 3):
+                assert (
+                    count_log(log, "group", note=lambda seen: None, pieces=pieces).last_activity() == activity.last_ms
+                )
 
 
 @EACH_PER
