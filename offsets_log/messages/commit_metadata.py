@@ -56,10 +56,13 @@ def decode_commit_metadata(metadata: str, committed_offset: int) -> Json | None:
                 return decode(raw[1:], committed_offset)
         except (_NotThisError, struct.error, UnicodeDecodeError, zstandard.ZstdError):
             pass
-    encoded = encode_string(metadata)
-    if "\ufffd" in metadata or any(unicodedata.category(letter) in ("Cc", "Cn", "Co") for letter in metadata):
-        return {"format": "hex", "hex": encoded.hex()}
+    if any(letter == "\ufffd" or _is_unreadable(letter) for letter in metadata):
+        return {"format": "hex", "hex": encode_string(metadata).hex()}
     return None
+
+
+def _is_unreadable(letter: str) -> bool:
+    return unicodedata.category(letter) in ("Cc", "Cn", "Co") and letter not in "\t\n\r"
 
 
 def _base64(text: str) -> bytes | None:
