@@ -29,7 +29,9 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
     "offsets-log decode 00000000000000000000.log --as dump-log",
 )
 @reading_options
-@click.option("--expand", is_flag=True, help="Show subscriptions, assignments and user data decoded, not as base64.")
+@click.option(
+    "--expand", is_flag=True, help="Show subscriptions, assignments, user data and known commit metadata decoded."
+)
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> None:

@@ -13,11 +13,16 @@ COMMANDS = {
     "check": "cli.check",
     "compact": "cli.compact",
     "decode": "cli.decode",
+    "diff": "cli.diff",
     "expire": "cli.expire",
+    "groups": "cli.groups",
+    "history": "cli.history",
     "info": "cli.info",
     "rebuild": "cli.rebuild",
     "rescue": "cli.rescue",
     "restore": "cli.restore",
+    "top": "cli.top",
+    "where": "cli.where",
 }
 """Command → the module whose ``command`` it is."""
 

@@ -72,20 +72,20 @@ class Reading:
     """What to read and how far: the value of `reading_options`."""
 
     paths: tuple[str, ...]
-    as_partition: int | None
-    offsets_partition: tuple[int, ...]
-    group: tuple[str, ...]
-    topic: tuple[str, ...]
-    until_offset: tuple[tuple[int | None, int], ...]
-    until_time: int | None
-    kafka: tuple[int, int] | None
-    input_format: str | None
-    threads: int | None
-    strict: bool
-    quarantine: str | None
-    progress: bool | None
-    quiet: bool
-    verbose: bool
+    as_partition: int | None = None
+    offsets_partition: tuple[int, ...] = ()
+    group: tuple[str, ...] = ()
+    topic: tuple[str, ...] = ()
+    until_offset: tuple[tuple[int | None, int], ...] = ()
+    until_time: int | None = None
+    kafka: tuple[int, int] | None = None
+    input_format: str | None = None
+    threads: int | None = None
+    strict: bool = False
+    quarantine: str | None = None
+    progress: bool | None = None
+    quiet: bool = False
+    verbose: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

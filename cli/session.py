@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,7 +22,7 @@ from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.pipeline import BatchEnd, GapFound, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
@@ -30,6 +31,7 @@ from offsets_log.tables import Row, damage_row, problem_row
 if TYPE_CHECKING:
     from offsets_log.columnar.compiled import Kernel
     from offsets_log.columnar.replay import Replayed
+    from offsets_log.columnar.writers import WritersState
 
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
@@ -83,15 +85,30 @@ class Session:
         ]
         return Until(min(offsets, default=None), self.reading.until_time)
 
-    def events(self, log: PartitionLog) -> Iterator[LogEvent]:
-        """The events of one partition within the bounds; tails are told on the way."""
-        for event in iter_events(log, until=self.until(log), release=self.reading.kafka):
+    def bounded(self, until_offset: tuple[tuple[int | None, int], ...] = (), until_time: int | None = None) -> Session:
+        """The same logs with other bounds; what is told and counted here is not told and counted by this run."""
+        other = copy(self)
+        other.reading = replace(self.reading, until_offset=until_offset, until_time=until_time, quiet=True)
+        other.damages, other._quarantine = [], None
+        other.advance = lambda size_bytes: None
+        return other
+
+    def events(self, log: PartitionLog, start: int = 0) -> Iterator[LogEvent]:
+        """The events of one partition within the bounds, from a record offset on; tails are told on the way."""
+        for event in iter_events(log, start=start, until=self.until(log), release=self.reading.kafka):
             match event:
                 case BatchEnd(batch=batch):
                     self.advance(batch.size_bytes)
                 case TailFound() | GapFound():
                     self.tell(log, event)
             yield event
+
+    def drain(self, events: Iterable[LogEvent]) -> None:
+        """Read events to their end for what others note on the way; damage is told."""
+        for event in events:
+            damage = event.damage if isinstance(event, Event) else event
+            if isinstance(damage, Damage):
+                self.on_damage(damage)
 
     def tell(self, log: PartitionLog, seen: TailFound | GapFound) -> None:
         """Say what was seen that is no damage."""
@@ -138,27 +155,44 @@ class Session:
         from offsets_log.columnar.scan import scan
 
         self.compile_first(scan)
-
-        def note(log: PartitionLog) -> Callable[[Damage | TailFound | GapFound], None]:
-            def note_one(seen: Damage | TailFound | GapFound) -> None:
-                if isinstance(seen, Damage):
-                    self.on_damage(seen)
-                else:
-                    self.tell(log, seen)
-                    if found is not None and isinstance(seen, TailFound):
-                        found[id(log)].saw_tail(seen)
-
-            return note_one
-
         return replay_logs(
             self.logs,
             profile,
-            note=note,
+            note=lambda log: self.noting(log, None if found is None else found[id(log)]),
             until=self.until,
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
             advance=self.advance,
         )
+
+    def count_in_bulk(self, log: PartitionLog, per: str) -> WritersState:
+        """The records of one partition up to the bounds, counted for who wrote them."""
+        from offsets_log.columnar.tally import scan
+        from offsets_log.columnar.writers import count_log
+
+        self.compile_first(scan)
+        return count_log(
+            log,
+            per,
+            note=self.noting(log),
+            until=self.until(log),
+            release=self.reading.kafka,
+            threads=self.reading.threads or processors(),
+            advance=self.advance,
+        )
+
+    def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | GapFound], None]:
+        """What to do with what was seen in a log in bulk."""
+
+        def note(seen: Damage | TailFound | GapFound) -> None:
+            if isinstance(seen, Damage):
+                self.on_damage(seen)
+                return
+            self.tell(log, seen)
+            if found is not None and isinstance(seen, TailFound):
+                found.saw_tail(seen)
+
+        return note
 
     def load_all(
         self, profile: Profile, *, whole_groups: bool = True

@@ -127,17 +127,18 @@ LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound | LogEnd | GapFoun
 
 
 def iter_events(
-    log: PartitionLog, *, until: Until = EVERYTHING, release: tuple[int, int] | None = None
+    log: PartitionLog, *, start: int = 0, until: Until = EVERYTHING, release: tuple[int, int] | None = None
 ) -> Iterator[LogEvent]:
     """Everything in one offsets partition, in log order.
 
     Args:
+        start: only batches that reach this record offset.
         until: where to stop.
         release: the Kafka release that wrote the log, where layouts share a version number.
     """
     previous: Segment | None = None
     next_offset = 0
-    for segment, item in iter_log(log):
+    for segment, item in iter_log(log.since(start) if start else log):
         if previous is not None and segment is not previous and (segment.base_offset or 0) > next_offset:
             yield GapFound(segment, next_offset, (segment.base_offset or 0) - 1)
         previous = segment
@@ -150,6 +151,8 @@ def iter_events(
                 if until.stops_before(item):
                     return
                 next_offset = item.next_offset
+                if next_offset <= start:
+                    continue
                 yield from batch_events(log, segment, item, until, release)
     if until.record_offset is None and log.segments:
         yield LogEnd(log.segments[-1].base_offset or 0)

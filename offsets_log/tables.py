@@ -14,6 +14,7 @@ from typing import Any
 from offsets_log.errors import Damage
 from offsets_log.log_format.primitives import MalformedString
 from offsets_log.log_format.record import ControlRecord
+from offsets_log.messages.commit_metadata import decode_commit_metadata
 from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.pipeline import Event
@@ -221,11 +222,16 @@ def _decoded_columns(decoded: CoordinatorRecord) -> Row:
 
 
 def _expand_members(decoded: CoordinatorRecord, json: Any) -> None:
-    """Replace base64 by what is in it: members of type 2, classic members of type 5 (``records.md`` §9)."""
+    """Replace base64 by what is in it: members of type 2, classic members of type 5 (``records.md`` §9).
+
+    What clients keep in a commit's metadata stands beside it.
+    """
     value = decoded.value
     if value is None:
         return
-    if decoded.record_type == 2:
+    if decoded.is_offset_commit:
+        _replace(json, "metadataDecoded", decode_commit_metadata(value["metadata"], value["offset"]))
+    elif decoded.record_type == 2:
         protocol_type, protocol = value["protocol_type"], value["protocol"]
         for shown, member in zip(json["members"], value["members"], strict=True):
             _replace(shown, "subscription", expand_subscription(protocol_type, protocol, member["subscription"]))

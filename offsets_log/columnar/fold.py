@@ -186,7 +186,7 @@ def replay_offset(
 
 
 @inlined
-def _prepare(desk: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+def prepare(desk: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
     """Hash the keys of a block, and ask for the memory that replaying it will need."""
     mask = np.int64(len(slots) - 1)
     seed = desk[a.SEED]
@@ -220,7 +220,7 @@ def _prepare(desk: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: An
 
 
 @inlined
-def _row_of(
+def row_of(
     desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, data: Any, i: Any, place: Any
 ) -> Any:  # fmt: skip
     """The row of a staged record's key, taken in if it is new; else what `intern` says."""
@@ -242,7 +242,7 @@ def flush(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, 
     while desk[a.FLUSHED] < desk[a.STAGED]:
         first = desk[a.FLUSHED]
         last = min(first + a.BLOCK, desk[a.STAGED])
-        _prepare(desk, slots, rows, arena, data, staged, first, last)
+        prepare(desk, slots, rows, arena, data, staged, first, last)
         for number in range(first, last):
             desk[a.FLUSHED] = number
             i = U(number)
@@ -255,7 +255,7 @@ def flush(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, 
                 ):
                     return FULL
                 continue
-            row = _row_of(desk, slots, rows, groups, arena, cold, staged, data, number, number - first)
+            row = row_of(desk, slots, rows, groups, arena, cold, staged, data, number, number - first)
             if row < 0:
                 return FULL if row == NEEDS_ROOM else DOUBTFUL_KEY
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]

@@ -30,7 +30,7 @@ from offsets_log.replay.profile import Profile
 LEAST_PIECE = 1 << 24
 
 
-class _Piece(Reading):
+class Piece(Reading):
     """One run of batches on its way into a state."""
 
     def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, note: Note, state: ColumnarState) -> None:
@@ -47,23 +47,25 @@ class _Piece(Reading):
             pass
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        while (outcome := self._scan(data)) in (sc.DOUBTFUL_KEY, sc.NEEDS_ROOM):
+        while (outcome := self.scan_on(data)) in (sc.DOUBTFUL_KEY, sc.NEEDS_ROOM):
             if outcome == sc.NEEDS_ROOM:
                 self.state.grow()
             else:
                 self._key_by_hand(index)
         return outcome
 
-    def _scan(self, data: a.Bytes) -> int:
+    def scan_on(self, data: a.Bytes) -> int:
+        """Call the kernel where the desk says."""
         s, scanner = self.state.arrays, self.scanner
         return sc.scan(  # type: ignore[no-any-return]
             s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window, scanner.table
         )
 
     def take(self, index: int, batch: RecordBatch) -> None:
-        replay_into(self.state, self._counted(self.events(index, batch)), on_damage=self.note)
+        replay_into(self.state, self.counted(self.events(index, batch)), on_damage=self.note)
 
-    def _counted(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
+    def counted(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
+        """The events of a batch that was read by hand, told to the state."""
         for event in events:
             if isinstance(event, BatchStart):
                 self.state.saw_batch(event.base_offset, event.batch.records_count)
@@ -99,7 +101,12 @@ class Replay:
     Args:
         log: its segments must stay open.
         pieces: how many; fewer where the log is short.
+
+    Attributes:
+        piece: the kind of pieces.
     """
+
+    piece: type[Piece] = Piece
 
     def __init__(
         self,
@@ -120,13 +127,17 @@ class Replay:
             pool.submit(self._replay_piece, cut, end, advance) for cut, end in pairwise([*self.cuts, self.order.end])
         ]
 
+    def new_state(self) -> ColumnarState:
+        """What a piece begins with."""
+        return ColumnarState(self.profile)
+
     def _replay_piece(self, cut: Place, end: Place, advance: Advance) -> _Part:
         cursor = self.order.begin(cut)
         if cursor is None:
             return _Part(end)
-        begin, notes, state = cursor.place, list[Seen](), ColumnarState(self.profile)
+        begin, notes, state = cursor.place, list[Seen](), self.new_state()
         with Scanner() as scanner:
-            _Piece(self.order, cursor, scanner, notes.append, state).run(end, advance)
+            self.piece(self.order, cursor, scanner, notes.append, state).run(end, advance)
         return _Part(end, begin, cursor, state, notes)
 
     def cancel(self, parts: Sequence[Future[_Part]]) -> None:
@@ -156,7 +167,7 @@ class Replay:
                 cursor = part.cursor
             else:
                 with Scanner() as scanner:
-                    _Piece(order, cursor, scanner, note, whole).run(part.end, lambda size_bytes: None)
+                    self.piece(order, cursor, scanner, note, whole).run(part.end, lambda size_bytes: None)
         segments = order.log.segments
         if segments and not cursor.is_stopped and order.until.record_offset is None:
             replay_into(whole, [LogEnd(segments[-1].base_offset or 0)], on_damage=note)

@@ -29,6 +29,7 @@ NEEDS_ROOM = 4  # for keys, groups, producers, open transactions
 NEEDS_WINDOW = 5  # the batch at the position is compressed
 NEEDS_RECORDS = 6  # for the records of one batch
 STOPPED = 7  # by the time bound
+GO_ON = -1  # it does not come back yet
 
 FLUSH_AT = 2 * a.BLOCK
 MAX_OFFSETS_IN_SEGMENT = 1 << 31
@@ -198,6 +199,35 @@ def _accept(desk: Any, data: Any, at: Any, size: Any) -> None:
     desk[a.AT] = at + size
 
 
+@inlined
+def stage(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, begin: Any) -> Any:
+    """Stage batches until there are enough of them, or one is not plain; why it came to an end."""
+    outcome = np.int64(FINISHED)
+    while (
+        outcome == FINISHED
+        and desk[a.AT] < desk[a.STOP]
+        and desk[a.AT] - begin < desk[a.PAUSE]
+        and desk[a.STAGED] < FLUSH_AT
+    ):
+        at = desk[a.AT]
+        is_known = at == desk[a.CHECKED]
+        size = desk[a.CHECKED_SIZE] if is_known else bt.batch_at(data, at, np.int64(len(data)))
+        outcome = np.int64(_take(desk, cold, staged, data, window, table, at, size))
+        if outcome == FINISHED:
+            _accept(desk, data, at, size)
+    return outcome
+
+
+@inlined
+def outcome_of(desk: Any, begin: Any, outcome: Any) -> Any:
+    """Why a scan comes back when all that is staged is done; GO_ON if it does not."""
+    if outcome > PAUSED:
+        return outcome
+    if desk[a.AT] >= desk[a.STOP]:
+        return np.int64(FINISHED)
+    return np.int64(PAUSED if desk[a.AT] - begin >= desk[a.PAUSE] else GO_ON)
+
+
 @kernel
 def scan(
     desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, data: Any,
@@ -205,24 +235,12 @@ def scan(
 ) -> Any:  # fmt: skip
     """Replay a segment from ``desk[AT]`` on; why it came back, with what all that is staged was replayed."""
     begin = desk[a.AT]
-    outcome = np.int64(FINISHED)
-    while True:
-        at = desk[a.AT]
-        if outcome == FINISHED and at < desk[a.STOP] and at - begin < desk[a.PAUSE] and desk[a.STAGED] < FLUSH_AT:
-            is_known = at == desk[a.CHECKED]
-            size = desk[a.CHECKED_SIZE] if is_known else bt.batch_at(data, at, np.int64(len(data)))
-            outcome = np.int64(_take(desk, cold, staged, data, window, table, at, size))
-            if outcome == FINISHED:
-                _accept(desk, data, at, size)
-            continue
+    outcome = np.int64(GO_ON)
+    while outcome == GO_ON:
+        outcome = stage(desk, cold, staged, data, window, table, begin)
         source = window if desk[a.IN_WINDOW] else data
         flushed = fold.flush(desk, slots, rows, groups, arena, cold, staged, source)
         if flushed != fold.DONE:
             return NEEDS_ROOM if flushed == fold.FULL else DOUBTFUL_KEY
-        if outcome > PAUSED:
-            return outcome
-        if at >= desk[a.STOP]:
-            return FINISHED
-        if at - begin >= desk[a.PAUSE]:
-            return PAUSED
-        outcome = np.int64(FINISHED)
+        outcome = outcome_of(desk, begin, outcome)
+    return outcome

@@ -217,7 +217,7 @@ class ColumnarState:
         return self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
 
     def _row(self, record_type: int, fields: tuple[Any, ...], raw_key: bytes | None = None) -> int:
-        canonical = canonical_key(record_type, tuple(map(_plain, fields)))
+        canonical = canonical_key(record_type, tuple(map(plain, fields)))
         raw_key = canonical if raw_key is None else raw_key
         data = np.frombuffer(raw_key + canonical, np.uint8)
         s = self.arrays
@@ -372,6 +372,6 @@ def canonical_key(record_type: int, fields: tuple[Any, ...]) -> bytes:
     return record_type.to_bytes(2) + body
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A name as the broker reads it, without the bytes it came from (``B-7``)."""
     return "".join(value) if isinstance(value, str) else value

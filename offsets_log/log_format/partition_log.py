@@ -7,7 +7,7 @@ batches that an earlier segment already held.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from offsets_log.errors import CorruptBatchError, Damage
 from offsets_log.log_format.batch import RecordBatch
@@ -58,6 +58,12 @@ class PartitionLog:
     def untold(self) -> frozenset[str]:
         """Columns that one segment or another does not tell."""
         return frozenset().union(*(segment.untold for segment in self.segments))
+
+    def since(self, record_offset: int) -> PartitionLog:
+        """Without the segments that end before a record offset, as far as the names of the files tell."""
+        following = [segment.base_offset or 0 for segment in self.segments[1:]]
+        first = next((i for i, base_offset in enumerate(following) if base_offset > record_offset), len(following))
+        return replace(self, segments=self.segments[first:])
 
 
 LogItem = RecordBatch | Damage | Tail

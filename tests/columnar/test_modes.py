@@ -11,9 +11,10 @@ import pytest
 from offsets_log.columnar.compiled import IS_CHECKED, IS_PYTHON
 
 EQUAL = "tests/columnar/test_equal_engines.py"
+WRITERS = "tests/columnar/test_writers.py"
 MODES = {
-    "NUMBA_BOUNDSCHECK": (EQUAL, "-k", "generated or hostile or kafka-4.3-mixed"),
-    "NUMBA_DISABLE_JIT": (EQUAL, "-k", "generated or in_a_row"),
+    "NUMBA_BOUNDSCHECK": (EQUAL, WRITERS, "-k", "generated or hostile or kafka-4.3-mixed"),
+    "NUMBA_DISABLE_JIT": (EQUAL, WRITERS, "-k", "generated or in_a_row"),
 }
 
 

@@ -1,0 +1,249 @@
+"""``offsets-log diff``: what changed between two copies, or between two moments of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.expire import Duration
+from cli.options import PROFILE, TOPIC_IDS, Output, Reading, Time, UntilOffset, output_option, reading_options
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.investigate.removal import Removal
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.coordinator_state import CoordinatorState
+    from offsets_log.replay.partial import GroupTopicPartition
+    from offsets_log.replay.topic_names import TopicNames
+    from offsets_log.tables import Row
+
+
+@click.command(
+    "diff",
+    epilog="Examples: offsets-log diff before.tar.gz /var/lib/kafka/data · "
+    "offsets-log diff /var/lib/kafka/data --from-time 2026-11-21T14:00:00Z --until-time 2026-11-21T14:10:00Z · "
+    "offsets-log diff /var/lib/kafka/data --from-offset 3:1200 -p 3 --table members",
+)
+@reading_options
+@PROFILE
+@TOPIC_IDS
+@click.option("--from-time", type=Time(), help="Compare with the state at that time, as --until-time has it.")
+@click.option(
+    "--from-offset",
+    type=UntilOffset(),
+    multiple=True,
+    help="Compare with the state before record N (of offsets partition P, else of every one); repeatable.",
+)
+@click.option("--table", type=click.Choice(["offsets", "groups", "members"]), default="offsets", show_default=True)
+@click.option(
+    "--retention",
+    type=Duration(),
+    help="The broker's offsets.retention.minutes, as 7d, 10080m or ms: tells expired offsets from deleted ones.",
+)
+@click.option("--why", is_flag=True, help="Columns with the group's state, the tombstone, and why it is called so.")
+@output_option("table", "jsonl", "json", "csv")
+def command(
+    reading: Reading,
+    output: Output,
+    profile: str,
+    topic_ids: str | None,
+    from_time: int | None,
+    from_offset: tuple[tuple[int | None, int], ...],
+    table: str,
+    retention: int | None,
+    why: bool,
+) -> None:
+    """What changed: between two copies A and B, or with --from-time or --from-offset between two moments of one.
+
+    One row for each group, topic and partition whose served offset, leader epoch or metadata changed: new, advanced,
+    rewound, deleted, expired, or metadata (the offset is the same). What did not change is counted on standard error.
+
+    A tombstone does not say who wrote it. An offset is called expired if it was due by the rules of expiry when its
+    tombstone was written, with --retention, or by an expire timestamp of its own. Without --retention an offset that
+    may have expired is called deleted, and standard error says how many these are; --why says so for each.
+    """
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import read_topic_ids
+
+    is_one = from_time is not None or bool(from_offset)
+    _check_usage(reading, from_time, from_offset)
+    with _both(reading, output, profile, from_offset, from_time, is_one) as comparison:
+        session = comparison.session
+        if table == "offsets":
+            rows, names, words = _offsets(comparison, retention, why or chosen_format(output) == "table")
+        else:
+            rows, names, words = _groups(comparison, table, read_topic_ids(topic_ids))
+        with destination(output, session.files) as stream:
+            write_rows(stream, rows, names, chosen_format(output))
+        session.finish(f"{words}, {len(comparison.parts)} partitions; profile {profile}")
+
+
+def _check_usage(reading: Reading, from_time: int | None, from_offset: tuple[tuple[int | None, int], ...]) -> None:
+    if from_time is None and not from_offset:
+        if len(reading.paths) != 2:
+            raise click.UsageError("give two copies A and B, or --from-time or --from-offset for two moments of one")
+        return
+    if from_time is not None and reading.until_time is not None and from_time > reading.until_time:
+        raise click.UsageError("--from-time is later than --until-time")
+    until = dict(reading.until_offset)
+    for partition, offset in from_offset:
+        if offset > until.get(partition, offset):
+            raise click.UsageError("--from-offset is beyond --until-offset")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One offsets partition before and after."""
+
+    log: PartitionLog
+    before: CoordinatorState
+    after: CoordinatorState
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """What is compared, and the run that tells of it: that of the later state."""
+
+    session: Session
+    profile: str
+    topic_ids: dict[bytes, str]
+    parts: list[_Part] = field(default_factory=list)
+
+
+@contextmanager
+def _both(
+    reading: Reading,
+    output: Output,
+    profile: str,
+    from_offset: tuple[tuple[int | None, int], ...],
+    from_time: int | None,
+    is_one: bool,
+) -> Iterator[_Comparison]:
+    """The states before and after, of partitions that both have."""
+    from cli.session import open_session
+    from offsets_log.replay.profile import PROFILES
+
+    rules = PROFILES[profile]
+    if is_one:
+        with open_session(reading, output) as session:
+            earlier = session.bounded(from_offset, from_time)
+            before = [state for _, state, _ in earlier.load_all(rules)]
+            after = [(log, state) for log, state, _ in session.load_all(rules)]
+            comparison = _Comparison(session, profile, session.topic_ids)
+            comparison.parts.extend(_Part(log, old, new) for old, (log, new) in zip(before, after, strict=True))
+            yield comparison
+        return
+    path_a, path_b = reading.paths
+    with open_session(replace(reading, paths=(path_a,), quarantine=None)) as session_a:
+        states_a = {log.offsets_partition: state for log, state, _ in session_a.load_all(rules)}
+        with open_session(replace(reading, paths=(path_b,)), output) as session:
+            session.is_wrong = bool(session_a.exit_status)
+            comparison = _Comparison(session, profile, session_a.topic_ids | session.topic_ids)
+            for log, state, _ in session.load_all(rules):
+                if log.offsets_partition in states_a:
+                    comparison.parts.append(_Part(log, states_a.pop(log.offsets_partition), state))
+                else:
+                    _say_left_out(session, log.offsets_partition, path_b, state)
+            for partition, state in states_a.items():
+                _say_left_out(session, partition, path_a, state)
+            for part in comparison.parts:
+                _say_if_reversed(session, part)
+            yield comparison
+
+
+def _say_left_out(session: Session, partition: int | None, path: str, state: CoordinatorState) -> None:
+    from offsets_log.tables import partition_name
+
+    session.is_wrong = True
+    count = sum(1 for _ in state.iter_served())
+    session.say(
+        f"offsets partition {partition_name(partition)} is only in {path}: its {count} offsets are not compared"
+    )
+
+
+def _say_if_reversed(session: Session, part: _Part) -> None:
+    from offsets_log.tables import partition_name
+
+    before, after = part.before.end_offset, part.after.end_offset
+    if after < before:
+        session.say(
+            f"offsets partition {partition_name(part.log.offsets_partition)} ends at record offset {before} in A and "
+            f"already at {after} in B: B is the older copy there, and what is told happened the other way round"
+        )
+
+
+# ----------------------------------------------------------------------------------------------- offsets
+
+
+def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple[list[Row], list[str], str]:
+    from offsets_log.investigate import diff as d
+    from offsets_log.tables import offset_row_order
+
+    rows: list[Row] = []
+    unchanged = unknown = 0
+    for part in comparison.parts:
+        changes, same = d.changes_between(part.before, part.after)
+        unchanged += same
+        removals = _removals(comparison, part, {change.key for change in changes if change.is_removal}, retention)
+        unknown += sum(not removal.is_known for removal in removals.values())
+        for change in changes:
+            removal = removals.get(change.key)
+            row = d.diff_row(change, removal)
+            rows.append(row | d.why_columns(change, removal, part.after) if why else row)
+    rows.sort(key=lambda row: offset_row_order(row | {"offsets_partition": 0}))
+    if unknown:
+        comparison.session.say(
+            f"of {unknown} of the deleted offsets the log does not show whether they expired; "
+            + ("--why says more" if retention is not None else "--retention with the broker's own would tell")
+        )
+    names = [column.name for column in (*d.DIFF_COLUMNS, *(d.WHY_COLUMNS if why else ()))]
+    counts = Counter(row["change"] for row in rows)
+    words = ", ".join(f"{count} {change}" for change, count in sorted(counts.items()))
+    return rows, names, f"{words or 'no change'}; {unchanged} offsets unchanged"
+
+
+def _removals(
+    comparison: _Comparison, part: _Part, gone: set[GroupTopicPartition], retention: int | None
+) -> dict[GroupTopicPartition, Removal]:
+    from offsets_log.investigate.removal import removals
+    from offsets_log.replay.expiry import ERAS
+
+    if not gone:
+        return {}
+    start, end = part.before.end_offset, part.after.end_offset
+    session = comparison.session.bounded(((None, end),))
+    events = session.events(part.log, start=start)
+    return removals(events, part.before, part.after, gone, ERAS[comparison.profile], retention)
+
+
+# ------------------------------------------------------------------------------------ groups and members
+
+
+def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> tuple[list[Row], list[str], str]:
+    from offsets_log.investigate import diff as d
+    from offsets_log.replay.topic_names import TopicNames
+
+    learned = [state.topic_names for part in comparison.parts for state in (part.after, part.before)]
+    names = TopicNames(given, comparison.topic_ids, *learned)
+    before, after = (
+        [row for part in comparison.parts for row in _group_rows(part, side, names)] for side in ("before", "after")
+    )
+    compare, columns = {
+        "groups": (d.group_changes, d.GROUPS_DIFF_COLUMNS),
+        "members": (d.member_changes, d.MEMBERS_DIFF_COLUMNS),
+    }[table]
+    rows, unchanged = compare(before, after)
+    return rows, list(columns), f"{len(rows)} {table} changed, {unchanged} unchanged"
+
+
+def _group_rows(part: _Part, side: str, names: TopicNames) -> Iterator[Row]:
+    from offsets_log.group_tables import group_row
+
+    state: CoordinatorState = getattr(part, side)
+    for group in state.groups.values():
+        yield group_row(group, state.profile, names, part.log.offsets_partition)

@@ -1,0 +1,103 @@
+"""``offsets-log groups``: kinds and states, when they last did something, and which can go."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.expire import Duration
+from cli.options import PROFILE, Output, Reading, Time, output_option, reading_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.session import Session
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.coordinator_state import CoordinatorState
+    from offsets_log.replay.profile import Profile
+    from offsets_log.tables import Row
+
+
+@click.command(
+    "groups",
+    epilog="Examples: offsets-log groups /var/lib/kafka/data -g 'billing-*' · "
+    "offsets-log groups backup.tar.gz --stale 30d --bootstrap-server broker:9092",
+)
+@reading_options
+@PROFILE
+@click.option("--now", type=Time(), help="Until when ages are counted: epoch ms, ISO 8601 (UTC), or 2h ago.")
+@click.option(
+    "--stale",
+    type=Duration(),
+    help="Only groups that a broker would delete and that have written nothing for so long, such as 30d, with the "
+    "command line that deletes them.",
+)
+@click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For that command line.")
+@output_option("table", "jsonl", "json", "csv")
+def command(
+    reading: Reading, output: Output, profile: str, now: int | None, stale: int | None, bootstrap_server: str
+) -> None:
+    """All groups: kind and state, members, number of offsets, age of the last commit, last activity.
+
+    Activity is any record with a value that the group wrote, commits or its own metadata; tombstones are none.
+
+    --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and wrote nothing
+    for so long. A table is followed by as few command lines as delete them all; the other formats have each group's
+    own in the column `command`, quoted for bash.
+    """
+    from cli.output import chosen_format, destination, shown_time, write_rows
+    from cli.session import open_session
+    from offsets_log.investigate import groups as g
+    from offsets_log.replay.profile import PROFILES
+
+    now_ms = int(time.time() * 1000) if now is None else now
+    with open_session(reading, output) as session:
+        rows: list[Row] = []
+        for log, state, last_ms in _states(session, PROFILES[profile]):
+            rows += g.groups_rows(state, log.offsets_partition, last_ms, now_ms)
+        rows.sort(key=g.groups_row_order)
+        newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
+        count = f"{len(rows)} groups"
+        if stale is not None:
+            old = [row for row in rows if g.is_stale(row, now_ms - stale)]
+            rows = [row for row in old if g.can_be_deleted(row)]
+            count = f"{len(rows)} of {count} can be deleted at {shown_time(now_ms)}"
+            if len(old) > len(rows):
+                session.say(
+                    f"{len(old) - len(rows)} groups are as old but have members or open transactions in the log: "
+                    "a broker refuses to delete them while it has these"
+                )
+            if session.corrupt or session.unsupported:
+                session.say("what could not be read may be newer than what is listed: look at it before you delete")
+        names = [column.name for column in g.GROUPS_COLUMNS]
+        with destination(output, session.files) as stream:
+            format_name = chosen_format(output)
+            if stale is None:
+                write_rows(stream, rows, names, format_name)
+            elif format_name == "table":
+                write_rows(stream, rows, names, format_name)
+                stream.writelines(line.encode() + b"\n" for line in g.deletion_commands(rows, bootstrap_server))
+            else:
+                rows = [row | {"command": g.deletion_command([row], bootstrap_server)} for row in rows]
+                write_rows(stream, rows, [*names, "command"], format_name)
+        newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
+        session.finish(f"{count}, {len(session.logs)} partitions{newest}; profile {profile}")
+
+
+def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:
+    """Each partition as a load has it, and when its groups last wrote."""
+    from offsets_log.investigate.groups import Activity
+    from offsets_log.pipeline import replay
+    from offsets_log.replay.coordinator_state import finish
+
+    if session.is_bulk:
+        counting = session.bounded(session.reading.until_offset, session.reading.until_time)
+        for log, state, _ in session.load_all(profile):
+            yield log, state, counting.count_in_bulk(log, "group").last_activity()
+        return
+    for log in session.logs:
+        activity = Activity()
+        state = finish(replay(activity.watch(session.events(log)), profile, on_damage=session.on_damage))
+        yield log, state.showing(session.shows_group, session.shows_topic), activity.last_ms

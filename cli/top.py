@@ -1,0 +1,109 @@
+"""``offsets-log top``: who writes the topic, and how much of it is for nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import TOPIC_IDS, Output, Reading, output_option, reading_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cli.session import Session
+    from offsets_log.investigate.writers import Writers
+    from offsets_log.messages.registry import CoordinatorRecord
+
+ORDERS = ("records", "bytes", "garbage", "noop", "rate")
+PER = ("group", "topic", "partition", "offsets_partition", "client", "member", "hour")
+TABLE_ROWS = 20
+
+
+@click.command(
+    "top",
+    epilog="Examples: offsets-log top /var/lib/kafka/data · "
+    "offsets-log top /var/lib/kafka/data -p 3 --by garbage --per client · "
+    "offsets-log top backup.tar.gz --by rate --per hour -g 'billing-*'",
+)
+@reading_options
+@TOPIC_IDS
+@click.option("--by", type=click.Choice(ORDERS), default="bytes", show_default=True, help="The largest of these first.")
+@click.option("--per", type=click.Choice(PER), default="group", show_default=True, help="Whom records are counted for.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), help=f"The first N; a table shows {TABLE_ROWS} by itself."
+)
+@output_option("table", "jsonl", "json", "csv")
+def command(reading: Reading, output: Output, topic_ids: str | None, by: str, per: str, limit: int | None) -> None:
+    """Who writes __consumer_offsets: records, bytes, garbage, commits of the same offset again, commits per second.
+
+    Bytes are a record's share of its batch in the file. Garbage are the bytes of records that a later record of the
+    same key supersedes: what cleaning would free. A no-op commit commits the offset that was committed before. The
+    peak is that of the busiest minute. Partitions are those of the consumed topics, and offsets partitions those of
+    __consumer_offsets.
+
+    Clients and members are those that held the partition when the commit was written, by the group metadata in force;
+    what nobody can be named for, and transaction markers, are in the row without a name.
+    """
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import open_session, read_topic_ids
+    from offsets_log.investigate import writers as w
+
+    with open_session(reading, output) as session:
+        names = session.topic_ids | read_topic_ids(topic_ids)
+        writers = _in_bulk(session, per) if _is_bulk(session, per) else _one_by_one(session, per, names)
+        rows = w.top_rows(writers, by)
+        total: Counter[str] = Counter()
+        for row in rows:
+            total.update({name: row[name] for name in ("records", "bytes", "garbage_bytes", "noop_commits")})
+        format_name = chosen_format(output)
+        shown = rows[: limit or (TABLE_ROWS if format_name == "table" else None)]
+        columns = [column.name for column in (*w.WRITER_COLUMNS[per], *w.COUNT_COLUMNS)]
+        with destination(output, session.files) as stream:
+            write_rows(stream, shown, columns, format_name)
+        session.finish(
+            f"{len(shown)} of {len(rows)} rows; in all {total['records']} records, {total['bytes']} bytes, of which "
+            f"{total['garbage_bytes']} are garbage, {total['noop_commits']} no-op commits; "
+            f"{len(session.logs)} partitions"
+        )
+
+
+def _is_bulk(session: Session, per: str) -> bool:
+    """Whether kernels count: they know no clients, and no filters."""
+    reading = session.reading
+    return session.is_bulk and per not in ("client", "member") and not reading.group and not reading.topic
+
+
+def _in_bulk(session: Session, per: str) -> Writers:
+    from offsets_log.investigate.bulk_writers import BulkWriters
+
+    bulk = BulkWriters(per)
+    for log in session.logs:
+        bulk.add(session.count_in_bulk(log, per), log.offsets_partition)
+    return bulk.finish()
+
+
+def _one_by_one(session: Session, per: str, names: dict[bytes, str]) -> Writers:
+    from offsets_log.investigate.writers import Writers, count_writers
+
+    writers = Writers(per)
+    for log in session.logs:
+        events = count_writers(session.events(log), writers, log.offsets_partition, names, shows=_shown(session))
+        session.drain(events)
+    writers.finish()
+    return writers
+
+
+def _shown(session: Session) -> Callable[[CoordinatorRecord | None], bool]:
+    """Whether a record counts; what belongs to no group and topic does if all do."""
+    reading = session.reading
+    if not reading.group and not reading.topic:
+        return lambda record: True
+
+    def is_shown(record: CoordinatorRecord | None) -> bool:
+        if record is None or not session.shows_group(record.group):
+            return False
+        return not reading.topic or (record.is_offset_commit and session.shows_topic(record.key["topic"]))
+
+    return is_shown

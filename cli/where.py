@@ -1,0 +1,111 @@
+"""``offsets-log where``: the offsets partition of a group, and the groups of an offsets partition."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import Output, Reading, output_option
+
+if TYPE_CHECKING:
+    from offsets_log.investigate.where import Question
+    from offsets_log.tables import Row
+
+DEFAULT_PARTITIONS = 50
+OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets", "last_commit_timestamp_ms")
+
+
+@click.command(
+    "where",
+    epilog="Examples: offsets-log where billing audit --partitions 50 · "
+    "printf 'billing\\naudit\\n' | offsets-log where - · offsets-log where --of /var/lib/kafka/data",
+)
+@click.argument("groups", metavar="[GROUP...]", nargs=-1)
+@click.option(
+    "--partitions",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=DEFAULT_PARTITIONS,
+    show_default=True,
+    help="How many partitions __consumer_offsets has.",
+)
+@click.option(
+    "--of",
+    metavar="DIR",
+    multiple=True,
+    help="A broker's data directory or a partition's: which groups go with it when it is lost; repeatable.",
+)
+@click.option(
+    "--input-format",
+    type=click.Choice(["jsonl"]),
+    help='What - holds: lines {"group", "partitions"}; without it, one group a line.',
+)
+@output_option("table", "jsonl", "json", "csv")
+def command(
+    output: Output, groups: tuple[str, ...], partitions: int, of: tuple[str, ...], input_format: str | None
+) -> None:
+    """Which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
+
+    GROUP - reads groups from standard input, one a line, split at line feeds only: nothing is stripped, an empty line
+    is the empty group. They are answered in their order.
+
+    --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses
+    some of them. With other replicas in sync nothing is lost with one broker.
+    """
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import fail
+    from offsets_log.errors import OffsetsLogError
+    from offsets_log.investigate.where import WHERE_COLUMNS, where_row
+
+    if not groups and not of:
+        raise click.UsageError("give groups, - to read them from standard input, or --of DIR")
+    try:
+        asked = _questions(groups, partitions, input_format)
+        if of:
+            _write_of(Reading(paths=of), output, {group for group, _ in asked} if groups else None)
+            return
+        rows = (where_row(group, count) for group, count in asked)
+        with destination(output) as stream:
+            write_rows(stream, rows, [column.name for column in WHERE_COLUMNS], chosen_format(output))
+    except OffsetsLogError as error:
+        fail(error)
+
+
+def _questions(groups: tuple[str, ...], partitions: int, input_format: str | None) -> Iterator[Question]:
+    from offsets_log.investigate.where import read_json_lines, read_lines
+    from offsets_log.log_format.primitives import decode_string
+
+    for group in groups:
+        if group != "-":
+            yield decode_string(os.fsencode(group)), partitions
+        elif input_format is None:
+            yield from read_lines(sys.stdin.buffer, partitions)
+        else:
+            yield from read_json_lines(sys.stdin.buffer, partitions, "-")
+
+
+def _write_of(reading: Reading, output: Output, only: set[str] | None) -> None:
+    """The groups that the partitions hold."""
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import open_session
+    from offsets_log.investigate.groups import groups_row_order, groups_rows
+    from offsets_log.replay.profile import MODERN
+
+    with open_session(reading, output) as session:
+        found: list[Row] = []
+        for log, state, _ in session.load_all(MODERN):
+            found += groups_rows(state, log.offsets_partition, {}, 0)
+        rows = [
+            {name: row[name] for name in (*OF_COLUMNS, "group_base64") if name in row}
+            for row in sorted(found, key=groups_row_order)
+            if only is None or row["group"] in only
+        ]
+        with destination(output, session.files) as stream:
+            write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
+        session.finish(
+            f"{len(rows)} groups with {sum(row['offsets'] for row in rows)} offsets, {len(session.logs)} partitions"
+        )

@@ -1,0 +1,199 @@
+"""What changed between two states of an offsets partition: offsets, groups, members (`diff`).
+
+Served offsets are compared, what OffsetFetch answers, over all that it answers: offset, leader epoch and metadata. The
+same value committed again is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from offsets_log.investigate.removal import Removal
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
+from offsets_log.tables import Column, Row, offset_row
+
+DIFF_COLUMNS = (
+    Column("group", "string", "group id"),
+    Column("topic", "string", "topic the group consumes"),
+    Column("partition", "int", "partition of that topic"),
+    Column("change", "string", "new, advanced, rewound, deleted, expired, or metadata: the offset is the same"),
+    Column("from_offset", "bigint", "committed before; null if nothing was"),
+    Column("to_offset", "bigint", "committed after; null if nothing is"),
+    Column("from_record_offset", "bigint", "of that commit in the offsets partition"),
+    Column("to_record_offset", "bigint", "of that commit in the offsets partition"),
+    Column("from_timestamp_ms", "bigint", "commit time"),
+    Column("to_timestamp_ms", "bigint", "commit time"),
+)
+
+WHY_COLUMNS = (
+    Column("group_state", "string", "of the group after; Dead if there is none"),
+    Column("removed_record_offset", "bigint", "of the tombstone"),
+    Column("removed_timestamp_ms", "bigint", "of the tombstone"),
+    Column("rule", "string", "by which the removal is called deleted or expired"),
+    Column("reason", "string", "the same in words, also where it is not known"),
+)
+
+DEAD = "Dead"
+
+Key = TypeVar("Key", bound=tuple[object, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One GroupTopicPartition that is not answered as before; one of both is None where nothing is answered."""
+
+    before: OffsetAndMetadata | None
+    after: OffsetAndMetadata | None
+
+    @property
+    def key(self) -> GroupTopicPartition:
+        """What it is the offset of."""
+        value = self.after or self.before
+        assert value is not None
+        return value.key
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether nothing is answered any more."""
+        return self.after is None
+
+    @property
+    def kind(self) -> str:
+        """As the column ``change``, of a removal as long as nothing else is known."""
+        if self.before is None:
+            return "new"
+        if self.after is None:
+            return "deleted"
+        before, after = self.before.committed_offset, self.after.committed_offset
+        return "metadata" if before == after else "advanced" if after > before else "rewound"
+
+
+def changes_between(before: CoordinatorState, after: CoordinatorState) -> tuple[list[Change], int]:
+    """What changed, and how many offsets are as they were."""
+    old = {value.key: value for value in before.iter_served()}
+    new = {value.key: value for value in after.iter_served()}
+    keys = old.keys() | new.keys()
+    changes = [Change(old.get(key), new.get(key)) for key in keys if _answer(old.get(key)) != _answer(new.get(key))]
+    return changes, len(keys) - len(changes)
+
+
+def _answer(value: OffsetAndMetadata | None) -> tuple[int, int | None, str] | None:
+    return None if value is None else (value.committed_offset, value.leader_epoch, value.metadata)
+
+
+def diff_row(change: Change, removal: Removal | None) -> Row:
+    """One row of `DIFF_COLUMNS`.
+
+    Args:
+        removal: how it came about, of a removal.
+    """
+    shown = change.after or change.before
+    assert shown is not None
+    named = offset_row(shown, None)
+    row = {name: named[name] for name in ("group", "topic", "partition")}
+    row["change"] = "expired" if removal is not None and removal.is_expiry else change.kind
+    for suffix, attribute in (
+        ("offset", "committed_offset"),
+        ("record_offset", "record_offset"),
+        ("timestamp_ms", "commit_timestamp_ms"),
+    ):
+        row[f"from_{suffix}"] = None if change.before is None else getattr(change.before, attribute)
+        row[f"to_{suffix}"] = None if change.after is None else getattr(change.after, attribute)
+    return row | {name: named[name] for name in ("group_base64", "topic_base64") if name in named}
+
+
+def why_columns(change: Change, removal: Removal | None, after: CoordinatorState) -> Row:
+    """`WHY_COLUMNS` of a change."""
+    group = after.groups.get(change.key[0])
+    return {
+        "group_state": DEAD if group is None else group.state(after.profile),
+        "removed_record_offset": removal.record_offset if removal else None,
+        "removed_timestamp_ms": removal.time_ms if removal else None,
+        "rule": removal.rule if removal else None,
+        "reason": removal.reason if removal else None,
+    }
+
+
+# ------------------------------------------------------------------------------------ groups and members
+
+GROUP_FACTS = ("type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch")
+MEMBER_FACTS = ("client_id", "host", "member_epoch", "subscribed_topics", "subscribed_regex", "assignment")
+
+GROUPS_DIFF_COLUMNS = (
+    "group", "change", *(f"{side}_{fact}" for fact in GROUP_FACTS for side in ("from", "to")), "from_members",
+    "to_members", "offsets_partition",
+)  # fmt: skip
+MEMBERS_DIFF_COLUMNS = (
+    "group", "member_id", "group_instance_id", "change",
+    *(f"{side}_{fact}" for fact in MEMBER_FACTS for side in ("from", "to")), "offsets_partition",
+)  # fmt: skip
+"""`rebuild`'s columns, before and after; ``change`` is new, deleted or changed, and lists and numbers of what there is
+not are null."""
+
+
+def group_changes(before: Iterable[Row], after: Iterable[Row]) -> tuple[list[Row], int]:
+    """Groups that are not as before, and how many are.
+
+    Args:
+        before, after: rows of `group_tables.group_row`.
+    """
+
+    def counted(rows: Iterable[Row]) -> dict[tuple[str, int | None], Row]:
+        return {_place(row): row | {"members": len(row["members"])} for row in rows}
+
+    old, new = counted(before), counted(after)
+    return _changes(old, new, ("group",), (*GROUP_FACTS, "members"))
+
+
+def member_changes(before: Iterable[Row], after: Iterable[Row]) -> tuple[list[Row], int]:
+    """Members that came, went, or are not as before, and how many are; rows as in `group_changes`."""
+
+    def by_member(rows: Iterable[Row]) -> dict[tuple[str, int | None, str], Row]:
+        return {
+            (*_place(row), member["member_id"]): {
+                "group": row["group"],
+                "offsets_partition": row["offsets_partition"],
+                **member,
+            }
+            for row in rows
+            for member in row["members"]
+        }
+
+    names = ("group", "member_id", "group_instance_id")
+    return _changes(by_member(before), by_member(after), names, MEMBER_FACTS)
+
+
+def _place(row: Row) -> tuple[str, int | None]:
+    return row["group"], row["offsets_partition"]
+
+
+def _changes(
+    old: dict[Key, Row], new: dict[Key, Row], names: tuple[str, ...], facts: tuple[str, ...]
+) -> tuple[list[Row], int]:
+    keys = old.keys() | new.keys()
+    rows = list(_changed_rows(old, new, keys, names, facts))
+    return sorted(rows, key=_order), len(keys) - len(rows)
+
+
+def _changed_rows(
+    old: dict[Key, Row], new: dict[Key, Row], keys: Iterable[Key], names: tuple[str, ...], facts: tuple[str, ...]
+) -> Iterator[Row]:
+    for key in keys:
+        before, after = old.get(key), new.get(key)
+        if before and after and all(before[fact] == after[fact] for fact in facts):
+            continue
+        shown = after or before
+        assert shown is not None
+        row = {name: shown[name] for name in names}
+        row["change"] = "new" if before is None else "deleted" if after is None else "changed"
+        for fact in facts:
+            row[f"from_{fact}"] = before[fact] if before else None
+            row[f"to_{fact}"] = after[fact] if after else None
+        yield row | {"offsets_partition": shown["offsets_partition"]}
+
+
+def _order(row: Row) -> tuple[str, str, int]:
+    return row["group"], row.get("member_id", ""), row["offsets_partition"] or 0

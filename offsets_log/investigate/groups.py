@@ -1,0 +1,150 @@
+"""Which groups are there, what are they, and which of them has nobody used for long (`groups`, `where --of`).
+
+A group's *activity* is a record with a value that it wrote: a commit, transactional ones too, or a record of the group
+itself. Tombstones are none: expiry and administrators write them. Its time is the record's own; a record of magic 0
+has none, and the commit's is taken.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+
+from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.primitives import MalformedString
+from offsets_log.pipeline import Event, LogEvent
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
+from offsets_log.tables import Column, Row, to_base64
+
+GROUPS_COLUMNS = (
+    Column("group", "string", "group id"),
+    Column("type", "string", "classic, consumer, share or streams"),
+    Column("protocol_type", "string", "of a classic group; null for one that only its offsets make"),
+    Column("state", "string", "as the coordinator names it after a load"),
+    Column("members", "int", "in the log; that they live is not said by it"),
+    Column("offsets", "bigint", "committed offsets served"),
+    Column("pending", "bigint", "offsets of open transactions"),
+    Column("last_commit_timestamp_ms", "bigint", "of the served offsets; null without one"),
+    Column("commit_age_ms", "bigint", "from then until the time asked for"),
+    Column("last_activity_timestamp_ms", "bigint", "of the newest record that the group wrote"),
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+)
+
+
+class Activity:
+    """When each group of an offsets partition last wrote.
+
+    Attributes:
+        last_ms: group → epoch ms.
+    """
+
+    def __init__(self) -> None:
+        self.last_ms: dict[str, int] = {}
+
+    def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """Note what passes by on its way to a replay."""
+        for event in events:
+            if isinstance(event, Event) and event.decoded is not None and event.decoded.value is not None:
+                time_ms = event.record.timestamp_ms
+                if time_ms == NO_TIMESTAMP:
+                    time_ms = event.decoded.value.get("commit_timestamp", NO_TIMESTAMP)
+                self.saw(event.decoded.group, time_ms)
+            yield event
+
+    def saw(self, group: str, time_ms: int) -> None:
+        """A group wrote at a time."""
+        if time_ms > self.last_ms.get(group, NO_TIMESTAMP):
+            self.last_ms[group] = time_ms
+
+
+def groups_rows(
+    state: CoordinatorState, offsets_partition: int | None, last_ms: Mapping[str, int], now_ms: int
+) -> list[Row]:
+    """`GROUPS_COLUMNS` of every group that exists.
+
+    Args:
+        last_ms: group → time of its last activity.
+        now_ms: until when ages are counted.
+    """
+    commits: dict[str, list[int]] = {}
+    for value in state.iter_served():
+        commits.setdefault(value.group, []).append(value.commit_timestamp_ms)
+    pending: dict[str, int] = {}
+    for value in state.pending:
+        pending[value.group] = pending.get(value.group, 0) + 1
+    rows = []
+    for group_id, group in state.groups.items():
+        last_commit_ms = max(commits.get(group_id, ()), default=None)
+        row = {
+            "group": group_id,
+            "type": group.kind,
+            "protocol_type": group.protocol_type if group.kind == CLASSIC else group.kind,
+            "state": group.state(state.profile),
+            "members": len(group.members),
+            "offsets": len(commits.get(group_id, ())),
+            "pending": pending.get(group_id, 0),
+            "last_commit_timestamp_ms": last_commit_ms,
+            "commit_age_ms": None if last_commit_ms is None else now_ms - last_commit_ms,
+            "last_activity_timestamp_ms": last_ms.get(group_id),
+            "offsets_partition": offsets_partition,
+        }
+        rows.append(row | ({"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {}))
+    return rows
+
+
+def groups_row_order(row: Row) -> tuple[str, int]:
+    """By group in code point order."""
+    return row["group"], row["offsets_partition"] or 0
+
+
+# ---------------------------------------------------------------------------------------------- deletion
+
+DELETED_BY = {
+    CLASSIC: "kafka-consumer-groups.sh",
+    CONSUMER: "kafka-consumer-groups.sh",
+    SHARE: "kafka-share-groups.sh",
+    STREAMS: "kafka-streams-groups.sh",
+}
+"""Kind of group → the tool that deletes it."""
+
+GROUPS_OF_A_COMMAND = 100
+
+
+def is_stale(row: Row, before_ms: int) -> bool:
+    """Whether a group has written nothing since a time; of a group without a known time nothing is claimed."""
+    return row["last_activity_timestamp_ms"] is not None and row["last_activity_timestamp_ms"] < before_ms
+
+
+def can_be_deleted(row: Row) -> bool:
+    """Whether a broker that loads this log deletes the group: it is Empty (``E-19``), and no transaction is open."""
+    return row["state"].lower() == "empty" and not row["pending"]
+
+
+def deletion_command(rows: Iterable[Row], bootstrap_server: str) -> str:
+    """The command line that deletes groups of one tool, quoted for a POSIX shell with ``$'…'``."""
+    rows = list(rows)
+    names = " ".join(f"--group {shell_word(row['group'])}" for row in rows)
+    return f"{DELETED_BY[rows[0]['type']]} --bootstrap-server {shell_word(bootstrap_server)} --delete {names}"
+
+
+def deletion_commands(rows: Iterable[Row], bootstrap_server: str) -> Iterator[str]:
+    """As few command lines as delete all these groups: some for each tool, `GROUPS_OF_A_COMMAND` groups at most."""
+    by_tool = sorted(rows, key=lambda row: DELETED_BY[row["type"]])
+    for _, found in groupby(by_tool, key=lambda row: DELETED_BY[row["type"]]):
+        same = list(found)
+        for i in range(0, len(same), GROUPS_OF_A_COMMAND):
+            yield deletion_command(same[i : i + GROUPS_OF_A_COMMAND], bootstrap_server)
+
+
+_UNSEEN = re.compile(r"[^\x20-\x7e\u00a1-\ud7ff\ue000-\U0010ffff]|[\u2028-\u202e\u200b-\u200f\u2060-\u206f\ufeff]")
+
+
+def shell_word(text: str) -> str:
+    """One word of a shell's command line, all on one line: what cannot be seen as escapes in ``$'…'``."""
+    if not _UNSEEN.search(text):
+        return shlex.quote(text)
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + _UNSEEN.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode()), escaped) + "'"

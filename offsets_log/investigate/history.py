@@ -1,0 +1,281 @@
+"""Every commit of a GroupTopicPartition in order, and what was answered after each (`history`).
+
+Besides commits and tombstones of the key, whatever changes its answer is an event of it: the end of a transaction, and
+that its group ceases to exist or exists again (``J-15``, ``B-17``). Values are those of the replay itself, looked at
+after every record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from offsets_log.errors import ReplayError
+from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
+from offsets_log.log_format.primitives import MalformedString, Uuid
+from offsets_log.log_format.record import ControlRecord
+from offsets_log.messages.commit_metadata import decode_commit_metadata
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import Event, LogEvent, replay_into
+from offsets_log.replay.groups import GroupFold
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.topic_names import names_in
+from offsets_log.tables import Column, Row, to_base64
+
+HISTORY_COLUMNS = (
+    Column("group", "string", "group id"),
+    Column("topic", "string", "topic the group consumes"),
+    Column("partition", "int", "partition of that topic"),
+    Column("event", "string", "commit, tombstone, transaction_committed, transaction_aborted, group_gone, group_back"),
+    Column("record_offset", "bigint", "of the record in the offsets partition"),
+    Column("timestamp_ms", "bigint", "of the record; -1 if none"),
+    Column("committed_offset", "bigint", "what the record commits; null if it is no commit"),
+    Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
+    Column("metadata", "string", "the client's own text"),
+    Column("metadata_decoded", "json", "what Kafka Streams or a parallel consumer keeps in it; hex if it is no text"),
+    Column("commit_timestamp_ms", "bigint", "when it was committed"),
+    Column("producer_id", "bigint", "of a transaction; null of a plain record"),
+    Column("transaction", "string", "what became of it: committed, aborted, open; null of a plain record"),
+    Column("effective_offset", "bigint", "what OffsetFetch answers behind this record; null if nothing"),
+    Column("effective_record_offset", "bigint", "of the commit that is answered"),
+    Column("change", "string", "of the answer: new, advanced, rewound, same, deleted; null if it is the one before"),
+    Column("member_id", "string", "who held the partition then; null if nobody or not known"),
+    Column("group_instance_id", "string", "of a static member"),
+    Column("client_id", "string", "of that member"),
+    Column("host", "string", "of that member"),
+    Column("member_epoch", "int", "the generation, or the epoch of a newer group's member"),
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+)
+
+ShowsKey = Callable[[GroupTopicPartition], bool]
+
+
+@dataclass(slots=True)
+class Entry:
+    """One event of a key.
+
+    Attributes:
+        value: what the record commits, None if it is no commit.
+        outcome: of its transaction; None of a plain record.
+        effective: what is answered behind it.
+        holders: who held what then.
+    """
+
+    key: GroupTopicPartition
+    event: str
+    record_offset: int
+    timestamp_ms: int
+    before: OffsetAndMetadata | None
+    effective: OffsetAndMetadata | None
+    value: OffsetAndMetadata | None = None
+    producer_id: int | None = None
+    outcome: str | None = None
+    holders: Holders = NOBODY
+
+    @property
+    def change(self) -> str | None:
+        """Of the answer."""
+        if self.before is self.effective:
+            return None
+        if self.before is None:
+            return "new"
+        if self.effective is None:
+            return "deleted"
+        step = self.effective.committed_offset - self.before.committed_offset
+        return "advanced" if step > 0 else "rewound" if step < 0 else "same"
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group on its way through the log: what it is, and which of its keys were met."""
+
+    fold: GroupFold
+    keys: set[GroupTopicPartition] = field(default_factory=set)
+    holders: Holders | None = None
+
+
+class History:
+    """The entries of some keys of an offsets partition.
+
+    Args:
+        shows_group: whose records are looked at.
+        shows_key: whose entries are kept.
+    """
+
+    def __init__(self, profile: Profile, shows_group: Callable[[str], bool], shows_key: ShowsKey) -> None:
+        self.state = PartialState(profile)
+        self.entries: list[Entry] = []
+        self._shows_group = shows_group
+        self._shows_key = shows_key
+        self._groups: dict[str, _Group] = {}
+        self._open: dict[int, list[Entry]] = {}
+
+    def read(self, events: Iterable[LogEvent], *, on_damage: Callable[..., None]) -> None:
+        """The events of the partition, in log order."""
+        replay_into(self.state, self._watch(events), on_damage=on_damage)
+        for entries in self._open.values():
+            for entry in entries:
+                entry.outcome = "open"
+
+    def _watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """Each event on its way into the state; behind ``yield`` it has been replayed."""
+        for event in events:
+            match event:
+                case Event(decoded=CoordinatorRecord() as record) if not self._shows_group(record.group):
+                    self._learn(event, record)
+                case Event(decoded=CoordinatorRecord() as record) if record.is_offset_commit:
+                    yield from self._saw_offset(event, record)
+                case Event(decoded=CoordinatorRecord() as record):
+                    yield from self._saw_group_record(event, record)
+                case Event(control=ControlRecord() as control):
+                    yield from self._saw_marker(event, control)
+                case _:
+                    yield event
+
+    def _learn(self, event: Event, record: CoordinatorRecord) -> None:
+        for topic_id, name in names_in(record):
+            self.state.add_topic_name(topic_id, name, event.record.offset)
+
+    def _group(self, group_id: str) -> _Group:
+        if group_id not in self._groups:
+            self._groups[group_id] = _Group(GroupFold(group_id, self.state.profile))
+        return self._groups[group_id]
+
+    def _effective(self, key: GroupTopicPartition) -> OffsetAndMetadata | None:
+        """What is answered: nothing of a group that does not exist."""
+        profile = self.state.profile
+        if not profile.offsets_make_groups and self._group(key[0]).fold.group is None:
+            return None
+        held = self.state.keys.get(key)
+        return held.committed if held is not None else None
+
+    # ------------------------------------------------------------------------------------ the records
+
+    def _saw_offset(self, event: Event, record: CoordinatorRecord) -> Iterator[LogEvent]:
+        key = (record.key["group"], record.key["topic"], record.key["partition"])
+        group = self._group(record.group)
+        existed = group.fold.group is not None
+        is_shown = self._shows_key(key)
+        if is_shown:
+            group.keys.add(key)
+        before = {key: self._effective(key)} if existed else self._effective_of(group)
+        if not record.is_tombstone:
+            group.fold.saw_offset()
+        yield event
+        if not existed:
+            self._note_others(event, group, before, "group_back", but=key)
+        if is_shown:
+            self._note(event, record, group, before[key])
+
+    def _note(self, event: Event, record: CoordinatorRecord, group: _Group, before: OffsetAndMetadata | None) -> None:
+        """A commit or tombstone that has been replayed."""
+        batch, record_offset = event.batch, event.record.offset
+        name = "tombstone" if record.is_tombstone else "commit"
+        entry = self._entry(event, name, (record.key["group"], record.key["topic"], record.key["partition"]), before)
+        if self.state.profile.is_transactional(batch):
+            entry.producer_id = batch.producer_id
+            self._open.setdefault(batch.producer_id, []).append(entry)
+        if not record.is_tombstone:
+            entry.value = offset_and_metadata(record, record_offset, batch.producer_id, batch.producer_epoch)
+            if group.holders is None:
+                group.holders = holders_of(group.fold.group)
+            entry.holders = group.holders
+
+    def _entry(self, event: Event, name: str, key: GroupTopicPartition, before: OffsetAndMetadata | None) -> Entry:
+        record = event.record
+        entry = Entry(key, name, record.offset, record.timestamp_ms, before, self._effective(key))
+        self.entries.append(entry)
+        return entry
+
+    def _saw_group_record(self, event: Event, record: CoordinatorRecord) -> Iterator[LogEvent]:
+        group = self._group(record.group)
+        existed = group.fold.group is not None
+        before = self._effective_of(group) if record.is_tombstone or not existed else {}
+        with suppress(ReplayError):  # as in a replay: that record is left out
+            group.fold.replay(record)
+        group.holders = None
+        yield event
+        exists = group.fold.group is not None
+        if existed != exists:
+            self._note_others(event, group, before, "group_back" if exists else "group_gone")
+
+    def _saw_marker(self, event: Event, control: ControlRecord) -> Iterator[LogEvent]:
+        producer_id = event.batch.producer_id
+        ends = control.ends_transaction or self.state.profile.unknown_marker_aborts
+        entries = self._open.pop(producer_id, []) if ends else []
+        before = {entry.key: self._effective(entry.key) for entry in entries}
+        yield event
+        outcome = "committed" if control.type == "COMMIT" else "aborted"
+        for entry in entries:
+            entry.outcome = outcome
+        for key, answered in before.items():
+            entry = self._entry(event, f"transaction_{outcome}", key, answered)
+            entry.producer_id, entry.outcome = producer_id, outcome
+
+    def _note_others(
+        self,
+        event: Event,
+        group: _Group,
+        before: Mapping[GroupTopicPartition, OffsetAndMetadata | None],
+        name: str,
+        but: GroupTopicPartition | None = None,
+    ) -> None:
+        """Keys whose answer changed with their group."""
+        for key in sorted(group.keys - {but}):
+            if self._effective(key) is not before.get(key):
+                self._entry(event, name, key, before.get(key))
+
+    def _effective_of(self, group: _Group) -> dict[GroupTopicPartition, OffsetAndMetadata | None]:
+        return {key: self._effective(key) for key in group.keys}
+
+
+# -------------------------------------------------------------------------------------------------- rows
+
+
+def history_row(entry: Entry, offsets_partition: int | None, topic_ids: TopicIds) -> Row:
+    """One row of `HISTORY_COLUMNS`."""
+    group, topic, partition = entry.key
+    value, effective, holder = entry.value, entry.effective, _holder(entry, topic_ids)
+    row: Row = {
+        "group": group,
+        "topic": topic,
+        "partition": partition,
+        "event": entry.event,
+        "record_offset": entry.record_offset,
+        "timestamp_ms": entry.timestamp_ms,
+        "committed_offset": value.committed_offset if value else None,
+        "leader_epoch": value.leader_epoch if value else None,
+        "metadata": value.metadata if value else None,
+        "metadata_decoded": decode_commit_metadata(value.metadata, value.committed_offset) if value else None,
+        "commit_timestamp_ms": value.commit_timestamp_ms if value else None,
+        "producer_id": entry.producer_id,
+        "transaction": entry.outcome,
+        "effective_offset": effective.committed_offset if effective else None,
+        "effective_record_offset": effective.record_offset if effective else None,
+        "change": entry.change,
+        "member_id": holder.member_id if holder else None,
+        "group_instance_id": holder.group_instance_id if holder else None,
+        "client_id": holder.client_id if holder else None,
+        "host": holder.host if holder else None,
+        "member_epoch": holder.epoch if holder else None,
+        "offsets_partition": offsets_partition,
+    }
+    for name in ("group", "topic", "metadata"):
+        if isinstance(text := row[name], MalformedString):
+            row[f"{name}_base64"] = to_base64(text.raw)
+    return row
+
+
+def _holder(entry: Entry, topic_ids: TopicIds) -> Holder | None:
+    if entry.value is None:
+        return None
+    _, topic, partition = entry.key
+    own = [bytes(Uuid.from_text(entry.value.topic_id))] if entry.value.topic_id else []
+    return entry.holders.of(topic, partition, [*own, *topic_ids.of(topic)], is_plain=entry.producer_id is None)
+
+
+def history_order(entry: Entry) -> tuple[str, str, int, int]:
+    """By group, topic and partition, and in log order."""
+    return *entry.key, entry.record_offset

@@ -1,0 +1,158 @@
+"""Why an offset is gone: what its tombstone lets one say, and what not.
+
+A tombstone is a key without a value: expiry, OffsetDelete, DeleteGroups and the deletion of a topic all write the same
+(``E-3``, ``E-19``–``E-21``). What tells them apart is whether the offset could expire at the time of the tombstone, by
+the rules of expiry (§E) over what the log held just before it, and with the broker's ``offsets.retention.minutes``:
+
+retention known    due: *expired* (or deleted in the minutes until the next check, which comes to the same);
+                   not due: *deleted*.
+retention unknown  not even due with `LEAST_RETENTION_MS`, the least that a broker takes, or its group was using the
+                   topic: *deleted*. Due by an expire timestamp of its own: *expired*, whatever the retention.
+                   Else it is not known, and the removal is called *deleted*, with a reason that says so.
+
+An offset can also go without a tombstone: its group was removed, which leaves it to nobody (``J-15``), or the
+tombstone itself was compacted away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass
+
+from offsets_log.errors import ReplayError
+from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import Event, LogEvent, replay_into
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.expiry import EXPIRE_TIMESTAMP, Era, cycle_of
+from offsets_log.replay.group import CLASSIC, Group
+from offsets_log.replay.groups import GroupFold
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
+
+LEAST_RETENTION_MS = 60_000
+"""``offsets.retention.minutes`` is at least 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """How an offset went.
+
+    Attributes:
+        record_offset, time_ms: of its tombstone; None without one, or without a time.
+        is_expiry: whether expiry is what the log shows.
+        is_known: whether the log shows one or the other.
+    """
+
+    record_offset: int | None
+    time_ms: int | None
+    is_expiry: bool
+    is_known: bool
+    rule: str | None
+    reason: str
+
+
+def removals(
+    events: Iterable[LogEvent],
+    before: CoordinatorState,
+    after: CoordinatorState,
+    gone: Set[GroupTopicPartition],
+    era: Era,
+    retention_ms: int | None,
+) -> dict[GroupTopicPartition, Removal]:
+    """How each of these offsets went.
+
+    Args:
+        events: of the log until where ``after`` ends; those below the end of ``before`` are passed over.
+        gone: served before and not after.
+        retention_ms: of the broker, None where it is not known.
+    """
+    search = _Search(before, gone, era, retention_ms)
+    replay_into(search.state, search.watch(events), on_damage=lambda damage: None)
+    for group, topic, partition in gone - search.found.keys():
+        search.found[group, topic, partition] = (
+            Removal(None, None, False, True, "J-15", "its group was removed without it: nobody is given it")
+            if group not in after.groups
+            else Removal(None, None, False, False, None, "not known: no tombstone of it is in the log")
+        )
+    return search.found
+
+
+class _Search:
+    """The state of a few keys and their groups on its way through a log, and the tombstones that end them."""
+
+    def __init__(
+        self, before: CoordinatorState, gone: Set[GroupTopicPartition], era: Era, retention_ms: int | None
+    ) -> None:
+        self.profile = before.profile
+        self.start = before.end_offset
+        self.gone = gone
+        self.era = era
+        self.retention_ms = retention_ms
+        self.state = PartialState(before.profile)
+        self.found: dict[GroupTopicPartition, Removal] = {}
+        self.groups: dict[str, GroupFold] = {}
+        for group_id in {key[0] for key in gone}:
+            self.groups[group_id] = fold = GroupFold(group_id, before.profile)
+            fold.group = deepcopy(before.groups.get(group_id))
+        for value in before.committed:
+            if value.key in gone:
+                self.state.add_offset(value, False)
+        for value in before.pending:
+            if value.key in gone:
+                self.state.add_offset(value, True)
+
+    def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """Markers, and the records of these keys; at a tombstone `state` is as it was before it."""
+        for event in events:
+            match event:
+                case Event() if event.record.offset < self.start or event.damage is not None:
+                    continue
+                case Event(decoded=CoordinatorRecord() as record):
+                    if not self._saw(event, record):
+                        continue
+            yield event
+
+    def _saw(self, event: Event, record: CoordinatorRecord) -> bool:
+        """Note what a record says of these keys; whether it is about an offset of theirs."""
+        fold = self.groups.get(record.group)
+        if fold is None:
+            return False
+        if not record.is_offset_commit:
+            with suppress(ReplayError):  # as in a replay: that record is left out
+                fold.replay(record)
+            return False
+        if not record.is_tombstone:
+            fold.saw_offset()
+        key = (record.key["group"], record.key["topic"], record.key["partition"])
+        if key not in self.gone:
+            return False
+        held = self.state.keys.get(key)
+        if record.is_tombstone and held is not None and held.committed is not None:
+            self.found[key] = self._removal(event, held.committed, fold.group)
+        return True
+
+    def _removal(self, event: Event, value: OffsetAndMetadata, group: Group | None) -> Removal:
+        record_offset, time_ms = event.record.offset, event.record.timestamp_ms
+        if time_ms == NO_TIMESTAMP:
+            return Removal(record_offset, None, False, False, None, "not known: its tombstone has no time")
+        state = CoordinatorState(
+            profile=self.profile,
+            groups={value.group: group or Group(value.group, CLASSIC, has_record=False)},
+            committed=(value,),
+            pending=tuple(pending for pending in self.state.iter_pending() if pending.key == value.key),
+            problems=(),
+            topic_names={},
+            end_offset=record_offset,
+        )
+        retention_ms = LEAST_RETENTION_MS if self.retention_ms is None else self.retention_ms
+        ((expiry,),) = (found.offsets for found in cycle_of(state, time_ms, self.era.retention(retention_ms)))
+        if not expiry.expired:
+            return Removal(record_offset, time_ms, False, True, expiry.rule, f"it could not expire: {expiry.reason}")
+        if self.retention_ms is not None or expiry.base == EXPIRE_TIMESTAMP:
+            return Removal(record_offset, time_ms, True, True, expiry.rule, expiry.reason)
+        assert expiry.expires_at_ms is not None
+        age_ms = time_ms - expiry.expires_at_ms + LEAST_RETENTION_MS
+        reason = f"not known: expired if the broker's retention was {age_ms} ms or less, else deleted"
+        return Removal(record_offset, time_ms, False, False, expiry.rule, reason)

@@ -1,0 +1,54 @@
+"""Which offsets partition a group belongs to, for names as text or as JSON Lines (`where`; ``records:H1``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from offsets_log.errors import InputError
+from offsets_log.log_format.primitives import MalformedString, decode_string
+from offsets_log.replay.partition_for import partition_for
+from offsets_log.tables import Column, Row, to_base64
+
+WHERE_COLUMNS = (
+    Column("group", "string", "group id"),
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+)
+
+Question = tuple[str, int]
+"""A group, and how many partitions `__consumer_offsets` has."""
+
+
+def where_row(group: str, partitions: int) -> Row:
+    """One row of `WHERE_COLUMNS`."""
+    row = {"group": group, "offsets_partition": partition_for(group, partitions)}
+    return row | ({"group_base64": to_base64(group.raw)} if isinstance(group, MalformedString) else {})
+
+
+def read_lines(lines: Iterable[bytes], partitions: int) -> Iterator[Question]:
+    """One group a line: split at ``\\n`` only, nothing stripped, an empty line is the empty group."""
+    for line in lines:
+        yield decode_string(line.removesuffix(b"\n")), partitions
+
+
+def read_json_lines(lines: Iterable[bytes], partitions: int, file: str) -> Iterator[Question]:
+    """``{"group": …, "partitions": …}`` a line; ``partitions`` where a line has none.
+
+    Raises:
+        InputError: a line is anything else.
+    """
+    for number, line in enumerate(lines, 1):
+        try:
+            asked = json.loads(line.decode())
+            group, count = asked["group"], asked.get("partitions", partitions)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InputError(f'line {number} is not {{"group": …, "partitions": …}}', file=file) from None
+        if not isinstance(group, str) or _has_lone_surrogate(group):
+            raise InputError(f"line {number}: group is no text that a group can be named", file=file)
+        if type(count) is not int or count < 1:
+            raise InputError(f"line {number}: partitions is not a number from 1 on", file=file)
+        yield group, count
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,353 @@
+"""Who writes the topic, and how much of it is for nothing (`top`).
+
+Each record is counted for one *writer*: a group, a topic, a topic's partition, an offsets partition, a client, a member
+or an hour. What belongs to no writer — transaction markers, group metadata where topics are asked for, commits nobody
+can be named for — is counted for the writer without a name.
+
+bytes      A record's share of its batch as it lies in the file (`offsets_log.shares`). Batches without records belong
+           to the writer without a name. So the bytes of all writers are the bytes of all batches that were read.
+garbage    Bytes of records that a later record of the same key supersedes: what cleaning would free (``C-4``–``C-6``),
+           were it done now. Keys are compared as bytes, as the cleaner does: type 0 and type 1 keys are two. The newest
+           tombstone of a key, markers and aborted transactions are no garbage here.
+no-op      A commit of the offset that the key's record before it committed.
+names      As the broker reads them (``B-7``): several malformed ones that read the same are one writer.
+rate       Commits by the clock's minutes, each whole; a record of magic 0 has no time and counts in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from offsets_log.errors import ReplayError
+from offsets_log.investigate.holders import Holder, Holders, TopicIds, holders_of
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import Event, LogEvent
+from offsets_log.replay.groups import GroupFold
+from offsets_log.replay.profile import MODERN
+from offsets_log.replay.topic_names import names_in
+from offsets_log.shares import counted, time_of
+from offsets_log.tables import Column, Row
+
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+
+WRITER_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "group": (Column("group", "string", "group id"),),
+    "topic": (Column("topic", "string", "topic the groups consume"),),
+    "partition": (
+        Column("topic", "string", "topic the groups consume"),
+        Column("partition", "int", "partition of that topic"),
+    ),
+    "offsets_partition": (Column("offsets_partition", "int", "partition of __consumer_offsets"),),
+    "client": (
+        Column("client_id", "string", "of the member that held the partition"),
+        Column("host", "string", "of that member"),
+    ),
+    "member": (
+        Column("group", "string", "group id"),
+        Column("member_id", "string", "the member that held the partition"),
+        Column("group_instance_id", "string", "of a static member"),
+        Column("client_id", "string", "of that member"),
+        Column("host", "string", "of that member"),
+    ),
+    "hour": (Column("hour_timestamp_ms", "bigint", "when the hour begins"),),
+}
+"""``--per`` → what names a writer; all null of the one without a name."""
+
+COUNT_COLUMNS = (
+    Column("records", "bigint", "of any type"),
+    Column("commits", "bigint", "offset commits with a value"),
+    Column("tombstones", "bigint", "of any type"),
+    Column("noop_commits", "bigint", "of the offset that was committed before"),
+    Column("bytes", "bigint", "shares of the batches"),
+    Column("bytes_share", "double", "of the bytes of all writers"),
+    Column("garbage_bytes", "bigint", "of records superseded by a later one of the same key"),
+    Column("garbage_ratio", "double", "garbage_bytes / bytes"),
+    Column("commits_per_second", "double", "mean, from the first record's time to the last one's; null without a span"),
+    Column("peak_commits_per_second", "double", "of the busiest minute"),
+    Column("peak_minute_timestamp_ms", "bigint", "when that minute begins"),
+    Column("first_timestamp_ms", "bigint", "of the first record in time"),
+    Column("last_timestamp_ms", "bigint", "of the last record in time"),
+)
+
+ORDERS = {
+    "records": "records",
+    "bytes": "bytes",
+    "garbage": "garbage_bytes",
+    "noop": "noop_commits",
+    "rate": "peak_commits_per_second",
+}
+"""``--by`` → the column."""
+
+Writer = tuple[object, ...]
+"""The values of `WRITER_COLUMNS`."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one writer wrote.
+
+    Attributes:
+        first_ms, last_ms: None as long as no record had a time.
+        peak: commits of the busiest minute, and when it begins; None without a commit that has a time.
+    """
+
+    records: int = 0
+    commits: int = 0
+    tombstones: int = 0
+    noop_commits: int = 0
+    bytes: int = 0
+    garbage_bytes: int = 0
+    first_ms: int | None = None
+    last_ms: int | None = None
+    peak: tuple[int, int] | None = None
+
+    def saw_time(self, time_ms: int) -> None:
+        """A record was written at a time."""
+        self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
+        self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
+
+
+# ------------------------------------------------------------------------------------------- of what writer
+
+NameOf = Callable[[Event, CoordinatorRecord | None, "Clients"], Writer]
+
+
+def plain(name: str) -> str:
+    """A name without the bytes it came from."""
+    return "".join(name)
+
+
+def _topic(record: CoordinatorRecord | None) -> str | None:
+    return plain(record.key["topic"]) if record is not None and record.is_offset_commit else None
+
+
+def _by_partition(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
+    if record is None or not record.is_offset_commit:
+        return None, None
+    return plain(record.key["topic"]), record.key["partition"]
+
+
+def _by_hour(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
+    time_ms = time_of(event.record)
+    return (None if time_ms is None else time_ms // HOUR_MS * HOUR_MS,)
+
+
+def _by_client(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
+    holder = clients.holder(event, record)
+    return (None, None) if holder is None else (holder.client_id, holder.host)
+
+
+def _by_member(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
+    holder = clients.holder(event, record)
+    if record is None or holder is None:
+        return None if record is None else plain(record.group), None, None, None, None
+    return plain(record.group), holder.member_id, holder.group_instance_id, holder.client_id, holder.host
+
+
+NAMES: dict[str, NameOf] = {
+    "group": lambda event, record, clients: (None if record is None else plain(record.group),),
+    "topic": lambda event, record, clients: (_topic(record),),
+    "partition": _by_partition,
+    "offsets_partition": lambda event, record, clients: (event.offsets_partition,),
+    "client": _by_client,
+    "member": _by_member,
+    "hour": _by_hour,
+}
+
+
+class Clients:
+    """The groups of an offsets partition on their way, for who holds what in them."""
+
+    def __init__(self, topic_ids: Mapping[bytes, str]) -> None:
+        self._names = dict(topic_ids)
+        self._ids = TopicIds(self._names)
+        self._folds: dict[str, GroupFold] = {}
+        self._holders: dict[str, Holders] = {}
+
+    def saw(self, record: CoordinatorRecord) -> None:
+        """A record on its way: what it says of groups and topic ids."""
+        for topic_id, name in names_in(record):
+            if topic_id not in self._names:
+                self._names[topic_id] = name
+                self._ids = TopicIds(self._names)
+        if not record.is_offset_commit:
+            fold = self._folds.setdefault(record.group, GroupFold(record.group, MODERN))
+            with suppress(ReplayError):  # as in a replay: that record is left out
+                fold.replay(record)
+            self._holders.pop(record.group, None)
+
+    def holder(self, event: Event, record: CoordinatorRecord | None) -> Holder | None:
+        """The member that sent a commit, as far as the group metadata in force tells."""
+        if record is None or not record.is_offset_commit or record.value is None:
+            return None
+        holders = self._holders.get(record.group)
+        if holders is None:
+            fold = self._folds.get(record.group)
+            holders = self._holders[record.group] = holders_of(fold.group if fold else None)
+        own = record.value.get("topic_id")
+        ids = [*([bytes(own)] if own and any(own) else []), *self._ids.of(record.key["topic"])]
+        return holders.of(record.key["topic"], record.key["partition"], ids, is_plain=not event.batch.is_transactional)
+
+
+# ----------------------------------------------------------------------------------------------- counting
+
+
+@dataclass(slots=True)
+class _Latest:
+    """The latest record of a key: whose it is, its bytes, the offset it commits (None if it is no commit)."""
+
+    writer: Writer
+    bytes: int
+    committed_offset: int | None
+
+
+@dataclass(slots=True)
+class Writers:
+    """All writers of some offsets partitions.
+
+    Attributes:
+        per: of `WRITER_COLUMNS`.
+        minutes: (writer, minute) → commits; `finish` finds the busiest ones.
+    """
+
+    per: str
+    tallies: dict[Writer, Tally] = field(default_factory=dict)
+    minutes: dict[tuple[Writer, int], int] = field(default_factory=dict)
+
+    def of(self, writer: Writer) -> Tally:
+        """The tally of a writer."""
+        tally = self.tallies.get(writer)
+        if tally is None:
+            tally = self.tallies[writer] = Tally()
+        return tally
+
+    def finish(self) -> None:
+        """Find the busiest minutes: of several the first."""
+        for (writer, minute), count in self.minutes.items():
+            tally = self.of(writer)
+            if tally.peak is None or (count, -minute * MINUTE_MS) > (tally.peak[0], -tally.peak[1]):
+                tally.peak = count, minute * MINUTE_MS
+
+
+def count_writers(
+    events: Iterable[LogEvent],
+    writers: Writers,
+    offsets_partition: int | None,
+    topic_ids: Mapping[bytes, str],
+    *,
+    shows: Callable[[CoordinatorRecord | None], bool] = lambda record: True,
+) -> Iterator[LogEvent]:
+    """Count the records of one offsets partition while its events pass by.
+
+    Args:
+        topic_ids: names that are known from elsewhere.
+        shows: whether a record counts; what cannot be decoded, markers and empty batches are None.
+    """
+    return counted(events, _Counting(writers, offsets_partition, topic_ids, shows).count)
+
+
+class _Counting:
+    """The records of one offsets partition on their way into `Writers`."""
+
+    def __init__(
+        self,
+        writers: Writers,
+        offsets_partition: int | None,
+        topic_ids: Mapping[bytes, str],
+        shows: Callable[[CoordinatorRecord | None], bool],
+    ) -> None:
+        self.writers = writers
+        self.nobody = nobody(writers.per, offsets_partition)
+        self.name_of = NAMES[writers.per]
+        self.clients = Clients(topic_ids)
+        self.needs_clients = writers.per in ("client", "member")
+        self.shows = shows
+        self.latest: dict[bytes, _Latest] = {}
+
+    def count(self, event: Event | None, size_bytes: int) -> None:
+        """One record with its share of the bytes; None for a batch without records."""
+        record = event.decoded if event is not None else None
+        if record is not None and self.needs_clients:
+            self.clients.saw(record)
+        if not self.shows(record):
+            return
+        if event is None:
+            self.writers.of(self.nobody).bytes += size_bytes
+            return
+        writer = self.name_of(event, record, self.clients)
+        tally = self.writers.of(writer)
+        tally.records += 1
+        tally.bytes += size_bytes
+        time_ms = time_of(event.record)
+        if time_ms is not None:
+            tally.saw_time(time_ms)
+        if record is not None:
+            self._saw_key(event, record, writer, tally, size_bytes, time_ms)
+
+    def _saw_key(
+        self,
+        event: Event,
+        record: CoordinatorRecord,
+        writer: Writer,
+        tally: Tally,
+        size_bytes: int,
+        time_ms: int | None,
+    ) -> None:
+        raw_key = event.record.key
+        assert raw_key is not None
+        committed = record.value["offset"] if record.is_offset_commit and record.value is not None else None
+        before = self.latest.get(raw_key)
+        if before is not None:
+            self.writers.of(before.writer).garbage_bytes += before.bytes
+        tally.tombstones += record.is_tombstone
+        if committed is not None:
+            tally.commits += 1
+            tally.noop_commits += before is not None and before.committed_offset == committed
+            if time_ms is not None:
+                minute = writer, time_ms // MINUTE_MS
+                self.writers.minutes[minute] = self.writers.minutes.get(minute, 0) + 1
+        self.latest[raw_key] = _Latest(writer, size_bytes, committed)
+
+
+def nobody(per: str, offsets_partition: int | None) -> Writer:
+    """The writer without a name; in an offsets partition all has one."""
+    return (offsets_partition,) if per == "offsets_partition" else (None,) * len(WRITER_COLUMNS[per])
+
+
+# -------------------------------------------------------------------------------------------------- rows
+
+
+def top_rows(writers: Writers, by: str) -> list[Row]:
+    """One row of `WRITER_COLUMNS` and `COUNT_COLUMNS` for each writer, the largest first."""
+    total = sum(tally.bytes for tally in writers.tallies.values())
+    rows = [_row(writers.per, writer, tally, total) for writer, tally in writers.tallies.items()]
+    rows.sort(key=lambda row: tuple((value is None, str(value)) for value in row.values()))  # equal ones by name
+    rows.sort(key=lambda row: row[ORDERS[by]] or 0, reverse=True)
+    return rows
+
+
+def _row(per: str, writer: Writer, tally: Tally, total: int) -> Row:
+    row: Row = {column.name: value for column, value in zip(WRITER_COLUMNS[per], writer, strict=True)}
+    span_ms = tally.last_ms - tally.first_ms if tally.first_ms is not None and tally.last_ms is not None else 0
+    row |= {
+        "records": tally.records,
+        "commits": tally.commits,
+        "tombstones": tally.tombstones,
+        "noop_commits": tally.noop_commits,
+        "bytes": tally.bytes,
+        "bytes_share": _ratio(tally.bytes, total),
+        "garbage_bytes": tally.garbage_bytes,
+        "garbage_ratio": _ratio(tally.garbage_bytes, tally.bytes),
+        "commits_per_second": round(tally.commits * 1000 / span_ms, 3) if span_ms else None,
+        "peak_commits_per_second": round(tally.peak[0] / 60, 3) if tally.peak else None,
+        "peak_minute_timestamp_ms": tally.peak[1] if tally.peak else None,
+        "first_timestamp_ms": tally.first_ms,
+        "last_timestamp_ms": tally.last_ms,
+    }
+    return row
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None

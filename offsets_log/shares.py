@@ -1,0 +1,75 @@
+"""How much of a log each record is: its share of the bytes of its batch.
+
+A batch's size in the file, header included and compressed if it is, is divided among its records by the sizes of their
+keys and values, plus one each, in whole bytes that add up. So the shares of all records are the bytes of all batches
+that have some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.record import Record, iter_records
+from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEvent
+
+INT64_MAX, INT64_MIN = (1 << 63) - 1, -(1 << 63)
+
+Count = Callable[[Event | None, int], None]
+"""What to do with a record and its bytes; with None and the bytes of a batch that has no records."""
+
+
+def weight_of(record: Record) -> int:
+    """By what a batch's bytes are divided."""
+    return len(record.key or b"") + len(record.value or b"") + 1
+
+
+def shares(size_bytes: int, weights: list[int], total: int) -> list[int]:
+    """Bytes divided by weights; the first ones of a batch whose weights are so much in all."""
+    found, before, sum_ = [], 0, 0
+    for weight in weights:
+        sum_ += weight
+        until = size_bytes * sum_ // total
+        found.append(until - before)
+        before = until
+    return found
+
+
+def time_of(record: Record) -> int | None:
+    """When a record was written, within 64 bits as hostile deltas need not be; None if it has no time."""
+    if record.timestamp_ms == NO_TIMESTAMP:
+        return None
+    return min(max(record.timestamp_ms, INT64_MIN), INT64_MAX)
+
+
+def counted(events: Iterable[LogEvent], count: Count) -> Iterator[LogEvent]:
+    """Events on their way; every record is counted with its share before the event behind its batch goes on."""
+    batch: RecordBatch | None = None
+    records: list[Event] = []
+    for event in events:
+        match event:
+            case BatchStart():
+                _count_cut(batch, records, count)
+                batch, records = event.batch, []
+            case Event():
+                records.append(event)
+            case BatchEnd() if batch is not None:
+                _count_batch(batch, records, sum(weight_of(found.record) for found in records), count)
+                batch = None
+        yield event
+    _count_cut(batch, records, count)
+
+
+def _count_cut(batch: RecordBatch | None, records: list[Event], count: Count) -> None:
+    """A batch cut by a bound: of its bytes a part."""
+    if batch is not None and records:
+        whole = (record for record in iter_records(batch) if isinstance(record, Record))
+        _count_batch(batch, records, sum(map(weight_of, whole)), count)
+
+
+def _count_batch(batch: RecordBatch, records: list[Event], total: int, count: Count) -> None:
+    if not records and batch.records_count == 0:
+        count(None, batch.size_bytes)
+    parts = shares(batch.size_bytes, [weight_of(event.record) for event in records], total)
+    for event, size_bytes in zip(records, parts, strict=True):
+        count(event, size_bytes)

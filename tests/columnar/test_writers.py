@@ -1,0 +1,104 @@
+"""The counts of the columnar engine against those of the construct path: the same writers, numbers and damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offsets_log.columnar import replay as columnar
+from offsets_log.columnar.writers import PER, count_log
+from offsets_log.errors import Damage
+from offsets_log.investigate.bulk_writers import BulkWriters
+from offsets_log.investigate.groups import Activity
+from offsets_log.investigate.writers import Writers, count_writers, top_rows
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
+from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
+from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+
+EACH_PER = pytest.mark.parametrize("per", PER)
+
+
+@pytest.fixture(autouse=True)
+def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
+
+
+def by_construct(logs: list[PartitionLog], per: str, until: Until) -> tuple[Any, int]:
+    writers, damaged = Writers(per), 0
+    for log in logs:
+        for event in count_writers(iter_events(log, until=until), writers, log.offsets_partition, {}):
+            damaged += isinstance(event, Damage) or (isinstance(event, Event) and event.damage is not None)
+    writers.finish()
+    return top_rows(writers, "bytes"), damaged
+
+
+def in_bulk(logs: list[PartitionLog], per: str, until: Until, pieces: int) -> tuple[Any, int]:
+    bulk, damaged = BulkWriters(per), []
+    for log in logs:
+        seen: list[Any] = []
+        bulk.add(count_log(log, per, note=seen.append, until=until, pieces=pieces), log.offsets_partition)
+        damaged += [item for item in seen if isinstance(item, Damage)]
+    return top_rows(bulk.finish(), "bytes"), len(damaged)
+
+
+def assert_equal(logs: list[PartitionLog], per: str, until: Until = EVERYTHING, pieces: tuple[int, ...] = (1,)) -> None:
+    expected = by_construct(logs, per, until)
+    for count in pieces:
+        assert in_bulk(logs, per, until, count) == expected
+
+
+@EACH_PER
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
+    for directory in log_directories(recording(name)):
+        assert_equal(list(read_partitions(directory).values()), per, pieces=(1, 3))
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_last_activity_of_groups(name: str, recording: Callable[[str], Path]) -> None:
+    for directory in log_directories(recording(name)):
+        for log in read_partitions(directory).values():
+            activity = Activity()
+            for _ in activity.watch(iter_events(log)):
+                pass
+            for pieces in (1, 3):
+                assert (
+                    count_log(log, "group", note=lambda seen: None, pieces=pieces).last_activity() == activity.last_ms
+                )
+
+
+@EACH_PER
+@pytest.mark.parametrize("name", ["kafka-4.3-compressed", "kafka-lifetime"])
+def test_bounds_of_recordings(name: str, per: str, recording: Callable[[str], Path]) -> None:
+    logs = list(read_partitions(recording(name) / "log").values())
+    for end in (0, 37, 90):
+        assert_equal(logs, per, Until(record_offset=end), pieces=(1, 2))
+
+
+@EACH_PER
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40))
+def test_generated_logs(per, steps, pieces, end) -> None:  # type: ignore[no-untyped-def]
+    log = build(steps).log
+    assert_equal([log], per, pieces=(1, pieces))
+    assert_equal([log], per, Until(record_offset=end), pieces=(pieces,))
+
+
+@EACH_PER
+def test_hostile_segments(per: str) -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 11), 300):
+        assert_equal([PartitionLog(0, (Segment("fuzz.log", 0, data),))], per)
+
+
+@pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
+def test_inputs_that_once_broke_something(path: Path) -> None:
+    assert_equal([PartitionLog(0, (Segment("fuzz.log", 0, path.read_bytes()),))], "partition")

@@ -1,0 +1,33 @@
+"""The commands say the same of a log whether kernels read it or not: exit status, rows and words."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from tests.replay.test_compact_recordings import Recording
+
+COMMANDS = (
+    ("groups", "--now", "2027-01-01"),
+    ("groups", "--now", "2027-01-01", "--stale", "1d"),
+    ("top",),
+    ("top", "--per", "partition", "--by", "garbage"),
+    ("top", "--per", "hour", "--until-offset", "40"),
+    ("diff", "--from-offset", "40", "--why"),
+    ("diff", "--from-offset", "40", "--table", "members"),
+)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-live-copy", "random-java"])
+def test_both_engines(
+    name: str, arguments: tuple[str, ...], recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = str(recording(name) / "log")
+    answers = []
+    for least_bytes in (1 << 40, 0):
+        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        done = CliRunner().invoke(main, [arguments[0], log, *arguments[1:], "-o", "jsonl"], catch_exceptions=False)
+        answers.append((done.exit_code, done.stdout, sorted(done.stderr.split("\n"))))
+    assert answers[0] == answers[1]

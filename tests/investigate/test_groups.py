@@ -1,0 +1,133 @@
+"""`groups`: kinds, states and counts against brokers' answers; last activity against Kafka's own dump of the log."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from offsets_log.investigate.groups import shell_word
+from tests.builders import TIME, LogBuilder, member
+from tests.conftest import json_lines, read_json
+from tests.dump_log import DumpedRecord, read_dump
+from tests.replay.test_compact_recordings import Recording, profile_of
+
+Json = dict[str, Any]
+DAY_MS = 86_400_000
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["groups", *map(str, arguments)], catch_exceptions=False)
+
+
+def rows(*arguments: object, status: int = 0) -> list[Json]:
+    result = run(*arguments, "-o", "jsonl")
+    assert result.exit_code == status, result.stderr
+    return list(json_lines(result.stdout))
+
+
+def folder_of(log: LogBuilder, folder: Path, partition: int = 0) -> Path:
+    directory = folder / f"__consumer_offsets-{partition}"
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "00000000000000000000.log").write_bytes(b"".join(log.batches))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-3.9-classic", "kafka-4.3-expired"]
+)
+def test_kinds_states_and_numbers_are_those_of_the_brokers_answers(name: str, recording: Recording) -> None:
+    folder = recording(name)
+    profile = profile_of(read_json(folder / "recording.json"))
+    answer = read_json(folder / "answers" / "restart.json")
+    found = {row["group"]: row for row in rows(folder / "log", "--profile", profile.name)}
+    expected = {group["group"]: group for group in answer["groups"] if group["type"] is not None}
+    offsets = [row["group"] for row in answer["offsets"]]
+    assert found.keys() == expected.keys()
+    for group, row in found.items():
+        assert (row["type"], row["state"]) == (expected[group]["type"], expected[group]["state"]), group
+        assert row["members"] == len(expected[group]["members"]), group
+        assert row["offsets"] == offsets.count(group), group
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups"])
+def test_last_activity_is_the_newest_record_with_a_value_that_kafkas_dump_shows(
+    name: str, recording: Recording
+) -> None:
+    folder = recording(name)
+    newest: dict[str, int] = {}
+    for dump in (folder / "answers" / "dump-log").glob("?.txt.gz"):
+        for entry in read_dump(dump):
+            if isinstance(entry, DumpedRecord) and entry.key and entry.payload not in (None, "<DELETE>", "null"):
+                key = json.loads(entry.key)["data"]
+                group = key.get("group", key.get("groupId"))
+                newest[group] = max(newest.get(group, 0), entry.facts["timestamp_ms"])  # type: ignore[type-var, arg-type]
+    found = rows(folder / "log")
+    assert len(found) > 10
+    for row in found:
+        assert row["last_activity_timestamp_ms"] == newest[row["group"]], row["group"]
+
+
+def test_stale_lists_what_a_broker_deletes_and_nothing_else(tmp_path: Path) -> None:
+    log = LogBuilder().commit(1, group="old").commit(1, group="pending").commit(1, group="pending", producer=7)
+    log.group(member("m"), group="alive").commit(1, group="it's\nold").commit(None, group="cleaned", partition=1)
+    log.commit(1, group="young", commit_timestamp=TIME - 60 * DAY_MS)  # the record is young, whatever the client says
+    folder = folder_of(log, tmp_path)
+    last = TIME + log.offset - 1
+    arguments = (folder, "--now", last + 30 * DAY_MS, "--stale", "30d")
+    found = rows(*arguments)
+    assert [row["group"] for row in found] == ["it's\nold", "old"]
+    assert [row["command"] for row in found] == [
+        "kafka-consumer-groups.sh --bootstrap-server localhost:9092 --delete --group $'it\\'s\\x0aold'",
+        "kafka-consumer-groups.sh --bootstrap-server localhost:9092 --delete --group old",
+    ]
+    assert "2 groups are as old but have members or open transactions" in run(*arguments).stderr
+    table = run(*arguments, "-o", "table", "--bootstrap-server", "b:1").stdout.split("\n")
+    assert table[-2] == "kafka-consumer-groups.sh --bootstrap-server b:1 --delete --group $'it\\'s\\x0aold' --group old"
+    assert rows(folder, "--now", last + 30 * DAY_MS, "--stale", "31d") == []
+
+
+def test_damage_is_no_silence(tmp_path: Path) -> None:
+    folder = folder_of(LogBuilder().commit(1, group="g"), tmp_path)
+    file = folder / "__consumer_offsets-0" / "00000000000000000000.log"
+    later = LogBuilder().skip(1).commit(2, group="g")
+    file.write_bytes(
+        file.read_bytes() + later.batches[0].replace(b"\0\1g", b"\0\1x") + LogBuilder().skip(2).commit(1).batches[0]
+    )
+    result = run(folder, "--now", TIME + 40 * DAY_MS, "--stale", "30d", "-o", "jsonl")
+    assert result.exit_code == 3
+    assert "may be newer than what is listed" in result.stderr
+
+
+AWKWARD = [
+    "",
+    "a b",
+    "it's",
+    "$(x)",
+    "`x`",
+    'q"q',
+    "\\",
+    "a\nb",
+    "tab\t",
+    "\u202eright",
+    "é😀",
+    "-x",
+    "*",
+    "'\n\\'",
+    "\x7f",
+    "\ufffd",
+]
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_a_shell_reads_the_very_name(name: str) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"printf %s {shell_word(name)}"], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+    )
+    assert done.stdout.decode() == name
+    assert "\n" not in shell_word(name)

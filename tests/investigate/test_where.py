@@ -1,0 +1,103 @@
+"""`where` against Kafka's own ``partitionFor`` (vectors) and against the folders that brokers put groups in."""
+
+from __future__ import annotations
+
+import lzma
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from offsets_log.replay.partition_for import partition_for
+from tests.conftest import VECTORS, json_lines, read_json
+from tests.replay.test_compact_recordings import Recording
+
+
+def run(*arguments: object, stdin: bytes | str = b"") -> Result:
+    return CliRunner().invoke(main, ["where", *map(str, arguments)], input=stdin, catch_exceptions=False)
+
+
+def vectors() -> list[dict[str, Any]]:
+    return list(json_lines(lzma.decompress((VECTORS / "partition-for.jsonl.xz").read_bytes()).decode()))
+
+
+def test_json_lines_are_answered_as_kafka_answers() -> None:
+    given = lzma.decompress((VECTORS / "partition-for.jsonl.xz").read_bytes())
+    result = run("-", "--input-format", "jsonl", stdin=given)
+    assert result.exit_code == 0
+    assert list(json_lines(result.stdout)) == [
+        {"group": row["group"], "offsets_partition": row["partition"]} for row in vectors()
+    ]
+
+
+def test_lines_are_split_at_line_feeds_only_and_nothing_is_stripped() -> None:
+    names = ["a", "", " a ", "b\r", "tab\t", "\u2028", "\x0b\x0c\x1c\x85", "😀", ""]
+    result = run("-", "--partitions", 50, stdin="\n".join(names) + "\n")
+    assert list(json_lines(result.stdout)) == [
+        {"group": name, "offsets_partition": partition_for(name, 50)} for name in names
+    ]
+    assert run("-", stdin=b"").stdout == ""
+    assert [row["group"] for row in json_lines(run("-", stdin=b"\n").stdout)] == [""]
+    assert [row["group"] for row in json_lines(run("-", stdin=b"\nx").stdout)] == ["", "x"]
+
+
+def test_names_of_the_command_line_in_their_order() -> None:
+    fifty = [row for row in vectors() if row["partitions"] == 50][:20]
+    found = list(json_lines(run("--", *(row["group"] for row in fifty)).stdout))
+    assert [row["offsets_partition"] for row in found] == [row["partition"] for row in fifty]
+
+
+def test_malformed_utf_8_is_read_as_the_broker_reads_it() -> None:
+    """``B-7``."""
+    (row,) = json_lines(run("-", stdin=b"a\xed\xa0\x80b").stdout)
+    assert row == {"group": "a\ufffdb", "offsets_partition": partition_for("a\ufffdb", 50), "group_base64": "Ye2ggGI="}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x", "1", "[]", "{}", '{"group":1}', '{"group":"a","partitions":0}', '{"group":"a","partitions":true}',
+     '{"group":"\\ud800"}', "[" * 100_000, '{"group":"a","partitions":"50"}', "\xff"],
+)  # fmt: skip
+def test_other_json_lines_are_one_error_with_their_number(line: str) -> None:
+    result = run("-", "--input-format", "jsonl", stdin=b'{"group":"a"}\n' + line.encode("latin-1") + b"\n")
+    assert result.exit_code == 1
+    assert "line 2" in result.stderr
+    assert len(result.stderr.strip().split("\n")) == 1
+
+
+def test_what_is_asked_without_a_group_is_wrong_usage() -> None:
+    assert run().exit_code == 2
+    assert run("a", "--partitions", 0).exit_code == 2
+
+
+def test_no_kernel_and_no_arrow_is_loaded_for_it() -> None:
+    script = (
+        "import sys; sys.argv = ['offsets-log', 'where', 'g']\n"
+        "from cli.main import main\n"
+        "main(standalone_mode=False)\n"
+        "assert not {'numba', 'numpy', 'pyarrow', 'rich'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups"])
+def test_groups_that_go_with_a_partition_are_those_the_broker_answers_for(name: str, recording: Recording) -> None:
+    folder = recording(name)
+    answer = read_json(folder / "answers" / "restart.json")
+    partitions = len(answer["end_offsets"])
+    lost = 1
+    found = list(json_lines(run("--of", folder / "log" / f"__consumer_offsets-{lost}").stdout))
+    expected = {
+        group["group"]: group["state"]
+        for group in answer["groups"]
+        if group["type"] is not None and partition_for(group["group"], partitions) == lost
+    }
+    assert {row["group"]: row["state"] for row in found} == expected
+    assert expected
+    offsets = [row["group"] for row in answer["offsets"]]
+    assert all(row["offsets"] == offsets.count(row["group"]) for row in found)
+    one = found[0]["group"]
+    assert [row["group"] for row in json_lines(run("--of", folder / "log", "--", one, "nobody").stdout)] == [one]
