@@ -117,7 +117,7 @@ def add_row(desk: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: A
     rows[row, a.GROUP] = group
     rows[row, a.RECORD_OFFSET] = a.NEVER
     rows[row, a.APPLIED_OFFSET] = a.NEVER
-    rows[row, a.TOMBSTONE_OFFSET] = a.NOTHING
+    rows[row, a.TOMBSTONE_OFFSET] = a.NEVER
     return row
 
 

@@ -93,7 +93,7 @@ def join_rows(
         if right_rows[i, a.TARGET] != i:
             continue
         row = numbers[0, i]
-        if right_rows[i, a.TOMBSTONE_OFFSET] != a.NOTHING:
+        if right_rows[i, a.TOMBSTONE_OFFSET] != a.NEVER:
             end_values(rows, row, right_rows[i, a.TOMBSTONE_OFFSET], desk[a.RULES])
         if right_rows[i, a.RECORD_OFFSET] != a.NEVER:
             batch, index = right_rows[i, a.BATCH], right_rows[i, a.INDEX]

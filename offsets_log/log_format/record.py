@@ -119,12 +119,15 @@ def _iter_default(batch: RecordBatch) -> Iterator[Record | Damage]:
 
 def _decode_default(batch: RecordBatch, raw: bytes, position: int) -> Record:
     fields = p.parse_exactly(RECORD, raw, "record")
+    offset = batch.base_offset + fields["offset_delta"]
+    if offset < 0:
+        raise CorruptRecordError(f"its offset would be {offset}", field="offset_delta")
     is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
     sequence = b.NO_SEQUENCE
     if batch.base_sequence >= 0:
         sequence = batch.base_sequence + fields["offset_delta"] & MAX_SEQUENCE
     return Record(
-        offset=batch.base_offset + fields["offset_delta"],
+        offset=offset,
         position=position,
         timestamp_ms=batch.max_timestamp_ms if is_append_time else batch.base_timestamp_ms + fields["timestamp_delta"],
         timestamp_delta=fields["timestamp_delta"],
@@ -183,10 +186,13 @@ def _iter_legacy(batch: RecordBatch) -> Iterator[Record]:
     base = _inner_base_offset(batch, inner[-1].base_offset)
     for message in inner:
         key, value = _legacy_payload(message.raw, message.magic)
+        offset = base + message.base_offset
+        if offset < 0:
+            raise CorruptBatchError(f"an inner message has offset {offset}", field="offset")
         # The wrapper rules over the inner messages' timestamps only if it is LogAppendTime (records:M6).
         is_append_time = message.magic > 0 and batch.timestamp_type == "log_append"
         yield Record(
-            offset=base + message.base_offset,
+            offset=offset,
             position=batch.position,
             timestamp_ms=batch.max_timestamp_ms if is_append_time else message.max_timestamp_ms,
             key=key,

@@ -175,6 +175,19 @@ def test_wrappers_that_kafka_cannot_have_written_are_damage() -> None:
     assert [record.offset for record in read(wrapper(0, 3, [message(0, 3), message(0, 4)[:-3]]))] == [3]
 
 
+def test_no_record_has_a_negative_offset() -> None:
+    """The deltas of magic 2 and the inner offsets of older messages could make one."""
+    batch = decode_batch_header(build_batch([ONE, replace(ONE, offset=5)]))
+    body = bytearray(encode_records(batch, [ONE, replace(ONE, offset=5)]))
+    body[3] = 0x0B  # zigzag of -6, of the first record
+    damage, _ = iter_records(decode_batch_header(encode_batch(batch, bytes(body))))
+    assert isinstance(damage, Damage)
+    assert (damage.error.field, "-2" in str(damage.error)) == ("offset_delta", True)
+    for magic in (0, 1):
+        error = damage_of(wrapper(magic, 0, [message(magic, -3), message(magic, 0)])).error
+        assert (error.field, "-3" in str(error)) == ("offset", True)
+
+
 # ------------------------------------------------------------------------------------------ compression
 
 
