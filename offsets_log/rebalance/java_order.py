@@ -1,7 +1,8 @@
 """The orders in which Java and Scala walk strings and hash tables: some of Kafka's decisions depend on them (``A-3``).
 
-A table is walked bucket by bucket, and inside a bucket in the order of insertion. What is not told is the order of a
-bucket of eight and more colliding keys in a table of 64 and more, which Java turns into a tree.
+A table is walked bucket by bucket, and inside a bucket in the order of insertion: ``put`` adds at a bucket's end,
+``computeIfAbsent`` at its head. What is not told is the order of a bucket of eight and more colliding keys in a table of
+64 and more, which Java turns into a tree.
 """
 
 from __future__ import annotations
@@ -37,11 +38,22 @@ def table_capacity(entries: int) -> int:
     return capacity
 
 
-def java_hash_order(keys: Iterable[Key], hash_code: Hash[Key] = java_hash) -> list[Key]:  # type: ignore[assignment]
-    """Keys as a Java ``HashMap`` or ``HashSet`` gives them that they were put into one by one in this order."""
+def java_hash_order(keys: Iterable[str], *, newest_first: bool = False) -> list[str]:
+    """Strings as a Java ``HashMap`` or ``HashSet`` gives them back, which they came into one by one in this order.
+
+    Args:
+        newest_first: they came by ``computeIfAbsent``, not by ``put``.
+    """
+    return hash_order(keys, java_hash, newest_first=newest_first)
+
+
+def hash_order(keys: Iterable[Key], hash_code: Hash[Key], *, newest_first: bool = False) -> list[Key]:
+    """`java_hash_order` of anything."""
     distinct = list(dict.fromkeys(keys))
     mask = table_capacity(len(distinct)) - 1
-    return sorted(distinct, key=lambda key: spread(hash_code(key)) & mask)
+    return sorted(
+        reversed(distinct) if newest_first else distinct, key=lambda key: spread(hash_code(key)) & mask
+    )
 
 
 class JavaHashSet(Generic[Key]):
