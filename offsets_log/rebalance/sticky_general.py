@@ -65,6 +65,7 @@ class _Balancing:
             member_id: frozenset(topic for topic in each.topics if topic in counts)
             for member_id, each in subscriptions.items()
         }
+        self._most = {member_id: sum(counts[topic] for topic in topics) for member_id, topics in self._topics.items()}
         self._consumers: dict[str, list[str]] = {topic: [] for topic in counts}
         for member_id, topics in self._topics.items():
             for topic in topics:
@@ -73,6 +74,7 @@ class _Balancing:
         self._owner = {each: member_id for member_id, owned in self.assigned.items() for each in owned}
         self._by_load: list[tuple[int, int, str]] = []
         self._is_balanced: bool | None = None
+        self._fixed: set[str] = set()
         self._moves = _Moves()
 
     def assign(self) -> Assignment:
@@ -128,7 +130,8 @@ class _Balancing:
     def _balance(
         self, everything: list[TopicPartition], rest: list[TopicPartition], *, is_fresh: bool, revokes: bool
     ) -> None:
-        for member_id in [each for each in self.assigned if not self._can_take_part(each)]:
+        self._fixed = {member_id for member_id in self.assigned if not self._can_take_part(member_id)}
+        for member_id in self._fixed:
             self._unplace(member_id)
         before = {member_id: dict(self.assigned[member_id]) for _, _, member_id in self._by_load}
         if not revokes:
@@ -142,8 +145,7 @@ class _Balancing:
 
     def _can_take_part(self, member_id: str) -> bool:
         """A member that has all it can have, and shares none of it with others, cannot."""
-        most = sum(self._counts[topic] for topic in self._topics[member_id])
-        return len(self.assigned[member_id]) < most or any(
+        return self._load(member_id) < self._most[member_id] or any(
             self._is_shared(topic) for topic, _ in self.assigned[member_id]
         )
 
@@ -176,18 +178,22 @@ class _Balancing:
         owners: dict[str, set[str]] = {}
         for (topic, _), member_id in self._owner.items():
             owners.setdefault(topic, set()).add(member_id)
-        return all(
-            max(map(self._load, owners[topic])) <= min(map(self._load, consumers)) + tolerated
-            for topic, consumers in self._consumers.items()
-            if len(consumers) > 1
-        )
+        for topic in filter(self._is_shared, self._consumers):
+            heaviest = max(map(self._load, owners[topic]))
+            for member_id in self._consumers[topic]:
+                if self._load(member_id) + tolerated < heaviest and self._load(member_id) != self._most[member_id]:
+                    return False
+        return True
 
     def _better_owner(self, partition: TopicPartition) -> str | None:
+        """An owner before the last, also one that does not subscribe to the topic any more: so does Kafka.
+
+        Where that one cannot take part Kafka ends with a NullPointerException; here it is passed over.
+        """
         load = self._load(self._owner[partition])
-        if partition in self._previous:
-            previous, _ = self._previous[partition]
-            if load > self._load(previous) + 1:
-                return previous
+        previous, _ = self._previous.get(partition, (None, None))
+        if previous is not None and previous not in self._fixed and load > self._load(previous) + 1:
+            return previous
         lightest = self._lightest(partition, NO_RACKS)
         return lightest if lightest is not None and load > self._load(lightest) + 1 else None
 
