@@ -9,7 +9,7 @@ References: ``clients/consumer/ConsumerPartitionAssignor.java``, ``internals/Abs
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from offsets_log.rebalance.java_order import UINT32, java_string_order
@@ -118,39 +118,42 @@ class Rules:
     """What differs between releases of Kafka's clients.
 
     Attributes:
-        release: the first release of these rules, or the one they were held against.
+        since: the first release of these rules.
+        revokes_in_order: what a member keeps goes by partition, then topic, and not as claimed; giving a partition back
+            to who gave it up is no change of hands (3.7.1, ``A-14``).
         uses_racks: range and sticky assignors look at racks (3.5, ``A-7``, ``A-20``).
-        counts_members_above_quota: the constrained algorithm of 3.0 (``A-14``); before, members steal (``A-16``).
-        sorts_owned: what a member keeps goes by partition, then topic, and not as claimed (3.7.1, ``A-14``).
+        tolerates_one_more: the general algorithm calls a difference of one balanced (3.5).
         compares_claims: claims are compared partition by partition (3.4, ``A-13``); before, only members of the newest
             generation counted.
         has_generation_field: the subscription's own generation outranks user data (3.4).
-        tolerates_one_more: the general algorithm calls a difference of one balanced (3.0).
+        counts_members_above_quota: the constrained algorithm of 3.0 (``A-14``); before, members steal (``A-16``).
+        keeps_claims: the general algorithm begins with what the comparison of claims left (3.0).
     """
 
-    release: str
-    uses_racks: bool = True
-    counts_members_above_quota: bool = True
-    sorts_owned: bool = True
-    compares_claims: bool = True
-    has_generation_field: bool = True
-    tolerates_one_more: bool = True
+    since: tuple[int, ...]
+    revokes_in_order: bool = False
+    uses_racks: bool = False
+    tolerates_one_more: bool = False
+    compares_claims: bool = False
+    has_generation_field: bool = False
+    counts_members_above_quota: bool = False
+    keeps_claims: bool = False
+
+    @property
+    def name(self) -> str:
+        """As ``3.4+``."""
+        return ".".join(map(str, self.since)) + "+"
 
 
-NEWEST = Rules(release="4.3.0")
-RULES = {
-    rules.release: rules
-    for rules in (
-        NEWEST,
-        Rules(
-            release="2.8.2",
-            uses_racks=False,
-            counts_members_above_quota=False,
-            sorts_owned=False,
-            compares_claims=False,
-            has_generation_field=False,
-            tolerates_one_more=False,
-        ),
-    )
-}
-"""Release → its rules, newest first."""
+_2_5 = Rules(since=(2, 5))
+_3_0 = replace(_2_5, since=(3, 0), counts_members_above_quota=True, keeps_claims=True)
+_3_4 = replace(_3_0, since=(3, 4), compares_claims=True, has_generation_field=True)
+_3_5 = replace(_3_4, since=(3, 5), uses_racks=True, tolerates_one_more=True)
+NEWEST = replace(_3_5, since=(3, 7, 1), revokes_in_order=True)
+RULES = (NEWEST, _3_5, _3_4, _3_0, _2_5)
+"""Newest first."""
+
+
+def rules_of(release: Sequence[int]) -> Rules:
+    """The rules of a release; of one before 2.5 the oldest there are, whose sticky assignor it does not have."""
+    return next((rules for rules in RULES if tuple(release) >= rules.since), RULES[-1])

@@ -55,7 +55,7 @@ class StickyAssignor:
             if rules.counts_members_above_quota:
                 return fill_quotas(partitions, ownership, racks, rules)
             return steal(partitions, ownership)
-        if rules.compares_claims:
+        if rules.keeps_claims:
             history = history_of_ownership(ownership, claims)
         else:
             history = history_of_claims(subscriptions, self.read_claim, rules, counts)

@@ -63,11 +63,10 @@ class _Filling:
     def keep_owned(self) -> None:
         """Everybody's own, up to a quota; the order of members decides who has the high one (``A-15``)."""
         for member_id, owned in self._ownership.owned.items():
-            kept = [partition for partition in owned if partition not in self._ownership.contested]
-            for partition in [each for each in kept if self._racks.mismatch(member_id, each)]:
-                self._given_up[partition] = member_id
-                kept.remove(partition)
-            if self._rules.sorts_owned:
+            near = [partition for partition in owned if not self._racks.mismatch(member_id, partition)]
+            kept = [partition for partition in near if partition not in self._ownership.contested]
+            if self._rules.revokes_in_order:
+                self._given_up.update(dict.fromkeys(owned.keys() - near, member_id))
                 kept.sort(key=lambda each: (each[1], java_string_order(each[0])))
             quota = self._quota_of(member_id, len(kept))
             self.result.assignment[member_id] += kept[:quota]
@@ -124,7 +123,8 @@ class _Filling:
                 member_id = self._at_low[found]
                 if self._give(partition, member_id) == self._high:
                     del self._at_low[found]
-                    self._count_above()
+                    if self._rules.revokes_in_order:
+                        self._count_above()
             else:
                 left.append(partition)
         return left
@@ -136,14 +136,17 @@ class _Filling:
         if size < self._low:
             return (found + 1) % len(self._below)
         del self._below[found]
-        if size < self._high and self._above < self._expected_above:
+        if size < self._high and (self._above < self._expected_above or not self._rules.revokes_in_order):
             self._at_low.append(member_id)
         return found % len(self._below) if self._below else 0
 
     def _give(self, partition: TopicPartition, member_id: str) -> int:
         assigned = self.result.assignment[member_id]
         assigned.append(partition)
-        changes_hands = self._given_up.get(partition, member_id) != member_id
+        if self._rules.revokes_in_order:
+            changes_hands = self._given_up.get(partition, member_id) != member_id
+        else:
+            changes_hands = partition in self._given_up
         if changes_hands or partition in self._ownership.contested:
             self.result.transferring[partition] = member_id
         return len(assigned)
