@@ -9,12 +9,14 @@ import sys
 import click
 
 COMMANDS = {
+    "assign": "cli.assign",
     "check": "cli.check",
     "compact": "cli.compact",
     "decode": "cli.decode",
     "expire": "cli.expire",
     "info": "cli.info",
     "rebuild": "cli.rebuild",
+    "vote": "cli.vote",
 }
 """Command → the module whose ``command`` it is."""
 

@@ -1,0 +1,66 @@
+"""``offsets-log assign``: what would this assignor do?"""
+
+from __future__ import annotations
+
+import click
+
+from cli.options import Output, Release, output_option
+
+ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+COLUMNS = ("member_id", "partitions", "assigned")
+
+
+@click.command(
+    "assign",
+    epilog="Examples: offsets-log assign --assignor range --topics invoices=12 --members m1:invoices,m2:invoices · "
+    "offsets-log assign - < questions.jsonl",
+)
+@click.argument("source", metavar="[-]", required=False, type=click.Choice(["-"]))
+@click.option("--assignor", type=click.Choice(ASSIGNOR_NAMES), default="range", show_default=True)
+@click.option("--topics", metavar="TOPIC=N,...", multiple=True, help="Topics and their partitions; repeatable.")
+@click.option(
+    "--members",
+    metavar="MEMBER:TOPIC+TOPIC,...",
+    multiple=True,
+    help="Members and the topics they subscribe to; repeatable.",
+)
+@click.option(
+    "--kafka", type=Release(), help="The release of the clients, from 2.5 on; by default the newest known (4.3)."
+)
+@output_option("table", "jsonl", "json", "csv")
+def command(
+    output: Output,
+    source: str | None,
+    assignor: str,
+    topics: tuple[str, ...],
+    members: tuple[str, ...],
+    kafka: tuple[int, int] | None,
+) -> None:
+    """What an assignor would give to whom.
+
+    With - reads JSON Lines {"assignor","topics","members":[{"member_id","topics","owned",...}]} and writes each with
+    its "result": what was owned before, generations, racks and user data can be told there.
+    """
+    from cli.json_lines import answer_lines
+    from cli.members import parsed_members, parsed_topics
+    from cli.output import chosen_format, destination, write_rows
+    from offsets_log.rebalance.assignor import NEWEST, Metadata, Subscription, rules_of
+    from offsets_log.rebalance.assignors import ASSIGNORS
+    from offsets_log.rebalance.cases import assignment_answer
+
+    rules = NEWEST if kafka is None else rules_of(kafka)
+    if (source is None) == (not members):
+        raise click.UsageError("give either --members and --topics, or - for questions on standard input")
+    if source is not None:
+        answer_lines(lambda case: assignment_answer(case, assignor, rules), output)
+        return
+    subscriptions = {
+        member_id: Subscription(topics=subscribed) for member_id, subscribed in parsed_members(members).items()
+    }
+    result = ASSIGNORS[assignor](rules).assign(Metadata(parsed_topics(topics)), subscriptions)
+    rows = [
+        {"member_id": member_id, "partitions": len(result[member_id]), "assigned": result[member_id]}
+        for member_id in subscriptions
+    ]
+    with destination(output) as stream:
+        write_rows(stream, rows, COLUMNS, chosen_format(output))
