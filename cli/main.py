@@ -15,6 +15,7 @@ COMMANDS = {
     "decode": "cli.decode",
     "expire": "cli.expire",
     "info": "cli.info",
+    "rebalances": "cli.rebalances",
     "rebuild": "cli.rebuild",
     "vote": "cli.vote",
 }
