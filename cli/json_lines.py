@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 from cli.options import Output
 from offsets_log.errors import InputError, OffsetsLogError

@@ -95,9 +95,7 @@ def member_order(subscriptions: Subscriptions) -> list[str]:
     return sorted(subscriptions, key=order)
 
 
-def is_rack_aware(
-    consumer_racks: Collection[str], partition_racks: Iterable[frozenset[str]]
-) -> bool:
+def is_rack_aware(consumer_racks: Collection[str], partition_racks: Iterable[frozenset[str]]) -> bool:
     """Whether racks can matter: some are shared, and not every partition is on all of them (``A-7``)."""
     rows = list(partition_racks)
     known = frozenset().union(*rows)

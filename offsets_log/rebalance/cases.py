@@ -2,8 +2,8 @@
 
 An assignment's question: ``assignor``, ``kafka`` (whose rules), ``topics`` (name → partitions), ``replica_racks``
 (topic → for each partition its replicas' racks), ``members`` (``member_id``, ``topics``, and as far as there are any
-``group_instance_id``, ``owned`` as ``[topic, partition]``, ``generation``, ``rack``, ``user_data_hex``), in the order in
-which the leader knows them. A vote's: ``members`` (``member_id``, ``protocols``).
+``group_instance_id``, ``owned`` as ``[topic, partition]``, ``generation``, ``rack``, ``user_data_hex``), in the order
+in which the leader knows them. A vote's: ``members`` (``member_id``, ``protocols``).
 """
 
 from __future__ import annotations

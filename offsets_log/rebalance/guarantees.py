@@ -34,7 +34,9 @@ def broken_guarantees(entry: Generation, subscriptions: Subscriptions, counts: M
     everything = {(topic, number) for topic in asked for number in range(counts.get(topic, 0))}
     missing = sorted(everything - entry.owners.keys())
     if entry.protocol == "cooperative-sticky":  # what another member has not given back yet waits
-        missing = [unit for unit in missing if not any(unit in each.owned_partitions for each in subscriptions.values())]
+        missing = [
+            unit for unit in missing if not any(unit in each.owned_partitions for each in subscriptions.values())
+        ]
     found += [f"{_name(unit)} is assigned to nobody" for unit in missing]
     sizes = [len(entry.assignment.get(member_id, [])) for member_id in subscriptions]
     if entry.protocol in BALANCED and sizes and all_equal(subscriptions) and max(sizes) - min(sizes) > 1:

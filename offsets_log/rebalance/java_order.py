@@ -1,8 +1,8 @@
 """The orders in which Java and Scala walk strings and hash tables: some of Kafka's decisions depend on them (``A-3``).
 
 A table is walked bucket by bucket, and inside a bucket in the order of insertion: ``put`` adds at a bucket's end,
-``computeIfAbsent`` at its head. What is not told is the order of a bucket of eight and more colliding keys in a table of
-64 and more, which Java turns into a tree.
+``computeIfAbsent`` at its head. What is not told is the order of a bucket of eight and more colliding keys in a table
+of 64 and more, which Java turns into a tree.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def hash_order(keys: Iterable[Key], hash_code: Hash[Key], *, newest_first: bool 
     """`java_hash_order` of anything."""
     distinct = list(dict.fromkeys(keys))
     mask = table_capacity(len(distinct)) - 1
-    return sorted(
-        reversed(distinct) if newest_first else distinct, key=lambda key: spread(hash_code(key)) & mask
-    )
+    return sorted(reversed(distinct) if newest_first else distinct, key=lambda key: spread(hash_code(key)) & mask)
 
 
 class JavaHashSet(Generic[Key]):

@@ -39,7 +39,9 @@ class Racks:
     def fewest_members_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Partitions that few members are near to, before the others."""
         members = Counter(self.of_members.values())
-        return sorted(partitions, key=lambda each: sum(members[rack] for rack in self._of_partitions.get(each, NOWHERE)))
+        return sorted(
+            partitions, key=lambda each: sum(members[rack] for rack in self._of_partitions.get(each, NOWHERE))
+        )
 
     def next_member(self, partition: TopicPartition, member_ids: Sequence[str], start: int) -> int | None:
         """The place of the next member, from ``start`` round, that is on a rack of the partition."""

@@ -11,7 +11,6 @@ from offsets_log.rebalance.assignor import (
     Metadata,
     Rules,
     Subscriptions,
-    TopicPartition,
     is_rack_aware,
     member_order,
 )

@@ -1,4 +1,4 @@
-"""Who may keep what: the members' claims of an earlier generation, and how contradicting ones end (``A-12``, ``A-13``)."""
+"""Who may keep what: members' claims of an earlier generation, and how contradicting ones end (``A-12``, ``A-13``)."""
 
 from __future__ import annotations
 
@@ -92,9 +92,7 @@ def first_unequal(subscriptions: list[Subscription]) -> int | None:
     return None
 
 
-def compare_claims(
-    claims: dict[str, Claim], subscriptions: Subscriptions, counts: dict[str, int]
-) -> Ownership:
+def compare_claims(claims: dict[str, Claim], subscriptions: Subscriptions, counts: dict[str, int]) -> Ownership:
     """3.4 and later: each partition to the newer generation, to nobody if there are two of it (``A-13``).
 
     The generation of the *other* claimant is what its subscription's field says, whatever its user data say.

@@ -161,49 +161,75 @@ def steal(partitions: Collection[TopicPartition], ownership: Ownership) -> Stick
     Args:
         partitions: all there are, by topic, then number.
     """
-    low, extra = divmod(len(partitions), len(ownership.owned))
-    high = low + (extra > 0)
-    result = Sticky({member_id: [] for member_id in ownership.owned})
-    unassigned = dict.fromkeys(partitions)
-    given_up = dict(ownership.contested)
-    below: list[str] = []
-    at_low: deque[str] = deque()
-    at_high: deque[str] = deque()
-    for member_id, owned in ownership.owned.items():
-        kept = [partition for partition in owned if partition not in ownership.contested]
-        result.assignment[member_id] += kept[:high]
-        given_up.update(dict.fromkeys(kept[high:]))
-        for partition in kept[:high]:
-            del unassigned[partition]
-        size = len(result.assignment[member_id])
-        if size < low:
-            below.append(member_id)
-        if size == low:
-            at_low.append(member_id)
-        if size == high:
-            at_high.append(member_id)
+    stealing = _Stealing(partitions, ownership)
+    stealing.keep_owned()
+    stealing.fill()
+    stealing.steal()
+    stealing.assign_rest()
+    return stealing.result
 
-    def give(partition: TopicPartition, member_id: str) -> None:
-        result.assignment[member_id].append(partition)
-        if partition in given_up:
-            result.transferring[partition] = member_id
 
-    below.sort(key=java_string_order)
-    rest = deque(unassigned)
-    while below and rest:
-        for member_id in list(below):
-            if not rest:
-                break
-            give(rest.popleft(), member_id)
-            if len(result.assignment[member_id]) == low:
-                at_low.append(member_id)
-                below.remove(member_id)
-    for member_id in below:
-        while len(result.assignment[member_id]) < low:
-            stolen = result.assignment[at_high.popleft()].pop(0)
-            result.assignment[member_id].append(stolen)
-            result.transferring[stolen] = member_id
-        at_low.append(member_id)
-    for partition in rest:
-        give(partition, at_low.popleft())
-    return result
+class _Stealing:
+    """An assignment under way.
+
+    Attributes:
+        below, at_low, at_high: members with less than ``low`` partitions, with so many, and with ``high`` of them.
+    """
+
+    def __init__(self, partitions: Collection[TopicPartition], ownership: Ownership) -> None:
+        self._low, extra = divmod(len(partitions), len(ownership.owned))
+        self._high = self._low + (extra > 0)
+        self._ownership = ownership
+        self._rest = deque(partitions)
+        self._given_up = set(ownership.contested)
+        self._below: list[str] = []
+        self._at_low: deque[str] = deque()
+        self._at_high: deque[str] = deque()
+        self.result = Sticky({member_id: [] for member_id in ownership.owned})
+
+    def keep_owned(self) -> None:
+        """Everybody's own, as claimed, up to the high quota."""
+        for member_id, owned in self._ownership.owned.items():
+            kept = [partition for partition in owned if partition not in self._ownership.contested]
+            self.result.assignment[member_id] += kept[: self._high]
+            self._given_up.update(kept[self._high :])
+            size = len(self.result.assignment[member_id])
+            if size < self._low:
+                self._below.append(member_id)
+            if size == self._low:
+                self._at_low.append(member_id)
+            if size == self._high:
+                self._at_high.append(member_id)
+        kept_by_any = {partition for partitions in self.result.assignment.values() for partition in partitions}
+        self._rest = deque(partition for partition in self._rest if partition not in kept_by_any)
+        self._below.sort(key=java_string_order)
+
+    def fill(self) -> None:
+        """Members below the low quota, one partition each in turn."""
+        while self._below and self._rest:
+            for member_id in list(self._below):
+                if not self._rest:
+                    break
+                self._give(self._rest.popleft(), member_id)
+                if len(self.result.assignment[member_id]) == self._low:
+                    self._at_low.append(member_id)
+                    self._below.remove(member_id)
+
+    def steal(self) -> None:
+        """Who is still below takes the first partition of those with most."""
+        for member_id in self._below:
+            while len(self.result.assignment[member_id]) < self._low:
+                stolen = self.result.assignment[self._at_high.popleft()].pop(0)
+                self.result.assignment[member_id].append(stolen)
+                self.result.transferring[stolen] = member_id
+            self._at_low.append(member_id)
+
+    def assign_rest(self) -> None:
+        """One more for some."""
+        for partition in self._rest:
+            self._give(partition, self._at_low.popleft())
+
+    def _give(self, partition: TopicPartition, member_id: str) -> None:
+        self.result.assignment[member_id].append(partition)
+        if partition in self._given_up:
+            self.result.transferring[partition] = member_id

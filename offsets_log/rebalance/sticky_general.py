@@ -137,7 +137,11 @@ class _Balancing:
         if not revokes:
             self._move(each for each in rest if self._is_shared(each[0]))
         has_moved = self._move(each for each in everything if self._is_shared(each[0]))
-        if has_moved and not is_fresh and _unevenness(map(self._load, before)) >= _unevenness(map(len, before.values())):
+        if (
+            has_moved
+            and not is_fresh
+            and _unevenness(map(self._load, before)) >= _unevenness(map(len, before.values()))
+        ):
             self.assigned |= before
 
     def _is_shared(self, topic: str) -> bool:

@@ -23,7 +23,9 @@ def history_of_ownership(ownership: Ownership, claims: dict[str, Claim]) -> Hist
     return history
 
 
-def history_of_claims(subscriptions: Subscriptions, read_claim: ReadClaim, rules: Rules, counts: dict[str, int]) -> History:
+def history_of_claims(
+    subscriptions: Subscriptions, read_claim: ReadClaim, rules: Rules, counts: dict[str, int]
+) -> History:
     """Before 3.0: of each partition the newest claim, and the one before it.
 
     Bytes that the comparison of subscriptions had read before it met an unequal one are not read again (KAFKA-13406):

@@ -115,9 +115,8 @@ class _PartitionReader:
             self._read_classic(event, group)
         elif record.record_type in EPOCHS:
             self._read_epoch(event, group)
-        elif record.record_type in TARGET_EPOCHS and (entries := self._generations.get(group_id)):
-            if entries[-1].number == group.assignment_epoch:
-                entries[-1].assignment = {each: _target(group.kind, value) for each, value in group.targets.items()}
+        elif record.record_type in TARGET_EPOCHS:
+            self._read_targets(group)
 
     def end_batch(self) -> None:
         """A group's end, and what state the newer kinds are in, is seen when all of a batch was read."""
@@ -139,7 +138,7 @@ class _PartitionReader:
             return
         entry = self._open(event, group, group.generation)
         entry.protocol_type, entry.protocol, entry.leader = group.protocol_type, group.protocol, group.leader
-        decode = CLASSIC_ASSIGNMENTS.get(group.protocol_type or "", lambda data: [])
+        decode = CLASSIC_ASSIGNMENTS.get(group.protocol_type or "", _opaque_units)
         for member_id, member in group.members.items():
             with suppress(CorruptRecordError):  # no bytes, or a client's own (records:E1, E2)
                 entry.assignment[member_id] = decode(member.metadata["assignment"])
@@ -150,6 +149,11 @@ class _PartitionReader:
         if entry.previous is not None and entry.previous.kind == group.kind:  # until a target is computed
             before = entry.previous.assignment
             entry.assignment = {member_id: before[member_id] for member_id in group.members if member_id in before}
+
+    def _read_targets(self, group: Group) -> None:
+        entries = self._generations.get(group.group_id)
+        if entries and entries[-1].number == group.assignment_epoch:
+            entries[-1].assignment = {each: _target(group.kind, value) for each, value in group.targets.items()}
 
     def _open(self, event: Event, group: Group, number: int) -> Generation:
         group_id, kind = group.group_id, group.kind
@@ -199,7 +203,9 @@ class _PartitionReader:
 
 def _target(kind: str, value: dict[str, Any]) -> list[Unit]:
     if kind == STREAMS:
-        return [(row["subtopology_id"], number) for row in value.get("active_tasks", ()) for number in row["partitions"]]
+        return [
+            (row["subtopology_id"], number) for row in value.get("active_tasks", ()) for number in row["partitions"]
+        ]
     return [
         (bytes(row["topic_id"]), number) for row in value.get("topic_partitions", ()) for number in row["partitions"]
     ]
@@ -207,8 +213,14 @@ def _target(kind: str, value: dict[str, Any]) -> list[Unit]:
 
 def _named(units: list[Unit], member: GenerationMember | None, names: TopicNames) -> list[Unit]:
     subscribed = member.row.get("subscribed_topic_names", []) if member else []
-    found = names.resolve([{"topic_id": Uuid(topic_id), "partitions": [number]} for topic_id, number in units], subscribed)
+    found = names.resolve(
+        [{"topic_id": Uuid(topic_id), "partitions": [number]} for topic_id, number in units], subscribed
+    )
     return [*found.partitions, *found.unresolved]
+
+
+def _opaque_units(data: bytes) -> list[Unit]:
+    return []
 
 
 def _consumer_units(data: bytes) -> list[Unit]:

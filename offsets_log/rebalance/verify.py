@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from offsets_log.errors import CorruptRecordError
-from offsets_log.messages.consumer_protocol import Embedded, decode_subscription
-from offsets_log.rebalance.assignor import RULES, Assignment, Metadata, Rules, Subscription, TopicPartition
+from offsets_log.messages.consumer_protocol import decode_subscription
+from offsets_log.rebalance.assignor import RULES, Assignment, Metadata, Subscription, TopicPartition
 from offsets_log.rebalance.assignors import ASSIGNORS
-from offsets_log.rebalance.generation import Generation, GenerationMember
+from offsets_log.rebalance.consumer_bytes import by_topic, subscription_of
+from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.guarantees import broken_guarantees
 from offsets_log.rebalance.sticky_claims import all_equal, sticky_claim
 from offsets_log.replay.group import CLASSIC
@@ -67,7 +68,7 @@ def verify_all(entries: Iterable[Generation], given: Mapping[str, int]) -> Itera
     for entry in everything:
         if entry.members:
             candidates = (counts_at[id(entry)], ever, counts_in(entry))
-            yield entry, verify(entry, [counts | given for counts in candidates])
+            yield entry, verify(entry, [{**counts, **given} for counts in candidates])
 
 
 def verify(entry: Generation, candidates: list[Counts]) -> Verification:
@@ -88,11 +89,12 @@ def verify(entry: Generation, candidates: list[Counts]) -> Verification:
         return _unreproducible("the broker made it of a consumer group", entry, {}, {})
     try:
         subscriptions = subscriptions_of(entry)
-        is_old = any(_decoded(member).version == 0 for member in entry.members.values())
+        is_old = any(decode_subscription(member.row["subscription"]).version == 0 for member in entry.members.values())
     except CorruptRecordError as error:
         return Verification(Verdict.NOT_REPRODUCIBLE, reason=str(error))
     if entry.protocol not in ASSIGNORS:
-        return _unreproducible(f"the assignor {entry.protocol!r} is none of Kafka's", entry, subscriptions, candidates[0])
+        why = f"the assignor {entry.protocol!r} is none of Kafka's"
+        return _unreproducible(why, entry, subscriptions, candidates[0])
     recorded = {member_id: entry.assignment.get(member_id, []) for member_id in subscriptions}
     found = _first_same(entry.protocol, recorded, subscriptions, candidates)
     if found is None and is_old and entry.protocol == "sticky":
@@ -107,10 +109,11 @@ def _first_same(
     for counts in candidates:
         for rules in RULES:
             computed = ASSIGNORS[protocol](rules).assign(Metadata(counts), subscriptions)
-            if {each: _by_topic(computed[each]) for each in computed} == recorded:
+            if {each: by_topic(computed[each]) for each in computed} == recorded:
                 return Verification(Verdict.SAME, rules.name)
             if same_sets is None and _sets(computed) == _sets(recorded):
-                same_sets = Verification(Verdict.SAME_AS_SETS, rules.name, "the order within a member's list is another")
+                why = "the order within a member's list is another"
+                same_sets = Verification(Verdict.SAME_AS_SETS, rules.name, why)
     return same_sets
 
 
@@ -122,7 +125,8 @@ def _not_same(
     computed = ASSIGNORS[entry.protocol](RULES[0]).assign(Metadata(counts), subscriptions)
     how = _difference(recorded, computed, entry)
     if any(each.rack is not None for each in subscriptions.values()) and entry.protocol != "roundrobin":
-        return _unreproducible(f"racks of replicas are not in the log; without them {how}", entry, subscriptions, counts)
+        why = f"racks of replicas are not in the log; without them {how}"
+        return _unreproducible(why, entry, subscriptions, counts)
     if "sticky" in entry.protocol and not all_equal(subscriptions):
         return _unreproducible(f"it may depend on the order of hash tables; {how}", entry, subscriptions, counts)
     others = [name for name in ASSIGNORS if _first_same(name, recorded, subscriptions, candidates)]
@@ -158,25 +162,10 @@ def subscriptions_of(entry: Generation) -> dict[str, Subscription]:
     Raises:
         CorruptRecordError: one does not parse.
     """
-    found = {}
-    for member_id, member in entry.members.items():
-        fields = _decoded(member).fields
-        generation = fields.get("generation_id", -1)
-        found[member_id] = Subscription(
-            topics=tuple(fields["topics"]),
-            owned_partitions=tuple(
-                (row["topic"], number) for row in fields.get("owned_partitions", ()) for number in row["partitions"]
-            ),
-            generation=generation if generation >= 0 else None,
-            user_data=fields["user_data"],
-            group_instance_id=member.group_instance_id,
-            rack_id=fields.get("rack_id"),
-        )
-    return found
-
-
-def _decoded(member: GenerationMember) -> Embedded:
-    return decode_subscription(member.row["subscription"], f"subscription of {member.member_id}")
+    return {
+        member_id: subscription_of(member.row["subscription"], member.group_instance_id, f"subscription of {member_id}")
+        for member_id, member in entry.members.items()
+    }
 
 
 def counts_in(entry: Generation) -> Counts:
@@ -204,12 +193,6 @@ def _largest(several: Iterable[Counts]) -> Counts:
         for topic, count in counts.items():
             found[topic] = max(found.get(topic, 0), count)
     return found
-
-
-def _by_topic(partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """As they are written: topics in order of their first partition (``records:D3``)."""
-    topics = {topic: at for at, topic in reversed(list(enumerate(topic for topic, _ in partitions)))}
-    return sorted(partitions, key=lambda partition: topics[partition[0]])
 
 
 def _sets(assignment: Assignment) -> dict[str, list[TopicPartition]]:
