@@ -8,6 +8,7 @@ from cli.options import Output, Release, output_option
 
 ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 COLUMNS = ("member_id", "partitions", "assigned")
+ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", "assigned", "gained", "lost")
 
 
 @click.command(
@@ -27,6 +28,13 @@ COLUMNS = ("member_id", "partitions", "assigned")
 @click.option(
     "--kafka", type=Release(), help="The release of the clients, from 2.5 on; by default the newest known (4.3)."
 )
+@click.option(
+    "--rounds",
+    metavar="CHANGE,...",
+    multiple=True,
+    help="What happens when then -m3 leaves, +m4:invoices joins, a topic grows to invoices=24: the generations of a "
+    "group that joins and syncs. Changes of one value come together; repeatable, each is a rebalance of its own.",
+)
 @output_option("table", "jsonl", "json", "csv")
 def command(
     output: Output,
@@ -35,6 +43,7 @@ def command(
     topics: tuple[str, ...],
     members: tuple[str, ...],
     kafka: tuple[int, int] | None,
+    rounds: tuple[str, ...],
 ) -> None:
     """What an assignor would give to whom.
 
@@ -53,6 +62,13 @@ def command(
         raise click.UsageError("give either --members and --topics, or - for questions on standard input")
     if source is not None:
         answer_lines(lambda case: assignment_answer(case, assignor, rules), output)
+        return
+    if rounds:
+        from cli.rounds import played_rows
+
+        rows = played_rows(parsed_members(members), parsed_topics(topics), rounds, assignor, rules)
+        with destination(output) as stream:
+            write_rows(stream, rows, ROUND_COLUMNS, chosen_format(output))
         return
     subscriptions = {
         member_id: Subscription(topics=subscribed) for member_id, subscribed in parsed_members(members).items()

@@ -190,11 +190,8 @@ class GroupPlay:
         for consumer in waiting:
             consumer.must_join = False
             consumer.joining = self.membership.join(self._group_id, consumer.request(), consumer.member_id)
-        if not self._answered() and any(each.joining is not None for each in self.consumers):
-            group = self.membership.group(self._group_id)
-            if group is not None and group.join_due_ms is not None:
-                self._clock.now_ms = max(self._clock.now_ms, group.join_due_ms)
-            self.membership.tick()
+        if not waiting and not self._answered() and any(each.joining is not None for each in self.consumers):
+            self._let_time_pass()
         answered = self._answered()
         for consumer in answered:
             self._after_join(consumer)
@@ -202,6 +199,13 @@ class GroupPlay:
             if consumer.syncing is not None and consumer.syncing.answer is not None:
                 self._after_sync(consumer, consumer.syncing.answer)
         return bool(waiting or answered) or any(each.must_join or each.joining for each in self.consumers)
+
+    def _let_time_pass(self) -> None:
+        """Nobody has anything to do but wait for the end of the join phase."""
+        group = self.membership.group(self._group_id)
+        if group is not None and group.join_due_ms is not None:
+            self._clock.now_ms = max(self._clock.now_ms, group.join_due_ms)
+        self.membership.tick()
 
     def _answered(self) -> list[Consumer]:
         return [each for each in self.consumers if each.joining is not None and each.joining.answer is not None]
