@@ -182,19 +182,21 @@ class GeoPartitioner:
     def partition(self, topic: str, key: Key, value: Value, partitions: int, available: Sequence[int]) -> int:
         """One of the region's, if it leads any."""
         region = self._region_of(topic, key, value)
-        near = [each for each in sorted(available) if region is not None and self._leader_region(topic, each) == region]
+        near = self._near(topic, region, available)
         if not near:
             return self._within.partition(topic, key, value, partitions, available)
-        numbers = range(len(near))
-        return near[self._within.partition(f"{topic}@{region}", key, value, len(near), numbers)]
+        return near[self._within.partition(f"{topic}@{region}", key, value, len(near), range(len(near)))]
 
     def on_new_batch(self, topic: str, partitions: int, available: Sequence[int], previous: int) -> None:
-        """Told to the other partitioner in the numbers it was asked with."""
+        """Told to the other partitioner in the numbers it was asked with, of the region and of the whole topic."""
         region = self._leader_region(topic, previous)
-        near = [each for each in sorted(available) if region is not None and self._leader_region(topic, each) == region]
+        near = self._near(topic, region, available)
         if previous in near:
             self._within.on_new_batch(f"{topic}@{region}", len(near), range(len(near)), near.index(previous))
         self._within.on_new_batch(topic, partitions, available, previous)
+
+    def _near(self, topic: str, region: str | None, available: Sequence[int]) -> list[int]:
+        return [each for each in sorted(available) if region is not None and self._leader_region(topic, each) == region]
 
 
 PARTITIONERS: dict[str, Callable[[random.Random], Partitioner]] = {

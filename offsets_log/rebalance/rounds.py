@@ -60,7 +60,9 @@ class Consumer:
 
     Attributes:
         protocols: its assignors, in order of preference.
-        owned: what it has now; ``remembered`` is what it was given last, which the sticky assignor tells.
+        owned: what it has now.
+        given: protocol → what it was given when that was selected last, and in which generation: an assignor knows of
+            its own assignments only.
     """
 
     client_id: str
@@ -71,7 +73,7 @@ class Consumer:
     member_id: str = ""
     generation: int = -1
     owned: list[TopicPartition] = field(default_factory=list)
-    remembered: list[TopicPartition] | None = None
+    given: dict[str, tuple[list[TopicPartition], int]] = field(default_factory=dict)
     must_join: bool = True
     joining: Pending[Joined] | None = None
     syncing: Pending[Synced] | None = None
@@ -108,21 +110,23 @@ class Consumer:
 
     def _user_data(self, protocol: str) -> bytes | None:
         """The assignor's own bytes (``records.md`` §9.2)."""
+        given, generation = self.given.get(protocol, ([], -1))
         if protocol == COOPERATIVE:
-            return encode_embedded(Embedded(COOPERATIVE_STICKY_USER_DATA, 0, {"generation": self.generation}))
-        if protocol != "sticky" or self.remembered is None:
+            return encode_embedded(Embedded(COOPERATIVE_STICKY_USER_DATA, 0, {"generation": generation}))
+        if protocol != "sticky" or protocol not in self.given:
             return None
-        rows = {row["topic"]: row for row in topic_rows(self.remembered)}
+        rows = {row["topic"]: row for row in topic_rows(given)}
         previous = [rows[topic] for topic in java_hash_order(rows, newest_first=True)]
-        fields = {"previous_assignment": previous, "generation": self.generation}
+        fields = {"previous_assignment": previous, "generation": generation}
         return encode_embedded(Embedded(STICKY_USER_DATA, 1, fields))
 
-    def take(self, assignment: bytes) -> None:
+    def take(self, protocol: str, assignment: bytes) -> None:
         """What it was given; a cooperative one that loses something gives it back and joins anew."""
         rows = decode_assignment(assignment).fields["assigned_partitions"] if assignment else []
         given = [(row["topic"], number) for row in rows for number in row["partitions"]]
         self.must_join = self.is_cooperative and not set(self.owned) <= set(given)
-        self.owned, self.remembered = given, given
+        self.owned = given
+        self.given[protocol] = (given, self.generation)
 
 
 class GroupPlay:
@@ -224,7 +228,7 @@ class GroupPlay:
     def _after_sync(self, consumer: Consumer, answer: Synced) -> None:
         consumer.syncing = None
         if answer.error is Errors.NONE:
-            consumer.take(answer.assignment)
+            consumer.take(answer.protocol or "", answer.assignment)
         else:
             consumer.must_join = True
 
