@@ -105,6 +105,11 @@ class LiveMember:
         return self.joining.group_instance_id is not None
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether the coordinator owes it an answer: until then it is not taken for gone."""
+        return self.awaiting_join is not None or self.awaiting_sync is not None
+
+    @property
     def protocols(self) -> list[str]:
         """Their names."""
         return [name for name, _ in self.joining.protocols]

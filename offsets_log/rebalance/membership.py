@@ -340,9 +340,8 @@ class GroupMembership:
                 self._sync_due(group)
             for member_id in [each for each, due_ms in group.pending_joins.items() if now_ms >= due_ms]:
                 self._remove(group, member_id)
-            for member in [each for each in group.members.values() if now_ms >= each.session_due_ms]:
-                is_waiting = member.awaiting_join is not None or member.awaiting_sync is not None
-                if member.is_new or not is_waiting:
+            for member in list(group.members.values()):  # a removal may end a phase, which renews other sessions
+                if now_ms >= member.session_due_ms and (member.is_new or not member.is_waiting):
                     self._remove(group, member.member_id)
 
     def _sync_due(self, group: ClassicGroup) -> None:

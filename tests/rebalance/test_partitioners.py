@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -115,4 +116,4 @@ def test_geo_moves_its_sticky_choice_within_the_region() -> None:
     partitioner = geo(UniformStickyPartitioner(random.Random(5)))
     placed = [place(partitioner, "t", None, b"eu", 6, ALL, lambda partition: True) for _ in range(60)]
     assert set(placed) == {0, 2, 4}
-    assert all(one != other for one, other in zip(placed, placed[1:], strict=False))
+    assert all(one != other for one, other in pairwise(placed))

@@ -72,9 +72,7 @@ class Replay:
         self.also = also
         self.listed = iter(listed)
         self.by_id: dict[str, Consumer] = {}
-        self.play = GroupPlay(
-            metadata, Clock(1), group_id=group_id, release=release, new_member_id=self.new_member_id
-        )
+        self.play = GroupPlay(metadata, Clock(1), group_id=group_id, release=release, new_member_id=self.new_member_id)
 
     def new_member_id(self, joining: Joining) -> str:
         return self.ids.pop(0)

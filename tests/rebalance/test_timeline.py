@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record, build_batch
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
 from offsets_log.pipeline import iter_events
@@ -92,9 +93,8 @@ def test_every_change_between_two_steps_is_a_join_or_a_leave(name: str, recordin
     """Members that came and went by the broker's answers came and went in the entries between."""
     folder = recording(name)
     timelines = read_timelines(folder / "log", read_json(folder / "recording.json").get("topics", {}))
-    quiet = [step for step in steps(folder)]
     changes = 0
-    for earlier, later in zip(quiet, quiet[1:], strict=False):
+    for earlier, later in pairwise(steps(folder)):
         before = {answer["group"]: answer for answer in earlier["groups"]}
         for answer in later["groups"]:
             old = before.get(answer["group"])
@@ -103,8 +103,12 @@ def test_every_change_between_two_steps_is_a_join_or_a_leave(name: str, recordin
             entries = timelines.generations.get(answer["group"], [])
             first, last = entry_at(entries, earlier["end_offsets"]), entry_at(entries, later["end_offsets"])
             between = entries[entries.index(first) + 1 if first else 0 : entries.index(last) + 1 if last else 0]
-            came = {member["member_id"] for member in answer["members"]} - {each["member_id"] for each in old["members"]}
-            went = {member["member_id"] for member in old["members"]} - {each["member_id"] for each in answer["members"]}
+            came = {member["member_id"] for member in answer["members"]} - {
+                each["member_id"] for each in old["members"]
+            }
+            went = {member["member_id"] for member in old["members"]} - {
+                each["member_id"] for each in answer["members"]
+            }
             assert came <= {member.member_id for entry in between for member in entry.joined}
             assert went <= {member.member_id for entry in between for member in entry.left}
             changes += len(came) + len(went)
@@ -172,7 +176,9 @@ def test_a_hole_in_the_log_may_be_a_generation_that_was_cleaned_away() -> None:
 
 def test_a_deleted_group_begins_again() -> None:
     gone = CoordinatorRecord(record_type=2, key={"group": "g"})
-    entries = timeline_of((0, 10, [generation(3, "a")]), (1, 20, [gone]), (2, 30, [generation(1, "b")])).generations["g"]
+    entries = timeline_of((0, 10, [generation(3, "a")]), (1, 20, [gone]), (2, 30, [generation(1, "b")])).generations[
+        "g"
+    ]
     assert [(entry.number, entry.state) for entry in entries] == [(3, "Stable"), (None, "Dead"), (1, "Stable")]
     assert [[member.member_id for member in entry.left] for entry in entries] == [[], ["a"], []]
     assert [member.member_id for member in entries[2].joined] == ["b"]
@@ -193,9 +199,7 @@ def test_a_newer_group_has_an_entry_for_each_epoch() -> None:
 
 def test_storms_and_flapping_members_are_flagged() -> None:
     """Five generations in a minute, in which one client comes back twice under new ids."""
-    batches = [
-        (at, 1000 * at, [generation(at + 1, "stays", *(f"c-{at}" for _ in range(at % 2)))]) for at in range(6)
-    ]
+    batches = [(at, 1000 * at, [generation(at + 1, "stays", *(f"c-{at}" for _ in range(at % 2)))]) for at in range(6)]
     entries = timeline_of(*batches, (6, 10_000_000, [generation(7, "stays")])).generations["g"]
     mark_unrest(entries, Limits(generations=5, window_ms=60_000))
     assert [entry.is_storm for entry in entries] == [True] * 6 + [False]
