@@ -6,11 +6,13 @@ releases in which members miss generations and claim the same partitions. With `
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
+from benchmarks.assignors import BOUNDS, large_group
 from offsets_log.rebalance.assignor import NEWEST, RULES, Metadata, Subscription, rules_of
 from offsets_log.rebalance.assignors import ASSIGNORS
 from offsets_log.rebalance.guarantees import broken_guarantees
@@ -89,6 +91,16 @@ def test_nobody_and_nothing_to_assign(assignor: str, rules: object) -> None:
         "m": [],
         "n": [],
     }
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_large_groups_are_assigned_in_time(assignor: str) -> None:
+    """The rows of ``make bench``, by processor time: 1,000 members and 10,000 partitions."""
+    for what, assign in large_group(assignor).items():
+        started = time.process_time()
+        result = assign()
+        assert time.process_time() - started < BOUNDS[assignor], what
+        assert len(result) == 1000
 
 
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
