@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from benchmarks.timing import seconds_of
 from offsets_log.rebalance.assignor import NEWEST, Assignment, Metadata, Subscription
 from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log.rebalance.consumer_bytes import sticky_user_data
 
 MEMBERS, TOPICS, PARTITIONS = 1000, 100, 100
 RUNS = 5
@@ -29,7 +30,9 @@ def large_group(name: str) -> dict[str, Callable[[], Assignment]]:
     assignor = ASSIGNORS[name](NEWEST)
     before = assignor.assign(metadata, fresh)
     changed = {
-        member_id: Subscription(topics=topics, owned_partitions=tuple(units), generation=1)
+        member_id: Subscription(
+            topics=topics, owned_partitions=tuple(units), generation=1, user_data=sticky_user_data(units, 1)
+        )
         for member_id, units in list(before.items())[50:]
     } | {f"newcomer-{number:04}": Subscription(topics=topics) for number in range(50)}
     return {

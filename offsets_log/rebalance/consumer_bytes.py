@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from offsets_log.messages.consumer_protocol import decode_subscription
+from offsets_log.messages.consumer_protocol import Embedded, decode_subscription, encode_embedded
+from offsets_log.messages.sticky_user_data import STICKY_USER_DATA
 from offsets_log.rebalance.assignor import Subscription, TopicPartition
+from offsets_log.rebalance.java_order import java_hash_order
 
 
 def subscription_of(data: bytes, group_instance_id: str | None, root: str = "subscription") -> Subscription:
@@ -27,6 +29,13 @@ def subscription_of(data: bytes, group_instance_id: str | None, root: str = "sub
         group_instance_id=group_instance_id,
         rack_id=fields.get("rack_id"),
     )
+
+
+def sticky_user_data(partitions: Iterable[TopicPartition], generation: int) -> bytes:
+    """What ``StickyAssignor`` tells of itself, topics in the order of Java's hash map (``records.md`` §9.2)."""
+    rows = {row["topic"]: row for row in topic_rows(partitions)}
+    previous = [rows[topic] for topic in java_hash_order(rows, newest_first=True)]
+    return encode_embedded(Embedded(STICKY_USER_DATA, 1, {"previous_assignment": previous, "generation": generation}))
 
 
 def by_topic(partitions: list[TopicPartition]) -> list[TopicPartition]:

@@ -29,12 +29,12 @@ from offsets_log.messages.consumer_protocol import (
     decode_assignment,
     encode_embedded,
 )
-from offsets_log.messages.sticky_user_data import COOPERATIVE_STICKY_USER_DATA, STICKY_USER_DATA
+from offsets_log.messages.sticky_user_data import COOPERATIVE_STICKY_USER_DATA
 from offsets_log.rebalance.assignor import NEWEST, Metadata, Rules, TopicPartition
 from offsets_log.rebalance.assignors import ASSIGNORS
 from offsets_log.rebalance.classic_group import Joined, Joining, Pending, Synced
-from offsets_log.rebalance.consumer_bytes import by_topic, subscription_of, topic_rows
-from offsets_log.rebalance.java_order import java_hash_order, java_string_order
+from offsets_log.rebalance.consumer_bytes import by_topic, sticky_user_data, subscription_of, topic_rows
+from offsets_log.rebalance.java_order import java_string_order
 from offsets_log.rebalance.membership import GroupMembership
 
 COOPERATIVE = "cooperative-sticky"
@@ -113,12 +113,7 @@ class Consumer:
         given, generation = self.given.get(protocol, ([], -1))
         if protocol == COOPERATIVE:
             return encode_embedded(Embedded(COOPERATIVE_STICKY_USER_DATA, 0, {"generation": generation}))
-        if protocol != "sticky" or protocol not in self.given:
-            return None
-        rows = {row["topic"]: row for row in topic_rows(given)}
-        previous = [rows[topic] for topic in java_hash_order(rows, newest_first=True)]
-        fields = {"previous_assignment": previous, "generation": generation}
-        return encode_embedded(Embedded(STICKY_USER_DATA, 1, fields))
+        return sticky_user_data(given, generation) if protocol == "sticky" and protocol in self.given else None
 
     def take(self, protocol: str, assignment: bytes) -> None:
         """What it was given; a cooperative one that loses something gives it back and joins anew."""
