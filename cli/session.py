@@ -20,6 +20,7 @@ from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.record import Record
 from offsets_log.pipeline import BatchEnd, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
@@ -81,9 +82,9 @@ class Session:
         ]
         return Until(min(offsets, default=None), self.reading.until_time)
 
-    def events(self, log: PartitionLog) -> Iterator[LogEvent]:
-        """The events of one partition within the bounds; tails are told on the way."""
-        for event in iter_events(log, until=self.until(log), release=self.reading.kafka):
+    def events(self, log: PartitionLog, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
+        """The events of one partition within the bounds; tails are told on the way. ``wants`` as `iter_events`."""
+        for event in iter_events(log, until=self.until(log), release=self.reading.kafka, wants=wants):
             match event:
                 case BatchEnd(batch=batch):
                     self.advance(batch.size_bytes)

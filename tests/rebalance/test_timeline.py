@@ -15,7 +15,7 @@ from offsets_log.log_format.record import Record, build_batch
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
 from offsets_log.pipeline import iter_events
 from offsets_log.rebalance.generation import Generation
-from offsets_log.rebalance.rows import remarks
+from offsets_log.rebalance.rows import rebalance_row, remarks
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.rebalance.unrest import Limits, mark_unrest
 from tests.conftest import RECORDINGS, read_json, read_json_lines, read_partitions
@@ -211,3 +211,16 @@ def test_storms_and_flapping_members_are_flagged() -> None:
 def test_numbers_that_leap_are_not_listed_for_ever() -> None:
     entries = timeline_of((0, 1, [generation(1, "a")]), (1, 2, [generation(2**31 - 1, "a")])).generations["g"]
     assert len(entries[1].skipped) < 1001
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3-modern-groups", "kafka-4.3-mixed", "kafka-3.7-preview"])
+def test_leaving_offset_commits_undecoded_changes_nothing(name: str, recording: Recording) -> None:
+    """Names of topics that newer groups call by id come from commits too: those are still decoded."""
+    whole, quick = Timelines(), Timelines()
+    for log in read_partitions(recording(name) / "log").values():
+        whole.read(iter_events(log), lambda damage: None)
+        quick.read(iter_events(log, wants=quick.wants), lambda damage: None)
+    assert quick.topic_names == whole.topic_names
+    for timelines in (whole, quick):
+        timelines.name_topics()
+    assert list(map(rebalance_row, quick)) == list(map(rebalance_row, whole))
