@@ -51,7 +51,7 @@ def command(
     its "result": what was owned before, generations, racks and user data can be told there.
     """
     from cli.json_lines import answer_lines
-    from cli.members import parsed_members, parsed_topics
+    from cli.members import parsed_members, parsed_topics, shown_partitions
     from cli.output import chosen_format, destination, write_rows
     from offsets_log.rebalance.assignor import NEWEST, Metadata, Subscription, rules_of
     from offsets_log.rebalance.assignors import ASSIGNORS
@@ -67,16 +67,20 @@ def command(
         from cli.rounds import played_rows
 
         rows = played_rows(parsed_members(members), parsed_topics(topics), rounds, assignor, rules)
-        with destination(output) as stream:
-            write_rows(stream, rows, ROUND_COLUMNS, chosen_format(output))
-        return
-    subscriptions = {
-        member_id: Subscription(topics=subscribed) for member_id, subscribed in parsed_members(members).items()
-    }
-    result = ASSIGNORS[assignor](rules).assign(Metadata(parsed_topics(topics)), subscriptions)
-    rows = [
-        {"member_id": member_id, "partitions": len(result[member_id]), "assigned": result[member_id]}
-        for member_id in subscriptions
-    ]
+    else:
+        subscriptions = {
+            member_id: Subscription(topics=subscribed) for member_id, subscribed in parsed_members(members).items()
+        }
+        result = ASSIGNORS[assignor](rules).assign(Metadata(parsed_topics(topics)), subscriptions)
+        rows = [
+            {"member_id": member_id, "partitions": len(result[member_id]), "assigned": result[member_id]}
+            for member_id in subscriptions
+        ]
+    format_name = chosen_format(output)
+    if format_name == "table":
+        rows = [
+            {name: shown_partitions(value) if isinstance(value, list) else value for name, value in row.items()}
+            for row in rows
+        ]
     with destination(output) as stream:
-        write_rows(stream, rows, COLUMNS, chosen_format(output))
+        write_rows(stream, rows, ROUND_COLUMNS if rounds else COLUMNS, format_name)

@@ -39,5 +39,23 @@ def parsed_topics(values: Iterable[str]) -> dict[str, int]:
     return found
 
 
+def shown_partitions(partitions: Iterable[tuple[str, int]]) -> str | None:
+    """For a table: ``invoices 0-5 7, orders 3``; None for none."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        topics.setdefault(topic, []).append(number)
+    return ", ".join(f"{topic} {_runs(numbers)}" for topic, numbers in topics.items()) or None
+
+
+def _runs(ascending: Iterable[int]) -> str:
+    runs: list[list[int]] = []
+    for number in ascending:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return " ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
 def _parts(values: Iterable[str]) -> list[str]:
     return [part.strip() for value in values for part in value.split(",") if part.strip()]

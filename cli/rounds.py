@@ -60,8 +60,9 @@ def _make(change: str, play: GroupPlay, assignor: str) -> None:
 def _rows(entry: Generation) -> list[Row]:
     before = entry.previous.assignment if entry.previous else {}
     rows = []
-    for member_id in sorted(entry.members):
-        units, had = entry.assignment.get(member_id, []), before.get(member_id, [])
+    nobody: list[str | None] = [None]  # a generation all the same
+    for member_id in sorted(entry.members) or nobody:
+        units, had = entry.assignment.get(member_id or "", []), before.get(member_id or "", [])
         rows.append(
             {
                 "generation": entry.number,

@@ -111,7 +111,7 @@ def member_row(member: GenerationMember) -> Row:
 
 def short_row(entry: Generation) -> Row:
     """One row of `TABLE_COLUMNS`: lists as words."""
-    moved = Counter((move.source.client_id, move.target.client_id) for move in entry.moved)
+    moved = Counter((_name(move.source), _name(move.target)) for move in entry.moved)
     return {
         "group": entry.group_id,
         "generation": entry.number,
