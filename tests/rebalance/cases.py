@@ -7,6 +7,7 @@ from typing import Any
 
 from offsets_log.rebalance.assignor import Assignment
 from offsets_log.rebalance.cases import assignment_answer
+from offsets_log.rebalance.generation import Generation, GenerationMember
 from tests.conftest import VECTORS, json_lines
 
 Json = dict[str, Any]
@@ -30,3 +31,19 @@ def is_constrained(case: Json) -> bool:
 
 def as_sets(result: Json | Assignment) -> dict[str, list[Any]]:
     return {member: sorted(map(list, units)) for member, units in result.items()}
+
+
+def generation_of(assignment: Assignment, *, protocol: str, rows: dict[str, Json] | None = None) -> Generation:
+    """A generation made by hand, of a classic group of consumers."""
+    return Generation(
+        group_id="g",
+        kind="classic",
+        offsets_partition=0,
+        record_offset=0,
+        number=1,
+        timestamp_ms=0,
+        protocol_type="consumer",
+        protocol=protocol,
+        members={member: GenerationMember(member, (rows or {}).get(member, {})) for member in assignment},
+        assignment=assignment,
+    )

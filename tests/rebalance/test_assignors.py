@@ -16,7 +16,7 @@ from benchmarks.assignors import BOUNDS, large_group
 from offsets_log.rebalance.assignor import NEWEST, RULES, Metadata, Subscription, rules_of
 from offsets_log.rebalance.assignors import ASSIGNORS
 from offsets_log.rebalance.guarantees import broken_guarantees
-from tests.rebalance.cases import answered, as_sets, is_constrained, vectors
+from tests.rebalance.cases import answered, as_sets, generation_of, is_constrained, vectors
 
 FILES = ("assignors-2.8.2", "assignors-4.3.0", "assignors-claims")
 
@@ -115,19 +115,7 @@ def test_claims_of_what_is_not_there_any_more_are_ignored(assignor: str) -> None
 
 
 def test_guarantees_name_what_is_broken() -> None:
-    from offsets_log.rebalance.generation import Generation, GenerationMember
-
-    entry = Generation(
-        group_id="g",
-        kind="classic",
-        offsets_partition=0,
-        record_offset=0,
-        number=1,
-        timestamp_ms=None,
-        protocol="roundrobin",
-        members={member: GenerationMember(member) for member in ("m", "n")},
-        assignment={"m": [("t", 0), ("t", 1), ("t", 2), ("u", 0)], "n": [("t", 0)]},
-    )
+    entry = generation_of({"m": [("t", 0), ("t", 1), ("t", 2), ("u", 0)], "n": [("t", 0)]}, protocol="roundrobin")
     subscriptions = {member: Subscription(topics=("t",)) for member in ("m", "n")}
     assert broken_guarantees(entry, subscriptions, {"t": 4}) == [
         "t-0 is assigned to 2 members",

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from offsets_log.rebalance.rounds import Consumer
 from offsets_log.rebalance.verify import Verdict, verify_all
 from tests.conftest import RECORDINGS, log_directories, read_json
+from tests.rebalance.cases import generation_of
 from tests.rebalance.test_timeline import read_timelines
 
 Recording = Callable[[str], Path]
@@ -62,3 +64,13 @@ def test_partition_counts_that_are_given_outrank_what_the_log_shows(recording: R
     assert other.verdict is Verdict.NOT_REPRODUCIBLE
     assert "racks" in str(other.reason)
     assert "metrics-events-10 is assigned to nobody" in other.broken
+
+
+def test_a_hostile_number_of_partitions_is_not_computed() -> None:
+    """An assignment may name partition 2,147,483,646."""
+    subscription = dict(Consumer("m", ("t",), ("range",)).request().protocols)["range"]
+    rows = {"m": {"subscription": subscription}}
+    entry = generation_of({"m": [("t", 2**31 - 2), ("t", -5)]}, protocol="range", rows=rows)
+    ((_, found),) = verify_all([entry], {})
+    assert found.verdict is Verdict.NOT_REPRODUCIBLE
+    assert "1000000" in str(found.reason)
