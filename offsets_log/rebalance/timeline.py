@@ -197,8 +197,8 @@ class _PartitionReader:
         return entry
 
     def _end_life(self, event: Event, group_id: str) -> None:
-        entries = self._generations[group_id]
-        if entries[-1].number is not None:
+        entries = self._generations.get(group_id)
+        if entries and entries[-1].number is not None:
             entry = Generation(
                 group_id=group_id,
                 kind=entries[-1].kind,

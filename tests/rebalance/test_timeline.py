@@ -224,3 +224,10 @@ def test_leaving_offset_commits_undecoded_changes_nothing(name: str, recording: 
     for timelines in (whole, quick):
         timelines.name_topics()
     assert list(map(rebalance_row, quick)) == list(map(rebalance_row, whole))
+
+
+def test_a_group_that_comes_and_goes_in_one_batch_without_an_epoch_is_no_entry() -> None:
+    """A member's record alone makes the group exist; what removes it again must not stumble over that."""
+    member = newer_group("g", member_id="m")[1]
+    gone = CoordinatorRecord(record_type=2, key={"group": "g"})
+    assert list(timeline_of((0, 10, [member, gone]))) == []
