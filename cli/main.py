@@ -10,6 +10,7 @@ import sys
 import click
 
 COMMANDS = {
+    "assign": "cli.assign",
     "check": "cli.check",
     "compact": "cli.compact",
     "decode": "cli.decode",
@@ -18,11 +19,13 @@ COMMANDS = {
     "groups": "cli.groups",
     "history": "cli.history",
     "info": "cli.info",
+    "rebalances": "cli.rebalances",
     "rebuild": "cli.rebuild",
     "rescue": "cli.rescue",
     "restore": "cli.restore",
     "top": "cli.top",
     "where": "cli.where",
+    "vote": "cli.vote",
 }
 """Command → the module whose ``command`` it is."""
 

@@ -22,6 +22,7 @@ from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.record import Record
 from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
@@ -93,9 +94,14 @@ class Session:
         other.advance = lambda size_bytes: None
         return other
 
-    def events(self, log: PartitionLog, start: int = 0) -> Iterator[LogEvent]:
-        """The events of one partition within the bounds, from a record offset on; tails are told on the way."""
-        for event in iter_events(log, start=start, until=self.until(log), release=self.reading.kafka):
+    def events(
+        self, log: PartitionLog, start: int = 0, wants: Callable[[Record], bool] | None = None
+    ) -> Iterator[LogEvent]:
+        """The events of one partition within the bounds, from a record offset on; tails are told on the way.
+
+        ``wants`` as `iter_events`.
+        """
+        for event in iter_events(log, start=start, until=self.until(log), release=self.reading.kafka, wants=wants):
             match event:
                 case BatchEnd(batch=batch):
                     self.advance(batch.size_bytes)

@@ -53,7 +53,7 @@ def group_row(
         "type": group.kind,
         "state": group.state(profile),
         "protocol_type": (group.protocol_type or None) if is_classic else group.kind,
-        "protocol": _protocol(group) if is_classic else _assignor(group),
+        "protocol": _protocol(group) if is_classic else assignor_of(group),
         "leader": group.leader,
         "generation": group.generation if is_classic else None,
         "group_epoch": None if is_classic else group.group_epoch,
@@ -80,8 +80,8 @@ def _protocol(group: Group) -> str | None:
     return group.protocol or None if group.members else None
 
 
-def _assignor(group: Group) -> str | None:
-    """The most chosen one; the first by name of several (``B-16``)."""
+def assignor_of(group: Group) -> str | None:
+    """Of the newer kinds: the most chosen one; the first by name of several (``B-16``)."""
     chosen = [member.metadata.get("server_assignor") for member in group.members.values()]
     named = sorted({name for name in chosen if name}, key=lambda name: (-chosen.count(name), name))
     return named[0] if named else DEFAULT_ASSIGNOR.get(group.kind)

@@ -67,7 +67,7 @@ class Event:
     Attributes:
         batch_base_offset: of the batch, or of the first message inside a compressed one of magic 0 and 1.
         control: set for a control record.
-        decoded: set for a data record that could be decoded.
+        decoded: set for a data record that was decoded.
         damage: set for one that could not: why, and its raw key and value in ``record``.
     """
 
@@ -127,7 +127,12 @@ LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound | LogEnd | GapFoun
 
 
 def iter_events(
-    log: PartitionLog, *, start: int = 0, until: Until = EVERYTHING, release: tuple[int, int] | None = None
+    log: PartitionLog,
+    *,
+    start: int = 0,
+    until: Until = EVERYTHING,
+    release: tuple[int, int] | None = None,
+    wants: Callable[[Record], bool] | None = None,
 ) -> Iterator[LogEvent]:
     """Everything in one offsets partition, in log order.
 
@@ -135,6 +140,7 @@ def iter_events(
         start: only batches that reach this record offset.
         until: where to stop.
         release: the Kafka release that wrote the log, where layouts share a version number.
+        wants: whether to decode a data record; one that is not wanted comes undecoded, right or wrong.
     """
     previous: Segment | None = None
     next_offset = 0
@@ -153,7 +159,7 @@ def iter_events(
                 next_offset = item.next_offset
                 if next_offset <= start:
                     continue
-                yield from batch_events(log, segment, item, until, release)
+                yield from batch_events(log, segment, item, until, release, wants)
     if until.record_offset is None and log.segments:
         yield LogEnd(log.segments[-1].base_offset or 0)
 
@@ -164,6 +170,7 @@ def batch_events(
     batch: RecordBatch,
     until: Until,
     release: tuple[int, int] | None,
+    wants: Callable[[Record], bool] | None = None,
 ) -> Iterator[LogEvent]:
     """The events of one batch that is in its place and within the bounds."""
     records = iter_records(batch)
@@ -180,7 +187,10 @@ def batch_events(
             continue
         if until.cuts(record):
             return
-        control, decoded, damage = _decode(segment, batch, record, release)
+        if wants is None or batch.is_control or wants(record):
+            control, decoded, damage = _decode(segment, batch, record, release)
+        else:
+            control = decoded = damage = None
         yield Event(
             segment=segment,
             offsets_partition=log.offsets_partition,

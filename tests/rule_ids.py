@@ -1,7 +1,7 @@
 """Which rules of the coordinators no test cites: ``python -m tests.rule_ids``.
 
-The rules are those of Kafka's loaders (L Scala, J Java), of expiry (E) and what real brokers corrected (B); docstrings
-cite them. A rule that no offline replay can hold is explained here instead.
+The rules are those of Kafka's loaders (L Scala, J Java), of expiry (E), assignors (A) and groups' votes (G), and what
+real brokers corrected (B); docstrings cite them. A rule that no offline replay can hold is explained here instead.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-RULES = [f"{part}-{i}" for part, last in (("L", 44), ("J", 24), ("E", 22), ("B", 17)) for i in range(1, last + 1)]
+LAST = {"L": 44, "J": 24, "E": 22, "B": 17, "A": 22, "G": 11}
+RULES = [f"{part}-{i}" for part, last in LAST.items() for i in range(1, last + 1)]
 
 NOT_OFFLINE = {
     "L-1": "which thread loads, and when",
@@ -29,6 +30,7 @@ NOT_OFFLINE = {
     "J-23": "timers that a load starts",
     "J-24": "what a client sees before the high watermark",
     "E-21": "a deleted topic: the broker's own act; its tombstones are read like any others",
+    "A-22": "the broker's own assignors: what they gave is in the log, how is not told",
     "B-14": "every answer after a restart is one: the recordings are compared with them",
 }
 """Rule → why no test of files cites it."""
@@ -37,14 +39,14 @@ NOT_OFFLINE = {
 def uncited() -> list[str]:
     """Rules without a citation in any test and without an explanation."""
     texts = "\n".join(path.read_text() for path in TESTS.rglob("*.py") if path != Path(__file__))
-    cited = set(re.findall(r"\b[LJEB]-\d+", texts)) | _ranges(texts)
+    cited = set(re.findall(r"\b[LJEBAG]-\d+", texts)) | _ranges(texts)
     return [rule for rule in RULES if rule not in cited and rule not in NOT_OFFLINE]
 
 
 def _ranges(texts: str) -> set[str]:
     """``L-24``–``L-31`` and ``E-4 … E-9`` cite all between."""
     found = set()
-    for part, first, last in re.findall(r"\b([LJEB])-(\d+)`*\s*(?:–|…|to)\s*`*\1-(\d+)", texts):
+    for part, first, last in re.findall(r"\b([LJEBAG])-(\d+)`*\s*(?:–|…|to)\s*`*\1-(\d+)", texts):
         found |= {f"{part}-{i}" for i in range(int(first), int(last) + 1)}
     return found
 

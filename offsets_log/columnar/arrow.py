@@ -23,6 +23,7 @@ TYPES = {
     "json": pa.string(),
     "int": pa.int32(),
     "bigint": pa.int64(),
+    "double": pa.float64(),
     "boolean": pa.bool_(),
     "binary": pa.binary(),
 }

@@ -1,0 +1,86 @@
+"""``offsets-log assign``: what would this assignor do?"""
+
+from __future__ import annotations
+
+import click
+
+from cli.options import Output, Release, output_option
+
+ASSIGNOR_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+COLUMNS = ("member_id", "partitions", "assigned")
+ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", "assigned", "gained", "lost")
+
+
+@click.command(
+    "assign",
+    epilog="Examples: offsets-log assign --assignor range --topics invoices=12 --members m1:invoices,m2:invoices · "
+    "offsets-log assign - < questions.jsonl",
+)
+@click.argument("source", metavar="[-]", required=False, type=click.Choice(["-"]))
+@click.option("--assignor", type=click.Choice(ASSIGNOR_NAMES), default="range", show_default=True)
+@click.option("--topics", metavar="TOPIC=N,...", multiple=True, help="Topics and their partitions; repeatable.")
+@click.option(
+    "--members",
+    metavar="MEMBER:TOPIC+TOPIC,...",
+    multiple=True,
+    help="Members and the topics they subscribe to; repeatable.",
+)
+@click.option(
+    "--kafka", type=Release(), help="The release of the clients, from 2.5 on; by default the newest known (4.3)."
+)
+@click.option(
+    "--rounds",
+    metavar="CHANGE,...",
+    multiple=True,
+    help="What happens when then -m3 leaves, +m4:invoices joins, a topic grows to invoices=24: the generations of a "
+    "group that joins and syncs. Changes of one value come together; repeatable, each is a rebalance of its own.",
+)
+@output_option("table", "jsonl", "json", "csv")
+def command(
+    output: Output,
+    source: str | None,
+    assignor: str,
+    topics: tuple[str, ...],
+    members: tuple[str, ...],
+    kafka: tuple[int, int] | None,
+    rounds: tuple[str, ...],
+) -> None:
+    """What an assignor would give to whom.
+
+    With - reads JSON Lines {"assignor","topics","members":[{"member_id","topics","owned",...}]} and writes each with
+    its "result": what was owned before, generations, racks and user data can be told there.
+    """
+    from cli.json_lines import answer_lines
+    from cli.members import parsed_members, parsed_topics, shown_partitions
+    from cli.output import chosen_format, destination, write_rows
+    from offsets_log.rebalance.assignor import NEWEST, Metadata, Subscription, rules_of
+    from offsets_log.rebalance.assignors import ASSIGNORS
+    from offsets_log.rebalance.cases import assignment_answer
+
+    rules = NEWEST if kafka is None else rules_of(kafka)
+    if (source is None) == (not members):
+        raise click.UsageError("give either --members and --topics, or - for questions on standard input")
+    if source is not None:
+        answer_lines(lambda case: assignment_answer(case, assignor, rules), output)
+        return
+    if rounds:
+        from cli.rounds import played_rows
+
+        rows = played_rows(parsed_members(members), parsed_topics(topics), rounds, assignor, rules)
+    else:
+        subscriptions = {
+            member_id: Subscription(topics=subscribed) for member_id, subscribed in parsed_members(members).items()
+        }
+        result = ASSIGNORS[assignor](rules).assign(Metadata(parsed_topics(topics)), subscriptions)
+        rows = [
+            {"member_id": member_id, "partitions": len(result[member_id]), "assigned": result[member_id]}
+            for member_id in subscriptions
+        ]
+    format_name = chosen_format(output)
+    if format_name == "table":
+        rows = [
+            {name: shown_partitions(value) if isinstance(value, list) else value for name, value in row.items()}
+            for row in rows
+        ]
+    with destination(output) as stream:
+        write_rows(stream, rows, ROUND_COLUMNS if rounds else COLUMNS, format_name)

@@ -1,0 +1,96 @@
+"""``offsets-log rebalances``: who joined, who left, what was assigned, and whether it was right."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from cli.options import TOPIC_IDS, UNITS_MS, Output, Reading, output_option, reading_options
+
+
+class Storm(click.ParamType):  # type: ignore[type-arg]
+    """``5/5m`` → (5, ms)."""
+
+    name = "N/DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Fails for anything else."""
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,12})(ms|s|m|h|d|w)", str(value).strip())
+        if match is None or int(match[1]) < 2:
+            self.fail(f"{value!r} is not a number of generations in a time, such as 5/5m", param, ctx)
+        return int(match[1]), int(match[2]) * UNITS_MS[match[3]]
+
+
+@click.command(
+    "rebalances",
+    epilog="Examples: offsets-log rebalances /var/lib/kafka/data -g billing · "
+    "offsets-log rebalances backup.tar.gz --verify --topic-partitions invoices=12",
+)
+@reading_options
+@TOPIC_IDS
+@click.option(
+    "--storm",
+    type=Storm(),
+    default="5/5m",
+    show_default=True,
+    help="So many generations of a group within that time are a storm; members that come back twice in it flap.",
+)
+@click.option(
+    "--verify",
+    "verifies",
+    is_flag=True,
+    help="Run each recorded assignor again on what it was given, and say whether the assignment is what it gives.",
+)
+@click.option(
+    "--topic-partitions",
+    metavar="TOPIC=N,...",
+    multiple=True,
+    help="How many partitions topics have, for --verify; else what assignments in the log show. Repeatable.",
+)
+@output_option("table", "jsonl", "json", "csv", "parquet")
+def command(
+    reading: Reading,
+    output: Output,
+    topic_ids: str | None,
+    storm: tuple[int, int],
+    verifies: bool,
+    topic_partitions: tuple[str, ...],
+) -> None:
+    """The timeline of every group: its generations, members in and out, partitions moved.
+
+    One row a generation, or a group epoch of the newer protocols. A generation that was joined but never synced is not
+    in a log: its number is among "skipped" of the next. An assignment that differs is no damage: the exit status is 0.
+    Offset commits are not looked into, and -t chooses nothing.
+    """
+    from collections import Counter
+
+    from cli.members import parsed_topics
+    from cli.output import chosen_format
+    from cli.rebalance_output import write_timelines
+    from cli.session import open_session, read_topic_ids
+    from offsets_log.rebalance.timeline import Timelines
+    from offsets_log.rebalance.unrest import Limits, mark_unrest
+    from offsets_log.rebalance.verify import verify_all
+
+    counts = parsed_topics(topic_partitions)
+    with open_session(reading, output) as session:
+        timelines = Timelines(session.shows_group if not verifies else lambda group: True)
+        for log in session.logs:
+            timelines.read(session.events(log, wants=timelines.wants), session.on_damage)
+        timelines.name_topics(read_topic_ids(topic_ids), session.topic_ids)
+        for entries in timelines.generations.values():
+            mark_unrest(entries, Limits(storm[0], window_ms=storm[1]))
+        entries = [entry for entry in timelines if session.shows_group(entry.group_id)]
+        found = {id(entry): each for entry, each in verify_all(timelines, counts)} if verifies else None
+        write_timelines(session, output, entries, found, chosen_format(output))
+        if found is not None:
+            verdicts = Counter(str(found[id(entry)].verdict) for entry in entries if id(entry) in found)
+            session.say("assignments: " + (", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()) or "none"))
+        session.finish(
+            f"{len(entries)} generations of {len({entry.group_id for entry in entries})} groups, "
+            f"{len(session.logs)} partitions; "
+            f"{sum(entry.is_storm for entry in entries)} in storms, "
+            f"{sum(bool(entry.flapping) for entry in entries)} with flapping members"
+        )

@@ -1,0 +1,51 @@
+"""``offsets-log vote``: which protocol the members of a classic group select."""
+
+from __future__ import annotations
+
+import click
+
+from cli.options import PROFILE, Output, output_option
+
+
+@click.command(
+    "vote",
+    epilog="Examples: offsets-log vote --members m1:range+sticky,m2:sticky+range · "
+    "offsets-log vote - --profile classic < votes.jsonl",
+)
+@click.argument("source", metavar="[-]", required=False, type=click.Choice(["-"]))
+@click.option(
+    "--members",
+    metavar="MEMBER:P+P,...",
+    multiple=True,
+    help="Members in the order they joined, each with its protocols in order of preference; repeatable.",
+)
+@PROFILE
+@output_option("table", "jsonl", "json", "csv")
+def command(output: Output, source: str | None, members: tuple[str, ...], profile: str) -> None:
+    """Which protocol is selected: the candidate with most votes; ties as the coordinator's hash tables decide.
+
+    With - reads JSON Lines {"members":[{"member_id","protocols"}]} and writes each with "candidates" and "selected".
+    """
+    from cli.json_lines import answer_lines
+    from cli.members import parsed_members
+    from cli.output import chosen_format, destination, write_rows
+    from offsets_log.rebalance.cases import vote_answer
+    from offsets_log.rebalance.vote import ORDERS, select_protocol
+
+    if (source is None) == (not members):
+        raise click.UsageError("give either --members, or - for questions on standard input")
+    if source is not None:
+        answer_lines(lambda case: vote_answer(case, ORDERS[profile]), output)
+        return
+    vote = select_protocol(parsed_members(members), ORDERS[profile])
+    rows = [
+        {
+            "protocol": name,
+            "candidate": name in vote.candidates,
+            "votes": vote.votes.get(name, 0),
+            "selected": name == vote.selected,
+        }
+        for name in dict.fromkeys(name for names in parsed_members(members).values() for name in names)
+    ]
+    with destination(output) as stream:
+        write_rows(stream, rows, ("protocol", "candidate", "votes", "selected"), chosen_format(output))

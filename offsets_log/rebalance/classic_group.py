@@ -1,0 +1,303 @@
+"""A classic group while it lives: members, who of them waits for what, and the vote (``replay.md`` §G).
+
+Plain data with the rules that need nothing but the group; `membership` moves it from state to state.
+
+Reference: ``group-coordinator/.../classic/ClassicGroup.java``, ``ClassicGroupMember.java``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from offsets_log.coordinator.errors import Errors
+from offsets_log.rebalance.vote import HashOrders, candidate_protocols, select_protocol
+from offsets_log.replay.group import Group
+
+Answer = TypeVar("Answer")
+
+
+class State(StrEnum):
+    """Where a group is between two assignments."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(slots=True)
+class Pending(Generic[Answer]):
+    """An answer that may come later; None until then."""
+
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """The answer to a join.
+
+    Attributes:
+        members: for the leader: member id → instance id and metadata for the protocol, in the coordinator's order.
+        skip_assignment: the leader shall not assign, only know the members (``G-8``).
+    """
+
+    error: Errors = Errors.NONE
+    member_id: str = ""
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    members: dict[str, tuple[str | None, bytes]] = field(default_factory=dict)
+    skip_assignment: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """The answer to a sync: the member's assignment, as the leader made it."""
+
+    error: Errors = Errors.NONE
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """What a member joins with.
+
+    Attributes:
+        protocols: names with the member's metadata for each, in its order of preference.
+    """
+
+    protocols: tuple[tuple[str, bytes], ...]
+    protocol_type: str = "consumer"
+    client_id: str = ""
+    client_host: str = "/127.0.0.1"
+    group_instance_id: str | None = None
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+
+
+@dataclass(slots=True)
+class LiveMember:
+    """A member.
+
+    Attributes:
+        joining: what it joined with last; client and host are those of its first join.
+        is_new: it has not been in a generation yet.
+        session_due_ms: when it is taken for gone.
+    """
+
+    member_id: str
+    joining: Joining
+    assignment: bytes = b""
+    is_new: bool = False
+    session_due_ms: int = 0
+    awaiting_join: Pending[Joined] | None = None
+    awaiting_sync: Pending[Synced] | None = None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it has an instance id."""
+        return self.joining.group_instance_id is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the coordinator owes it an answer: until then it is not taken for gone."""
+        return self.awaiting_join is not None or self.awaiting_sync is not None
+
+    @property
+    def protocols(self) -> list[str]:
+        """Their names."""
+        return [name for name, _ in self.joining.protocols]
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """For one protocol."""
+        return dict(self.joining.protocols).get(protocol or "", b"")
+
+    def answer_join(self, answer: Joined) -> None:
+        """If it waits for one."""
+        if self.awaiting_join is not None:
+            self.awaiting_join.answer, self.awaiting_join = answer, None
+
+    def answer_sync(self, answer: Synced) -> None:
+        """If it waits for one."""
+        if self.awaiting_sync is not None:
+            self.awaiting_sync.answer, self.awaiting_sync = answer, None
+
+
+class ClassicGroup:
+    """A group.
+
+    Attributes:
+        members: in the order they were added, which the coordinator's hash tables start from.
+        pending_joins: ids that were given out and have not joined yet, and when they are forgotten.
+        pending_syncs: members that were answered their join and have not synced.
+        join_due_ms, sync_due_ms: when the phase ends whoever is missing; None outside it.
+        initial_delay_left_ms: how much longer the first rebalance may wait for more members; None in later ones.
+        member_came: one came during that delay.
+    """
+
+    def __init__(self, group_id: str, orders: HashOrders, now_ms: int) -> None:
+        self.group_id = group_id
+        self.state = State.EMPTY
+        self.previous_state = State.DEAD
+        self.state_timestamp_ms = now_ms
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, LiveMember] = {}
+        self.pending_joins: dict[str, int] = {}
+        self.pending_syncs: set[str] = set()
+        self.join_due_ms: int | None = None
+        self.sync_due_ms: int | None = None
+        self.initial_delay_left_ms: int | None = None
+        self.member_came = False
+        self._orders = orders
+
+    @classmethod
+    def loaded(cls, group: Group, orders: HashOrders, now_ms: int) -> ClassicGroup:
+        """As it is in memory after a load: Stable or Empty (``L-24``), each member with one protocol (``L-28``)."""
+        found = cls(group.group_id, orders, now_ms)
+        found.state = State.STABLE if group.members else State.EMPTY
+        found.state_timestamp_ms = group.current_state_timestamp_ms or now_ms
+        found.generation, found.leader = group.generation, group.leader
+        found.protocol_type, found.protocol = group.protocol_type, group.protocol
+        for member_id, member in group.members.items():
+            row = member.metadata
+            joining = Joining(
+                protocols=((group.protocol or "", row["subscription"]),),
+                protocol_type=group.protocol_type or "",
+                client_id=row["client_id"],
+                client_host=row["client_host"],
+                group_instance_id=row.get("group_instance_id"),
+                session_timeout_ms=row["session_timeout"],
+                rebalance_timeout_ms=row.get("rebalance_timeout", row["session_timeout"]),
+            )
+            found.members[member_id] = LiveMember(
+                member_id, joining, row["assignment"], session_due_ms=now_ms + row["session_timeout"]
+            )
+        return found
+
+    def move_to(self, state: State, now_ms: int) -> None:
+        """Change the state."""
+        self.previous_state, self.state, self.state_timestamp_ms = self.state, state, now_ms
+
+    # ------------------------------------------------------------------------------------------ members
+
+    def static_member(self, group_instance_id: str | None) -> LiveMember | None:
+        """The one with this instance id."""
+        if group_instance_id is None:
+            return None
+        return next(
+            (each for each in self.members.values() if each.joining.group_instance_id == group_instance_id), None
+        )
+
+    def add(self, member: LiveMember) -> None:
+        """The first becomes the leader (``G-6``) and decides the protocol type."""
+        if not self.members:
+            self.protocol_type = member.joining.protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self.pending_joins.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """If it was the leader, whichever is first in the hash table is now (``G-6``)."""
+        self.members.pop(member_id, None)
+        self.pending_joins.pop(member_id, None)
+        self.pending_syncs.discard(member_id)
+        if self.leader == member_id:
+            self.leader = next(iter(self.in_order()), None)
+
+    def in_order(self) -> list[str]:
+        """Member ids as the coordinator's hash table gives them."""
+        return self._orders.member_order(self.members)
+
+    def elect_joined_leader(self) -> bool:
+        """A leader that did not come back loses to a member that did; whether there is one that did (``G-6``)."""
+        if self.leader is None:
+            return False
+        if self.members[self.leader].awaiting_join is None:
+            came = (each for each in self.in_order() if self.members[each].awaiting_join is not None)
+            self.leader = next(came, self.leader)
+        return self.members[self.leader].awaiting_join is not None
+
+    def all_have_joined(self) -> bool:
+        """Whether nobody is waited for."""
+        return not self.pending_joins and all(each.awaiting_join is not None for each in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest of the members'."""
+        return max((each.joining.rebalance_timeout_ms for each in self.members.values()), default=0)
+
+    # ------------------------------------------------------------------------------------------ protocols
+
+    def supports(self, joining: Joining) -> bool:
+        """Whether it may join: one candidate shared, or an Empty group (``G-4``)."""
+        names = [name for name, _ in joining.protocols]
+        if self.state is State.EMPTY:
+            return bool(joining.protocol_type and names)
+        candidates = candidate_protocols(each.protocols for each in self.members.values())
+        return joining.protocol_type == self.protocol_type and not set(names).isdisjoint(candidates)
+
+    def select_protocol(self) -> str | None:
+        """The vote of the members (``G-3``)."""
+        votes = {member_id: member.protocols for member_id, member in self.members.items()}
+        return select_protocol(votes, self._orders).selected
+
+    def begin_generation(self, now_ms: int) -> None:
+        """The next one, also of a group that became empty (``G-5``)."""
+        self.generation += 1
+        self.pending_syncs.clear()
+        self.protocol = self.select_protocol() if self.members else None
+        self.move_to(State.COMPLETING_REBALANCE if self.members else State.EMPTY, now_ms)
+
+    # -------------------------------------------------------------------------------------------- answers
+
+    def joined(self, member_id: str, *, with_members: bool = True, skip_assignment: bool = False) -> Joined:
+        """The answer to a member of this generation; the leader's tells of all."""
+        members = {}
+        if with_members and member_id == self.leader:
+            members = {
+                each: (self.members[each].joining.group_instance_id, self.members[each].metadata(self.protocol))
+                for each in self.in_order()
+            }
+        return Joined(
+            member_id=member_id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=self.leader or "",
+            members=members,
+            skip_assignment=skip_assignment,
+        )
+
+    def value(self, assignments: dict[str, bytes]) -> dict[str, Any]:
+        """The fields of its type 2 value; who is left out gets zero bytes (``W-13``)."""
+        return {
+            "protocol_type": self.protocol_type or "",
+            "generation": self.generation,
+            "protocol": self.protocol,
+            "leader": self.leader,
+            "current_state_timestamp": self.state_timestamp_ms,
+            "members": [self._row(self.members[each], assignments.get(each, b"")) for each in self.in_order()],
+        }
+
+    def _row(self, member: LiveMember, assignment: bytes) -> dict[str, Any]:
+        joining = member.joining
+        return {
+            "member_id": member.member_id,
+            "group_instance_id": joining.group_instance_id,
+            "client_id": joining.client_id,
+            "client_host": joining.client_host,
+            "rebalance_timeout": joining.rebalance_timeout_ms,
+            "session_timeout": joining.session_timeout_ms,
+            "subscription": member.metadata(self.protocol),
+            "assignment": assignment,
+        }

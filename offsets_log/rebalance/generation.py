@@ -1,0 +1,157 @@
+"""A generation of a group, as the log has it: members, who got what, and what changed since the one before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from offsets_log.replay.group import CLASSIC
+
+Unit = tuple[Any, int]
+"""What is handed out: topic name and partition, topic id and partition, or subtopology and partition of a task."""
+Owners = dict[Unit, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationMember:
+    """A member at that time.
+
+    Attributes:
+        row: its fields as the record has them: of type 2, 5, 10 or 19.
+    """
+
+    member_id: str
+    row: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def client_id(self) -> str:
+        """As the client calls itself."""
+        return str(self.row.get("client_id", ""))
+
+    @property
+    def host(self) -> str:
+        """As stored: ``/127.0.0.1``."""
+        return str(self.row.get("client_host", ""))
+
+    @property
+    def group_instance_id(self) -> str | None:
+        """Of a static member."""
+        found: str | None = self.row.get("group_instance_id", self.row.get("instance_id"))
+        return found
+
+    @property
+    def identity(self) -> str:
+        """What stays the same when a static member comes back with another member id (``G-8``)."""
+        return self.member_id if self.group_instance_id is None else f"instance {self.group_instance_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A partition that goes from one member's hands to another's."""
+
+    unit: Unit
+    source: GenerationMember
+    target: GenerationMember
+
+
+@dataclass(kw_only=True)
+class Generation:
+    """One entry of a group's timeline.
+
+    Attributes:
+        kind: ``classic``, ``consumer``, ``share`` or ``streams``.
+        number: generation of a classic group, group epoch of the others; None where the group was deleted.
+        timestamp_ms: of the record; None if it has none.
+        state: the coordinator's name for it; ``Dead`` where the group was deleted.
+        members, assignment: by member id; of the newer kinds the target assignment of this epoch.
+        previous: the entry before, of the same life of the group.
+        skipped: numbers between the one before and this one: joined but never synced (``W-14``), or of the newer
+            kinds bumped twice in one batch.
+        skipped_certainly: whether the log has no holes in between, where the cleaner may have taken a record.
+        duration_ms: until the next entry; None for the last.
+    """
+
+    group_id: str
+    kind: str
+    offsets_partition: int | None
+    record_offset: int
+    number: int | None
+    timestamp_ms: int | None
+    state: str = "Dead"
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, GenerationMember] = field(default_factory=dict)
+    assignment: dict[str, list[Unit]] = field(default_factory=dict)
+    previous: Generation | None = field(default=None, repr=False)
+    skipped: tuple[int, ...] = ()
+    skipped_certainly: bool = True
+    duration_ms: int | None = None
+    is_storm: bool = False
+    flapping: tuple[GenerationMember, ...] = ()
+
+    @property
+    def changes_members_only(self) -> bool:
+        """A static member came back under another member id; nothing was assigned (``G-8``, ``W-11``)."""
+        return self.previous is not None and self._follows(self.previous) and self.previous.kind == self.kind
+
+    @property
+    def was_converted(self) -> bool:
+        """The broker made a classic group of a consumer group, with the assignment there was (``J-21``)."""
+        return self.previous is not None and self._follows(self.previous) and self.previous.kind != self.kind
+
+    def _follows(self, before: Generation) -> bool:
+        return self.kind == CLASSIC and before.number == self.number
+
+    @cached_property
+    def joined(self) -> list[GenerationMember]:
+        """Members that were not in the entry before, by id; static ones with a new id among them."""
+        before = self.previous.members if self.previous else {}
+        return [member for member_id, member in sorted(self.members.items()) if member_id not in before]
+
+    @cached_property
+    def left(self) -> list[GenerationMember]:
+        """Members of the entry before that are not in this one."""
+        before = self.previous.members if self.previous else {}
+        return [member for member_id, member in sorted(before.items()) if member_id not in self.members]
+
+    @cached_property
+    def owners(self) -> Owners:
+        """What is assigned → identities of the members that have it; a share group's partition may have several."""
+        found: dict[Unit, set[str]] = {}
+        for member_id, units in self.assignment.items():
+            member = self.members.get(member_id)
+            for unit in units:
+                found.setdefault(unit, set()).add(member.identity if member else member_id)
+        return {unit: frozenset(identities) for unit, identities in found.items()}
+
+    @cached_property
+    def kept(self) -> int:
+        """How many partitions stay with who had them."""
+        before = self.previous.owners if self.previous else {}
+        return sum(not before.get(unit, frozenset()).isdisjoint(owners) for unit, owners in self.owners.items())
+
+    @property
+    def stickiness(self) -> float | None:
+        """Of what was assigned before, how much stays; None if there was nothing."""
+        before = self.previous.owners if self.previous else {}
+        return self.kept / len(before) if before else None
+
+    @cached_property
+    def moved(self) -> list[Move]:
+        """Partitions that somebody has who had them not, and somebody else had."""
+        if self.previous is None:
+            return []
+        sources = {member.identity: member for member in self.previous.members.values()}
+        targets = {member.identity: member for member in self.members.values()}
+        found = []
+        for unit, owners in sorted(self.owners.items()):
+            before = self.previous.owners.get(unit, frozenset())
+            if not before:
+                continue
+            found += [
+                Move(unit, sources.get(source, GenerationMember(source)), targets.get(target, GenerationMember(target)))
+                for source, target in zip(sorted(before - owners), sorted(owners - before), strict=False)
+            ]
+        return found

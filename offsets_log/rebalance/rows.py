@@ -1,0 +1,157 @@
+"""Output rows of timelines: one a generation, whole for programs and short for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from offsets_log.log_format.primitives import MalformedString
+from offsets_log.rebalance.generation import Generation, GenerationMember
+from offsets_log.rebalance.verify import Verification
+from offsets_log.tables import Column, Row, to_base64
+
+REBALANCE_COLUMNS = (
+    Column("group", "string", "group id"),
+    Column("type", "string", "classic, consumer, share or streams"),
+    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    Column("record_offset", "bigint", "of the record that tells of it"),
+    Column("timestamp_ms", "bigint", "of that record; null if it has none"),
+    Column("generation", "int", "of a classic group, the group epoch of others; null where the group was deleted"),
+    Column("state", "string", "as the coordinator calls it"),
+    Column("protocol_type", "string", "consumer, connect ..."),
+    Column("protocol", "string", "what the members voted for, or the broker's assignor"),
+    Column("leader", "string", "member id of the leader"),
+    Column("members", "int", "how many there are"),
+    Column("joined", "json", "members that were not there before"),
+    Column("left", "json", "members that are there no more"),
+    Column("assigned", "int", "how many partitions are assigned"),
+    Column("kept", "int", "how many of them stay with who had them"),
+    Column("stickiness", "double", "kept, of what was assigned before; null if nothing was"),
+    Column("moved", "json", "partitions that went from one member to another"),
+    Column("duration_ms", "bigint", "until the next; null for the last"),
+    Column("skipped", "json", "generations before this one that are not in the log"),
+    Column("skipped_because", "string", "never synced; or that, or cleaned away"),
+    Column("is_storm", "boolean", "one of many within the window"),
+    Column("flapping", "json", "members that came back once more"),
+)
+
+VERIFIED_COLUMNS = (
+    Column("verdict", "string", "same, same as sets, differs, not reproducible; null where nothing was assigned"),
+    Column("rules", "string", "whose rules give this assignment: those of that release on"),
+    Column("reason", "string", "how it differs, or why it cannot be computed"),
+    Column("broken", "json", "guarantees of the assignor that it does not keep"),
+)
+"""More columns, of ``--verify``."""
+
+TABLE_COLUMNS = (
+    "group", "generation", "timestamp_ms", "state", "protocol", "members", "joined", "left", "kept", "moved",
+    "duration_ms", "remarks",
+)  # fmt: skip
+
+
+def rebalance_row(entry: Generation) -> Row:
+    """One row of `REBALANCE_COLUMNS`."""
+    row: Row = {
+        "group": entry.group_id,
+        "type": entry.kind,
+        "offsets_partition": entry.offsets_partition,
+        "record_offset": entry.record_offset,
+        "timestamp_ms": entry.timestamp_ms,
+        "generation": entry.number,
+        "state": entry.state,
+        "protocol_type": entry.protocol_type,
+        "protocol": entry.protocol,
+        "leader": entry.leader,
+        "members": len(entry.members),
+        "joined": list(map(member_row, entry.joined)),
+        "left": list(map(member_row, entry.left)),
+        "assigned": len(entry.owners),
+        "kept": entry.kept,
+        "stickiness": entry.stickiness,
+        "moved": [
+            {
+                "topic": move.unit[0],
+                "partition": move.unit[1],
+                "from": move.source.member_id,
+                "to": move.target.member_id,
+            }
+            for move in entry.moved
+        ],
+        "duration_ms": entry.duration_ms,
+        "skipped": list(entry.skipped),
+        "skipped_because": _why_skipped(entry),
+        "is_storm": entry.is_storm,
+        "flapping": [member.member_id for member in entry.flapping],
+    }
+    if isinstance(entry.group_id, MalformedString):
+        row["group_base64"] = to_base64(entry.group_id.raw)
+    return row
+
+
+def verified_row(verification: Verification | None) -> Row:
+    """The columns `VERIFIED_COLUMNS` of a generation; None where nothing was assigned."""
+    if verification is None:
+        return {"verdict": None, "rules": None, "reason": None, "broken": []}
+    return {
+        "verdict": str(verification.verdict),
+        "rules": verification.rules,
+        "reason": verification.reason,
+        "broken": list(verification.broken),
+    }
+
+
+def member_row(member: GenerationMember) -> Row:
+    """Who it is."""
+    return {
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "group_instance_id": member.group_instance_id,
+    }
+
+
+def short_row(entry: Generation) -> Row:
+    """One row of `TABLE_COLUMNS`: lists as words."""
+    moved = Counter((_name(move.source), _name(move.target)) for move in entry.moved)
+    return {
+        "group": entry.group_id,
+        "generation": entry.number,
+        "timestamp_ms": entry.timestamp_ms,
+        "state": entry.state,
+        "protocol": entry.protocol,
+        "members": len(entry.members),
+        "joined": ", ".join(map(_name, entry.joined)) or None,
+        "left": ", ".join(map(_name, entry.left)) or None,
+        "kept": f"{entry.kept} of {len(entry.previous.owners)}" if entry.previous and entry.previous.owners else None,
+        "moved": ", ".join(f"{count} {source} → {target}" for (source, target), count in moved.items()) or None,
+        "duration_ms": entry.duration_ms,
+        "remarks": "; ".join(remarks(entry)) or None,
+    }
+
+
+def remarks(entry: Generation) -> list[str]:
+    """What else is to be said of a generation."""
+    found = []
+    if entry.skipped:
+        found.append(f"{_numbers(entry.skipped)} {_why_skipped(entry)}")
+    if entry.changes_members_only:
+        found.append("a static member came back")
+    if entry.is_storm:
+        found.append("storm")
+    if entry.flapping:
+        found.append("flapping: " + ", ".join(map(_name, entry.flapping)))
+    return found
+
+
+def _numbers(skipped: tuple[int, ...]) -> str:
+    return str(skipped[0]) if len(skipped) == 1 else f"{skipped[0]} to {skipped[-1]}"
+
+
+def _why_skipped(entry: Generation) -> str | None:
+    """``W-14``; where the log has holes it cannot be told apart from what the cleaner took."""
+    if not entry.skipped:
+        return None
+    return "never synced" if entry.skipped_certainly else "never synced, or cleaned away"
+
+
+def _name(member: GenerationMember) -> str:
+    return member.group_instance_id or member.client_id or member.member_id

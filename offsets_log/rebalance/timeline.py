@@ -1,0 +1,258 @@
+"""The generations of every group in a log, in their order: who came, who went, what was assigned.
+
+A classic group's generation is a type 2 value. Of the newer kinds every group epoch is one (types 3, 11, 17), with the
+members there are then, and the target assignment that was computed for it (types 6, 12, 20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from offsets_log.errors import CorruptRecordError, Damage, ReplayError
+from offsets_log.group_tables import assignor_of
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.record import Record
+from offsets_log.messages.connect_protocol import decode_assignment as decode_connect_assignment
+from offsets_log.messages.consumer_protocol import decode_assignment
+from offsets_log.messages.registry import OFFSET_COMMIT_TYPES, CoordinatorRecord, record_type_of
+from offsets_log.pipeline import BatchEnd, Event, LogEvent, OnDamage
+from offsets_log.rebalance.generation import Generation, GenerationMember, Unit
+from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
+from offsets_log.replay.groups import GROUP_METADATA, GroupFold
+from offsets_log.replay.profile import MODERN, Profile
+from offsets_log.replay.topic_names import TopicNames, names_in
+
+MAY_HAVE_TOPIC_ID, NO_TAGS = b"\0\4", b"\0"
+"""How the values of offset commits of 4.1 and later begin, and end if they have no topic id."""
+TOPIC_ID_TAG, TOPIC_ID_TAG_AT, TOPIC_ID_AT = b"\1\0\x10", slice(-19, -16), slice(-16, None)
+"""One tagged field, tag 0, 16 bytes: a value that has just that ends with it."""
+EPOCHS = frozenset({3, 11, 17})
+TARGET_EPOCHS = frozenset({6, 12, 20})
+MAX_SKIPPED = 1000
+"""More numbers are not listed: a hostile log may skip two thousand million."""
+
+
+class Timelines:
+    """What was read so far.
+
+    Attributes:
+        generations: group id → its entries in log order.
+        topic_names: topic id → name, as far as the records tell.
+    """
+
+    def __init__(self, shows_group: Callable[[str], bool] = lambda group: True, profile: Profile = MODERN) -> None:
+        self.generations: dict[str, list[Generation]] = {}
+        self.topic_names: dict[bytes, str] = {}
+        self._shows_group = shows_group
+        self._profile = profile
+
+    def name_topics(self, *sources: Mapping[bytes, str]) -> None:
+        """At the end: names for topics that records call by id, from the sources, then from the log's own records.
+
+        What stays without a name keeps its id as text.
+        """
+        names = TopicNames(*sources, self.topic_names)
+        for entry in self:
+            if entry.kind in (CONSUMER, SHARE):
+                entry.assignment = {
+                    member_id: _named(units, entry.members.get(member_id), names)
+                    for member_id, units in entry.assignment.items()
+                }
+
+    def __iter__(self) -> Iterator[Generation]:
+        """Group by group in order of their names, each from its first entry to its last."""
+        return (entry for _, entries in sorted(self.generations.items()) for entry in entries)
+
+    def wants(self, record: Record) -> bool:
+        """Whether a record is to be decoded: of offset commits only those that may name a topic id without a name.
+
+        To be handed to `iter_events` for speed; what is wrong with the other commits is then not seen.
+        """
+        if record_type_of(record.key) not in OFFSET_COMMIT_TYPES:
+            return True
+        value = record.value or b""
+        if not value.startswith(MAY_HAVE_TOPIC_ID) or value.endswith(NO_TAGS):
+            return False
+        return value[TOPIC_ID_TAG_AT] != TOPIC_ID_TAG or value[TOPIC_ID_AT] not in self.topic_names
+
+    def read(self, events: Iterable[LogEvent], on_damage: OnDamage) -> None:
+        """All of one offsets partition."""
+        reader = _PartitionReader(self, self._profile)
+        for event in events:
+            match event:
+                case Damage():
+                    on_damage(event)
+                case BatchEnd():
+                    reader.end_batch()
+                case Event(damage=Damage() as damage):
+                    on_damage(damage)
+                    reader.saw(event.record.offset)
+                case Event():
+                    reader.saw(event.record.offset)
+                    if event.decoded is not None:
+                        self.topic_names.update(names_in(event.decoded))
+                        if not event.decoded.is_offset_commit and self._shows_group(event.decoded.group):
+                            reader.read(event, event.decoded)
+        reader.end_batch()
+
+
+class _PartitionReader:
+    """One offsets partition on its way."""
+
+    def __init__(self, timelines: Timelines, profile: Profile) -> None:
+        self._generations = timelines.generations
+        self._profile = profile
+        self._folds: dict[str, GroupFold] = {}
+        self._touched: dict[str, Event] = {}
+        self._next_offset = 0
+        self._holes = 0
+        self._holes_at: dict[str, int] = {}
+        self._number: dict[str, int | None] = {}
+
+    def saw(self, record_offset: int) -> None:
+        """A record, of whatever type: offsets that are left out were cleaned away."""
+        self._holes += record_offset > self._next_offset
+        self._next_offset = record_offset + 1
+
+    def read(self, event: Event, record: CoordinatorRecord) -> None:
+        """A group's record."""
+        group_id = record.group
+        fold = self._folds.setdefault(group_id, GroupFold(group_id, self._profile))
+        with suppress(ReplayError):
+            fold.replay(record)
+        if fold.group is None and group_id not in self._generations:
+            return
+        self._touched[group_id] = event
+        group = fold.group
+        if record.value is None or group is None:
+            return
+        if record.record_type == GROUP_METADATA:
+            self._read_classic(event, group)
+        elif record.record_type in EPOCHS:
+            self._read_epoch(event, group)
+        elif record.record_type in TARGET_EPOCHS:
+            self._read_targets(group)
+
+    def end_batch(self) -> None:
+        """A group's end, and what state the newer kinds are in, is seen when all of a batch was read."""
+        for group_id, event in self._touched.items():
+            group = self._folds[group_id].group
+            if group is None:
+                self._end_life(event, group_id)
+            elif group.kind != CLASSIC and (entries := self._generations.get(group_id)):
+                entries[-1].state = group.state(self._profile)
+                entries[-1].protocol = assignor_of(group) if group.members else entries[-1].protocol
+        self._touched.clear()
+
+    # ----------------------------------------------------------------------------------------- entries
+
+    def _read_classic(self, event: Event, group: Group) -> None:
+        if not group.members and not group.protocol_type:  # 4.x writes it for a new group (records:W6)
+            self._number[group.group_id] = group.generation
+            self._holes_at[group.group_id] = self._holes
+            return
+        entry = self._open(event, group, group.generation)
+        entry.protocol_type, entry.protocol, entry.leader = group.protocol_type, group.protocol, group.leader
+        decode = CLASSIC_ASSIGNMENTS.get(group.protocol_type or "", _opaque_units)
+        for member_id, member in group.members.items():
+            with suppress(CorruptRecordError):  # no bytes, or a client's own (records:E1, E2)
+                entry.assignment[member_id] = decode(member.metadata["assignment"])
+
+    def _read_epoch(self, event: Event, group: Group) -> None:
+        entry = self._open(event, group, group.group_epoch)
+        entry.protocol_type, entry.protocol = group.kind, assignor_of(group)
+        if entry.previous is not None and entry.previous.kind == group.kind:  # until a target is computed
+            before = entry.previous.assignment
+            entry.assignment = {member_id: before[member_id] for member_id in group.members if member_id in before}
+
+    def _read_targets(self, group: Group) -> None:
+        entries = self._generations.get(group.group_id)
+        if entries and entries[-1].number == group.assignment_epoch:
+            entries[-1].assignment = {each: _target(group.kind, value) for each, value in group.targets.items()}
+
+    def _open(self, event: Event, group: Group, number: int) -> Generation:
+        group_id, kind = group.group_id, group.kind
+        entries = self._generations.setdefault(group_id, [])
+        is_alive = bool(entries) and entries[-1].number is not None
+        before = self._number.get(group_id)
+        holes = self._holes_at.get(group_id, 0)
+        if before is None and kind == CLASSIC:
+            before = 0  # generations begin at 1 (G-5); a log that begins later has a hole there
+        entry = Generation(
+            group_id=group_id,
+            kind=kind,
+            offsets_partition=event.offsets_partition,
+            record_offset=event.record.offset,
+            number=number,
+            timestamp_ms=event.record.timestamp_ms if event.record.timestamp_ms >= 0 else None,
+            state=group.state(self._profile),
+            members={each: GenerationMember(each, member.metadata) for each, member in group.members.items()},
+            previous=entries[-1] if is_alive else None,
+            skipped=() if before is None else tuple(range(before + 1, min(number, before + MAX_SKIPPED))),
+            skipped_certainly=holes == self._holes,
+        )
+        self._add(entries, entry)
+        return entry
+
+    def _end_life(self, event: Event, group_id: str) -> None:
+        entries = self._generations.get(group_id)
+        if entries and entries[-1].number is not None:
+            entry = Generation(
+                group_id=group_id,
+                kind=entries[-1].kind,
+                offsets_partition=event.offsets_partition,
+                record_offset=event.record.offset,
+                number=None,
+                timestamp_ms=event.record.timestamp_ms if event.record.timestamp_ms >= 0 else None,
+                previous=entries[-1],
+            )
+            self._add(entries, entry)
+
+    def _add(self, entries: list[Generation], entry: Generation) -> None:
+        if entries and entry.timestamp_ms is not None and entries[-1].timestamp_ms is not None:
+            entries[-1].duration_ms = entry.timestamp_ms - entries[-1].timestamp_ms
+        entries.append(entry)
+        self._number[entry.group_id] = entry.number
+        self._holes_at[entry.group_id] = self._holes
+
+
+def _target(kind: str, value: dict[str, Any]) -> list[Unit]:
+    if kind == STREAMS:
+        return [
+            (row["subtopology_id"], number) for row in value.get("active_tasks", ()) for number in row["partitions"]
+        ]
+    return [
+        (bytes(row["topic_id"]), number) for row in value.get("topic_partitions", ()) for number in row["partitions"]
+    ]
+
+
+def _named(units: list[Unit], member: GenerationMember | None, names: TopicNames) -> list[Unit]:
+    subscribed = member.row.get("subscribed_topic_names", []) if member else []
+    found = names.resolve(
+        [{"topic_id": Uuid(topic_id), "partitions": [number]} for topic_id, number in units], subscribed
+    )
+    return [*found.partitions, *found.unresolved]
+
+
+def _opaque_units(data: bytes) -> list[Unit]:
+    return []
+
+
+def _consumer_units(data: bytes) -> list[Unit]:
+    rows = decode_assignment(data).fields["assigned_partitions"]
+    return [(row["topic"], number) for row in rows for number in row["partitions"]]
+
+
+def _connect_units(data: bytes) -> list[Unit]:
+    fields = decode_connect_assignment(data).fields
+    rows = fields.get("assigned", fields.get("assignment")) or ()
+    return [(row["connector"], task) for row in rows for task in row["tasks"]]
+
+
+CLASSIC_ASSIGNMENTS: dict[str, Callable[[bytes], list[Unit]]] = {
+    "consumer": _consumer_units,
+    "connect": _connect_units,
+}
+"""Protocol type → what a member was given; what others hand out is opaque."""

@@ -1,0 +1,240 @@
+"""Was a recorded assignment right? The recorded protocol's assignor is run again on the recorded subscriptions.
+
+Whose rules (`assignor.RULES`) and how many partitions a topic had are not in the log (``A-21``): they are tried, newest
+rules first, with the counts that are given, else with those that this generation, the log up to it, and the whole log
+show. What none of them gives is checked for what its assignor guarantees instead (``A-10``, ``A-18``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from offsets_log.errors import CorruptRecordError
+from offsets_log.messages.consumer_protocol import decode_subscription
+from offsets_log.rebalance.assignor import RULES, Assignment, Metadata, Subscription, TopicPartition
+from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log.rebalance.consumer_bytes import by_topic, subscription_of
+from offsets_log.rebalance.generation import Generation
+from offsets_log.rebalance.guarantees import broken_guarantees
+from offsets_log.rebalance.sticky_claims import all_equal, sticky_claim
+from offsets_log.replay.group import CLASSIC
+
+Counts = dict[str, int]
+MAX_PARTITIONS = 200_000
+"""Of all topics of the group, as many as whole clusters have: a hostile assignment names any number."""
+COOPERATIVE = "cooperative-sticky"
+SHOWN = 3
+"""Differences that are told one by one."""
+
+
+class Verdict(StrEnum):
+    """What the comparison says."""
+
+    SAME = "same"
+    SAME_AS_SETS = "same as sets"
+    DIFFERS = "differs"
+    NOT_REPRODUCIBLE = "not reproducible"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What is to be said of a generation.
+
+    Attributes:
+        rules: the rules that give this assignment, as ``3.7.1+``.
+        reason: how it differs, or why it cannot be computed.
+        broken: guarantees of the assignor that it does not keep.
+    """
+
+    verdict: Verdict
+    rules: str | None = None
+    reason: str | None = None
+    broken: tuple[str, ...] = ()
+
+
+def verify_all(entries: Iterable[Generation], given: Mapping[str, int]) -> Iterator[tuple[Generation, Verification]]:
+    """Every generation in which members were given something.
+
+    Args:
+        entries: of all groups of the log.
+        given: topic → partitions, where known.
+    """
+    everything = list(entries)
+    in_time = sorted(everything, key=lambda entry: (entry.timestamp_ms or 0, entry.record_offset))
+    ever = _largest(counts for entry in in_time if (counts := counts_in(entry)))
+    until: Counts = {}
+    counts_at: dict[int, Counts] = {}
+    for entry in in_time:
+        until = counts_at[id(entry)] = _largest((until, counts_in(entry)))
+    for entry in everything:
+        if entry.members:
+            candidates: list[Counts] = []
+            for seen in (counts_at[id(entry)], ever, counts_in(entry)):
+                counts = _of_topics({**seen, **given}, entry)
+                if counts not in candidates:
+                    candidates.append(counts)
+            yield entry, verify(entry, candidates)
+
+
+def verify(entry: Generation, candidates: list[Counts]) -> Verification:
+    """One generation with members.
+
+    Args:
+        candidates: topic → partitions, the likeliest first.
+    """
+    if sum(candidates[0].values()) > MAX_PARTITIONS:
+        return Verification(Verdict.NOT_REPRODUCIBLE, reason=f"there would be more than {MAX_PARTITIONS} partitions")
+    if entry.kind != CLASSIC:
+        return _unreproducible("the broker assigns, by what it knows of topics and racks", entry, {}, {})
+    if entry.protocol_type != "consumer":
+        return Verification(
+            Verdict.NOT_REPRODUCIBLE, reason=f"members of type {entry.protocol_type!r} assign by rules of their own"
+        )
+    if entry.changes_members_only:
+        return _unchanged(entry)
+    if entry.was_converted:
+        return _unreproducible("the broker made it of a consumer group", entry, {}, {})
+    try:
+        subscriptions = subscriptions_of(entry)
+        is_old = any(decode_subscription(member.row["subscription"]).version == 0 for member in entry.members.values())
+    except CorruptRecordError as error:
+        return Verification(Verdict.NOT_REPRODUCIBLE, reason=str(error))
+    if entry.protocol not in ASSIGNORS:
+        why = f"the assignor {entry.protocol!r} is none of Kafka's"
+        return _unreproducible(why, entry, subscriptions, candidates[0])
+    recorded = {member_id: entry.assignment.get(member_id, []) for member_id in subscriptions}
+    found = _first_same(entry.protocol, recorded, subscriptions, candidates)
+    if found is None and is_old and entry.protocol == "sticky":
+        return _unreproducible("clients before 2.4 have another algorithm", entry, subscriptions, candidates[0])
+    return found or _not_same(entry, recorded, subscriptions, candidates)
+
+
+def _first_same(
+    protocol: str, recorded: Assignment, subscriptions: dict[str, Subscription], candidates: list[Counts]
+) -> Verification | None:
+    same_sets = None
+    given = sum(map(len, recorded.values()))
+    waiting = sum(len(each.owned_partitions) for each in subscriptions.values()) if protocol == COOPERATIVE else 0
+    for counts in candidates:
+        if not sum(counts.values()) - waiting <= given <= sum(counts.values()):
+            continue  # an assignor hands out everything, but for what is to be given back first (A-19)
+        for rules in RULES:
+            computed = ASSIGNORS[protocol](rules).assign(Metadata(counts), subscriptions)
+            if {each: by_topic(computed[each]) for each in computed} == recorded:
+                return Verification(Verdict.SAME, rules.name)
+            if same_sets is None and _sets(computed) == _sets(recorded):
+                why = "the order within a member's list is another"
+                same_sets = Verification(Verdict.SAME_AS_SETS, rules.name, why)
+    return same_sets
+
+
+def _not_same(
+    entry: Generation, recorded: Assignment, subscriptions: dict[str, Subscription], candidates: list[Counts]
+) -> Verification:
+    assert entry.protocol is not None
+    counts = candidates[0]
+    computed = ASSIGNORS[entry.protocol](RULES[0]).assign(Metadata(counts), subscriptions)
+    how = _difference(recorded, computed, entry)
+    if any(each.rack is not None for each in subscriptions.values()) and entry.protocol != "roundrobin":
+        why = f"racks of replicas are not in the log; without them {how}"
+        return _unreproducible(why, entry, subscriptions, counts)
+    if "sticky" in entry.protocol and not all_equal(subscriptions):
+        return _unreproducible(f"it may depend on the order of hash tables; {how}", entry, subscriptions, counts)
+    others = [name for name in ASSIGNORS if _first_same(name, recorded, subscriptions, candidates)]
+    if others:
+        how += f"; {others[0]} would give this: the leader is no Java client"
+    elif all(len(computed[member_id]) == len(recorded[member_id]) for member_id in recorded):
+        how += "; each member has as many as it should: the leader orders members or partitions in a way of its own"
+    broken = broken_guarantees(entry, subscriptions, counts)
+    return Verification(Verdict.DIFFERS, reason=how, broken=tuple(broken))
+
+
+def _unreproducible(
+    why: str, entry: Generation, subscriptions: dict[str, Subscription], counts: Counts
+) -> Verification:
+    broken = tuple(broken_guarantees(entry, subscriptions, counts))
+    return Verification(Verdict.NOT_REPRODUCIBLE, reason=why, broken=broken)
+
+
+def _unchanged(entry: Generation) -> Verification:
+    """A static member that comes back gets what it had (``G-8``)."""
+    assert entry.previous is not None
+    if entry.owners == entry.previous.owners:
+        return Verification(Verdict.SAME, reason="nothing was assigned: a static member came back")
+    return Verification(Verdict.DIFFERS, reason="the same generation has another assignment")
+
+
+# ------------------------------------------------------------------------------------ what was recorded
+
+
+def subscriptions_of(entry: Generation) -> dict[str, Subscription]:
+    """The members' subscriptions, in the order of the record.
+
+    Raises:
+        CorruptRecordError: one does not parse.
+    """
+    return {
+        member_id: subscription_of(member.row["subscription"], member.group_instance_id, f"subscription of {member_id}")
+        for member_id, member in entry.members.items()
+    }
+
+
+def counts_in(entry: Generation) -> Counts:
+    """Topic → partitions, as far as a consumers' generation shows: what is assigned, and what members had."""
+    if entry.protocol_type != "consumer":
+        return {}
+    partitions: list[TopicPartition] = [unit for units in entry.assignment.values() for unit in units]
+    if entry.kind == CLASSIC:
+        try:
+            for each in subscriptions_of(entry).values():
+                partitions += each.owned_partitions
+                if entry.protocol == "sticky":
+                    partitions += sticky_claim(each, RULES[0]).partitions
+        except CorruptRecordError:
+            pass
+    found: Counts = {}
+    for topic, number in partitions:
+        found[topic] = max(found.get(topic, 0), number + 1)
+    return found
+
+
+def _of_topics(counts: Counts, entry: Generation) -> Counts:
+    """Only of topics that the group's members ask for, or have."""
+    if entry.kind != CLASSIC or entry.protocol_type != "consumer":
+        return {}
+    try:
+        asked = {topic for each in subscriptions_of(entry).values() for topic in each.topics}
+    except CorruptRecordError:
+        return {}
+    return {topic: count for topic, count in counts.items() if topic in asked}
+
+
+def _largest(several: Iterable[Counts]) -> Counts:
+    found: Counts = {}
+    for counts in several:
+        for topic, count in counts.items():
+            found[topic] = max(found.get(topic, 0), count)
+    return found
+
+
+def _sets(assignment: Assignment) -> dict[str, list[TopicPartition]]:
+    return {member_id: sorted(partitions) for member_id, partitions in assignment.items()}
+
+
+def _difference(recorded: Assignment, computed: Assignment, entry: Generation) -> str:
+    """In words: which partitions have other owners than the newest rules give them."""
+    given = {partition: member_id for member_id, partitions in recorded.items() for partition in partitions}
+    wanted = {partition: member_id for member_id, partitions in computed.items() for partition in partitions}
+    others = sorted(partition for partition in given.keys() | wanted if given.get(partition) != wanted.get(partition))
+
+    def name(member_id: str | None) -> str:
+        return "nobody" if member_id is None else entry.members[member_id].client_id or member_id
+
+    shown = [
+        f"{topic}-{number} with {name(given.get((topic, number)))} and not {name(wanted.get((topic, number)))}"
+        for topic, number in others[:SHOWN]
+    ]
+    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+    return f"{len(others)} partitions are elsewhere: {', '.join(shown)}{more}"
