@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsets_log.rebalance.assignor import RULES, Assignment, Metadata, Rules, Subscription
 from offsets_log.rebalance.assignors import ASSIGNORS
 from tests.rebalance.cases import as_sets, vectors
+
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TOPICS = ("a", "b", "größe", "😀")
 RACKS = ("r0", "r1", "r2")
@@ -18,26 +21,35 @@ RACKS = ("r0", "r1", "r2")
 member_ids = st.lists(st.text("abcAB-01é😀\uffff", min_size=1, max_size=6), min_size=1, max_size=8, unique=True)
 counts = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9), min_size=1)
 rules = st.sampled_from(RULES)
+numbers = st.integers(0, 2**32 - 1)
+
+
+def some_of(several: Sequence[Any], pattern: int) -> list[Any]:
+    """Those whose bit is set: cheaper to draw than lists."""
+    return [each for at, each in enumerate(several) if pattern >> at % 32 & 1]
 
 
 @st.composite
 def groups(draw: st.DrawFn, *, same_topics: bool = False) -> tuple[Metadata, dict[str, Subscription]]:
-    """Members with subscriptions, racks, instance ids and claims of an earlier generation, right or wrong."""
+    """Members with subscriptions, racks, instance ids and claims of an earlier generation, right or wrong.
+
+    Nobody claims a topic that it does not ask for any more: Kafka may give such a partition back to its old owner.
+    """
     partitions = draw(counts)
     names = sorted(partitions)
-    common = tuple(draw(st.lists(st.sampled_from(names), min_size=1, unique=True)))
+    common = tuple(some_of(names, draw(numbers)) or names[:1])
     racks = {
-        topic: [draw(st.sets(st.sampled_from(RACKS), min_size=1)) for _ in range(count)]
+        topic: [some_of(RACKS, pattern >> number) or RACKS[:1] for number in range(count)]
         for topic, count in partitions.items()
-        if draw(st.booleans())
+        if (pattern := draw(numbers)) % 2
     }
     members = {}
     for at, member_id in enumerate(draw(member_ids)):
-        topics = common if same_topics else tuple(draw(st.lists(st.sampled_from(names), min_size=1, unique=True)))
+        topics = common if same_topics else tuple(some_of(names, draw(numbers)) or names[:1])
         claims = [(topic, number) for topic in topics for number in range(partitions[topic] + 1)]
         members[member_id] = Subscription(
             topics=topics,
-            owned_partitions=tuple(draw(st.lists(st.sampled_from(claims), unique=True)) if claims else ()),
+            owned_partitions=tuple(some_of(claims, draw(numbers))),
             generation=draw(st.none() | st.integers(0, 3)),
             group_instance_id=draw(st.none() | st.just(f"i{at}")),
             rack_id=draw(st.none() | st.sampled_from(RACKS)),
@@ -59,6 +71,7 @@ def assert_each_once_to_a_subscriber(
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
+@UNHURRIED
 @given(groups(), rules)
 def test_every_partition_is_assigned_once_to_a_subscribed_member(
     name: str, group: tuple[Metadata, dict[str, Subscription]], rules: Rules
@@ -71,6 +84,7 @@ def test_every_partition_is_assigned_once_to_a_subscribed_member(
 
 
 @pytest.mark.parametrize("name", ["roundrobin", "sticky"])
+@UNHURRIED
 @given(groups(same_topics=True), rules)
 def test_counts_differ_by_at_most_one_with_equal_subscriptions(
     name: str, group: tuple[Metadata, dict[str, Subscription]], rules: Rules
@@ -80,11 +94,15 @@ def test_counts_differ_by_at_most_one_with_equal_subscriptions(
     assert max(sizes) - min(sizes) <= 1
 
 
+@UNHURRIED
 @given(groups(), rules)
 def test_a_cooperative_generation_never_moves_a_partition_in_one_step(
     group: tuple[Metadata, dict[str, Subscription]], rules: Rules
 ) -> None:
-    """``A-19``: as long as no partition is claimed twice, none is given to a member while another says it has it."""
+    """``A-19``: as long as no partition is claimed twice, none is given to a member while another says it has it.
+
+    3.5 to 3.7.0 do so all the same where racks matter (KAFKA-15170), which their rules reproduce: no racks for those.
+    """
     metadata, subscriptions = group
     owners: dict[Any, str] = {}
     for member_id, subscription in subscriptions.items():
@@ -94,7 +112,10 @@ def test_a_cooperative_generation_never_moves_a_partition_in_one_step(
             if owners.setdefault(unit, member_id) == member_id and unit[1] < metadata.partition_counts[unit[0]]
         )
         subscriptions[member_id] = Subscription(
-            topics=subscription.topics, owned_partitions=mine, generation=2, rack_id=subscription.rack_id
+            topics=subscription.topics,
+            owned_partitions=mine,
+            generation=2,
+            rack_id=subscription.rack_id if rules.revokes_in_order else None,
         )
     owners = {unit: member_id for member_id, each in subscriptions.items() for unit in each.owned_partitions}
     result = ASSIGNORS["cooperative-sticky"](rules).assign(metadata, subscriptions)
@@ -119,7 +140,7 @@ def test_sticky_keeps_at_least_what_kafkas_keeps(name: str) -> None:
             assert sum(unit in had for unit in mine) >= sum(unit in had for unit in expected)
 
 
-@settings(max_examples=30)
+@UNHURRIED
 @given(st.integers(2, 12), st.integers(1, 40), rules)
 def test_a_stable_sticky_group_stays_as_it_is(members: int, partitions: int, rules: Rules) -> None:
     """The same members and topics again: nothing moves."""
