@@ -118,7 +118,8 @@ class Rules:
     Attributes:
         since: the first release of these rules.
         revokes_in_order: what a member keeps goes by partition, then topic, and not as claimed; giving a partition back
-            to who gave it up is no change of hands (3.7.1, ``A-14``).
+            to who gave it up is no change of hands, but taking it from a member on another rack is (3.7.1, ``A-14``,
+            KAFKA-15170).
         uses_racks: range and sticky assignors look at racks (3.5, ``A-7``, ``A-20``).
         tolerates_one_more: the general algorithm calls a difference of one balanced (3.5).
         compares_claims: claims are compared partition by partition (3.4, ``A-13``); before, only members of the newest
