@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from offsets_log.errors import AssignorError
 from offsets_log.rebalance.assignor import Assignment, Rules, TopicPartition
 from offsets_log.rebalance.java_order import java_string_order
 from offsets_log.rebalance.racks import Racks
@@ -31,6 +32,9 @@ def fill_quotas(partitions: list[TopicPartition], ownership: Ownership, racks: R
 
     Args:
         partitions: all there are, by topic, then number.
+
+    Raises:
+        AssignorError: 3.5 to 3.7.0 with racks, where too much is given to some members.
     """
     filling = _Filling(partitions, ownership, racks, rules)
     filling.keep_owned()
@@ -96,6 +100,11 @@ class _Filling:
         self._below.sort(key=java_string_order)
         self._at_low = deque(sorted(self._at_low, key=java_string_order))
         self._round_robin(self._assign_by_rack(self._racks.fewest_members_first(rest)))
+        if any(len(self.result.assignment[member_id]) < self._low for member_id in self._below):
+            raise AssignorError(
+                "members on a rack took so many partitions that none were left for others; these releases of Kafka "
+                "end here with an IllegalStateException, and the group does not get past this rebalance"
+            )
 
     def _round_robin(self, rest: list[TopicPartition]) -> None:
         at = 0

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks.assignors import BOUNDS, large_group
+from offsets_log.errors import AssignorError
 from offsets_log.rebalance.assignor import NEWEST, RULES, Metadata, Subscription, rules_of
 from offsets_log.rebalance.assignors import ASSIGNORS
 from offsets_log.rebalance.guarantees import broken_guarantees
@@ -123,3 +124,19 @@ def test_guarantees_name_what_is_broken() -> None:
         "t-3 is assigned to nobody",
         "members have from 1 to 4 partitions",
     ]
+
+
+def test_where_kafkas_assignor_fails_ours_says_so() -> None:
+    """3.5.2 and 3.7.0 were run on this group: IllegalStateException of verifyUnfilledMembers; 3.9.1 assigns all."""
+    metadata = Metadata({"a": 9}, {"a": [["r0", "r1"], *[["r0"]] * 8]})
+    subscriptions = {
+        member_id: Subscription(topics=("a",), rack_id="r0" if len(member_id) > 2 else None)
+        for member_id in ("0", "1", "A", "B", "a", "00", "000", "0000")
+    }
+    for name in ("sticky", "cooperative-sticky"):
+        with pytest.raises(AssignorError, match="IllegalStateException"):
+            ASSIGNORS[name](rules_of((3, 7, 0))).assign(metadata, subscriptions)
+        assert ASSIGNORS[name](rules_of((3, 9, 1))).assign(metadata, subscriptions) == {
+            "0": [("a", 3)], "1": [("a", 5)], "A": [("a", 6)], "B": [("a", 7)], "a": [("a", 8)], "00": [("a", 4)],
+            "000": [("a", 0), ("a", 2)], "0000": [("a", 1)],
+        }  # fmt: skip

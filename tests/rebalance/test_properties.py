@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+from offsets_log.errors import AssignorError
 from offsets_log.rebalance.assignor import RULES, Assignment, Metadata, Rules, Subscription
 from offsets_log.rebalance.assignors import ASSIGNORS
 from tests.rebalance.cases import as_sets, vectors
@@ -57,6 +58,16 @@ def groups(draw: st.DrawFn, *, same_topics: bool = False) -> tuple[Metadata, dic
     return Metadata(partitions, racks), members
 
 
+def assigned(name: str, rules: Rules, metadata: Metadata, subscriptions: dict[str, Subscription]) -> Assignment:
+    """What an assignor assigns; 3.5 to 3.7.0 fail with some racks, which is no example then."""
+    try:
+        return ASSIGNORS[name](rules).assign(metadata, subscriptions)
+    except AssignorError:
+        assert rules.uses_racks
+        assert not rules.revokes_in_order
+        reject()
+
+
 def assert_each_once_to_a_subscriber(
     result: Assignment, metadata: Metadata, subscriptions: dict[str, Subscription], *, may_wait: bool
 ) -> None:
@@ -78,7 +89,7 @@ def test_every_partition_is_assigned_once_to_a_subscribed_member(
 ) -> None:
     """``A-10``; a cooperative generation may leave to the next what another member has to give back (``A-19``)."""
     metadata, subscriptions = group
-    result = ASSIGNORS[name](rules).assign(metadata, subscriptions)
+    result = assigned(name, rules, metadata, subscriptions)
     assert result.keys() == subscriptions.keys()
     assert_each_once_to_a_subscriber(result, metadata, subscriptions, may_wait=name == "cooperative-sticky")
 
@@ -90,7 +101,7 @@ def test_counts_differ_by_at_most_one_with_equal_subscriptions(
     name: str, group: tuple[Metadata, dict[str, Subscription]], rules: Rules
 ) -> None:
     """``A-8``, ``A-10``."""
-    sizes = list(map(len, ASSIGNORS[name](rules).assign(*group).values()))
+    sizes = list(map(len, assigned(name, rules, *group).values()))
     assert max(sizes) - min(sizes) <= 1
 
 
@@ -118,7 +129,7 @@ def test_a_cooperative_generation_never_moves_a_partition_in_one_step(
             rack_id=subscription.rack_id if rules.revokes_in_order else None,
         )
     owners = {unit: member_id for member_id, each in subscriptions.items() for unit in each.owned_partitions}
-    result = ASSIGNORS["cooperative-sticky"](rules).assign(metadata, subscriptions)
+    result = assigned("cooperative-sticky", rules, metadata, subscriptions)
     for member_id, units in result.items():
         for unit in units:
             assert owners.get(unit, member_id) == member_id
