@@ -93,6 +93,7 @@ def _iter_default(batch: RecordBatch) -> Iterator[Record | Damage]:
     if batch.records_count < 0:
         raise CorruptBatchError(f"the count is {batch.records_count}", field="records_count")
     stream = io.BytesIO(body)
+    least = batch.base_offset
     for i in range(batch.records_count):
         at = stream.tell()
         position = start if codec.id else start + at
@@ -106,7 +107,14 @@ def _iter_default(batch: RecordBatch) -> Iterator[Record | Damage]:
                 field="length",
             ) from None
         try:
-            yield _decode_default(batch, raw, position)
+            record = _decode_default(batch, raw, position)
+            if not least <= record.offset <= batch.last_offset:
+                raise CorruptRecordError(
+                    f"its offset would be {record.offset}, of a batch with {least} to {batch.last_offset} to come",
+                    field="offset_delta",
+                )
+            least = record.offset + 1
+            yield record
         except OffsetsLogError as error:
             # Its length is sound, so the records behind it can still be read.
             yield Damage(error.at(position=position, record_offset=batch.base_offset), raw)
@@ -119,15 +127,12 @@ def _iter_default(batch: RecordBatch) -> Iterator[Record | Damage]:
 
 def _decode_default(batch: RecordBatch, raw: bytes, position: int) -> Record:
     fields = p.parse_exactly(RECORD, raw, "record")
-    offset = batch.base_offset + fields["offset_delta"]
-    if offset < 0:
-        raise CorruptRecordError(f"its offset would be {offset}", field="offset_delta")
     is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
     sequence = b.NO_SEQUENCE
     if batch.base_sequence >= 0:
         sequence = batch.base_sequence + fields["offset_delta"] & MAX_SEQUENCE
     return Record(
-        offset=offset,
+        offset=batch.base_offset + fields["offset_delta"],
         position=position,
         timestamp_ms=batch.max_timestamp_ms if is_append_time else batch.base_timestamp_ms + fields["timestamp_delta"],
         timestamp_delta=fields["timestamp_delta"],
@@ -184,11 +189,13 @@ def _iter_legacy(batch: RecordBatch) -> Iterator[Record]:
     if not inner:
         raise CorruptBatchError("a compressed message is empty", field="value")
     base = _inner_base_offset(batch, inner[-1].base_offset)
+    least = 0
     for message in inner:
         key, value = _legacy_payload(message.raw, message.magic)
         offset = base + message.base_offset
-        if offset < 0:
-            raise CorruptBatchError(f"an inner message has offset {offset}", field="offset")
+        if offset < least:
+            raise CorruptBatchError(f"an inner message has offset {offset}, behind {least - 1}", field="offset")
+        least = offset + 1
         # The wrapper rules over the inner messages' timestamps only if it is LogAppendTime (records:M6).
         is_append_time = message.magic > 0 and batch.timestamp_type == "log_append"
         yield Record(

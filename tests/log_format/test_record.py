@@ -175,17 +175,28 @@ def test_wrappers_that_kafka_cannot_have_written_are_damage() -> None:
     assert [record.offset for record in read(wrapper(0, 3, [message(0, 3), message(0, 4)[:-3]]))] == [3]
 
 
-def test_no_record_has_a_negative_offset() -> None:
-    """The deltas of magic 2 and the inner offsets of older messages could make one."""
+@pytest.mark.parametrize("delta", [-6, 1, 2])
+def test_offsets_ascend_within_a_batch_and_stay_inside(delta: int) -> None:
+    """A record that says otherwise is damaged, and the others are read."""
     batch = decode_batch_header(build_batch([ONE, replace(ONE, offset=5)]))
     body = bytearray(encode_records(batch, [ONE, replace(ONE, offset=5)]))
-    body[3] = 0x0B  # zigzag of -6, of the first record
-    damage, _ = iter_records(decode_batch_header(encode_batch(batch, bytes(body))))
-    assert isinstance(damage, Damage)
-    assert (damage.error.field, "-2" in str(damage.error)) == ("offset_delta", True)
-    for magic in (0, 1):
-        error = damage_of(wrapper(magic, 0, [message(magic, -3), message(magic, 0)])).error
-        assert (error.field, "-3" in str(error)) == ("offset", True)
+    body[3] = delta << 1 ^ delta >> 7  # zigzag, of the first record
+    found = list(iter_records(decode_batch_header(encode_batch(batch, bytes(body)))))
+    (damage,) = (item for item in found if isinstance(item, Damage))
+    assert damage.error.field == "offset_delta"
+    assert str(4 + delta if delta != 1 else 5) in str(damage.error)
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("offsets", [(-9, 0), (2, 1, 3), (1, 1)])
+def test_inner_offsets_ascend(magic: int, offsets: tuple[int, ...]) -> None:
+    inner = [message(magic, offset) for offset in offsets]
+    assert [
+        item.error.field
+        for item in iter_records(decode_batch_header(wrapper(magic, 3, inner)))
+        if isinstance(item, Damage)
+    ] == ["offset"]
 
 
 # ------------------------------------------------------------------------------------------ compression
