@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from offsets_log.columnar.arrow import TYPES, schema_of
 from offsets_log.columnar.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.tables import Column, Row
+from spark_jobs.options import matcher
 from spark_jobs.pieces import gap_row
 from spark_jobs.source import schema_text
 
@@ -34,6 +36,7 @@ OF_GROUP = ("offset", "open", "cancelled", "group", "group_record")
 OF_ALL = ("piece", "producer")
 PASSED = ("damage", "tail", "gap", "problem", "topic_name")
 MOST_BUCKETS = 256
+OFFSETS = ("served", "orphan", "open")
 
 MEMORY_COLUMNS = (
     *PARTIAL_COLUMNS,
@@ -42,11 +45,12 @@ MEMORY_COLUMNS = (
 MEMORY_SCHEMA = schema_of(MEMORY_COLUMNS)
 
 
-def memory(partials: DataFrame, profile: str) -> DataFrame:
+def memory(partials: DataFrame, profile: str, *, group: tuple[str, ...] = (), topic: tuple[str, ...] = ()) -> DataFrame:
     """What coordinators hold after loading, as rows; see the module's text.
 
     Args:
         partials: level ``partials`` of the data source, read with the same profile.
+        group, topic: globs of what is shown; what ends a load is not less for that.
     """
     buckets = f.least(f.col("pieces"), f.lit(MOST_BUCKETS))
     of_group = f.array((f.abs(f.xxhash64("group")) % buckets).cast("int"))
@@ -57,16 +61,29 @@ def memory(partials: DataFrame, profile: str) -> DataFrame:
         .otherwise(f.array(f.lit(0)))
     )
     spread = partials.select(f.explode(bucket).alias("bucket"), *SCHEMA.names)
-    return spread.groupBy("log", "bucket").applyInArrow(_joiner(profile), schema_text(MEMORY_COLUMNS))
+    return spread.groupBy("log", "bucket").applyInArrow(_joiner(profile, group, topic), schema_text(MEMORY_COLUMNS))
 
 
-def _joiner(profile: str) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
-    """The function that tasks run: they know it by this module's name."""
+def _joiner(
+    profile: str, group: tuple[str, ...], topic: tuple[str, ...]
+) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
+    """The function that tasks run."""
 
     def join_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
-        return join_bucket(table.select(SCHEMA.names).cast(SCHEMA), PROFILES[profile], is_first=key[1].as_py() == 0)
+        rows = join_bucket(table.select(SCHEMA.names).cast(SCHEMA), PROFILES[profile], is_first=key[1].as_py() == 0)
+        return _shown(_shown(rows, "group", group, (*OFFSETS, "group")), "topic", topic, OFFSETS)
 
     return join_one
+
+
+def _shown(rows: pa.Table, name: str, globs: tuple[str, ...], kinds: tuple[str, ...]) -> pa.Table:
+    """Without rows of these kinds that no glob matches."""
+    shows = matcher(globs)
+    if shows is None:
+        return rows
+    hidden = [text for text in rows[name].unique().to_pylist() if text is not None and not shows(text)]
+    is_hidden = pc.and_(pc.is_in(rows["kind"], pa.array(kinds)), pc.is_in(rows[name], pa.array(hidden, pa.string())))
+    return rows.filter(pc.invert(is_hidden))
 
 
 def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Table:
@@ -120,7 +137,7 @@ def end_offset(pieces: list[dict[str, Any]]) -> int:
 
 def _gaps(pieces: list[dict[str, Any]]) -> Iterator[Row]:
     """Offsets missing between one piece's last segment and the next one's first."""
-    for before, piece in zip(pieces, pieces[1:], strict=False):
+    for before, piece in pairwise(pieces):
         if piece["begins_a_file"] and piece["first_base_offset"] > before["next_offset"]:
             yield gap_row(piece["first_file"], before["next_offset"], piece["first_base_offset"] - 1)
 

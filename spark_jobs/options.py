@@ -25,7 +25,6 @@ class Reading:
         group, topic: globs. The state of a group does not depend on other groups; ``topic`` does not shorten partials.
         until_offset: (offsets partition or None for all, record offset).
         members: partials with the members of classic groups.
-        damage: events with a row for each piece that could not be read, told by the column ``facts``.
         split, piece_bytes: see `planning.plan`.
         pieces: about so many in all, instead of ``piece_bytes``.
         storage_options: of a remote store, for fsspec.
@@ -44,7 +43,6 @@ class Reading:
     kafka: tuple[int, int] | None = None
     include_headers: bool = False
     members: bool = True
-    damage: bool = False
     split: bool = True
     piece_bytes: int | None = None
     pieces: int | None = None
@@ -117,7 +115,6 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "kafka": ("kafka", _release),
     "includeheaders": ("include_headers", _flag),
     "members": ("members", _flag),
-    "damage": ("damage", _flag),
     "split": ("split", _flag),
     "piece_bytes": ("piece_bytes", int),
     "pieces": ("pieces", int),

@@ -25,15 +25,10 @@ from offsets_log.tables import Column, Row, damage_row
 from spark_jobs.options import Reading, matcher
 from spark_jobs.planning import Piece
 
-FACTS = Column("facts", "json", "of a piece that could not be read")
-
 
 def columns_of(reading: Reading) -> tuple[Column, ...]:
     """The columns of a read."""
-    level = {
-        "partials": PARTIAL_COLUMNS,
-        "events": (*ev.EVENT_COLUMNS, *([FACTS] if reading.damage else [])),
-    }[reading.level]
+    level = COLUMNS[reading.level]
     if not reading.columns:
         return level
     return tuple(column for name in reading.columns for column in level if column.name == name)
@@ -131,31 +126,11 @@ def _of_piece(table: pa.Table, piece: Piece) -> pa.Table:
 
 
 def _events(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
-    seen: list[Seen] = []
     shown = ev.Shown(matcher(reading.group), matcher(reading.topic))
     until = reading.until(piece.offsets_partition)
-    for table in iter_event_tables(log, bounds, shown, until, reading.kafka, seen.append):
-        yield _with_facts(table) if reading.damage else table
-    damages = [item for item in seen if isinstance(item, Damage)]
-    if reading.damage and damages:
-        yield _damage_events(damages, piece.offsets_partition)
-
-
-def _with_facts(table: pa.Table) -> pa.Table:
-    return table.append_column("facts", pa.nulls(len(table), pa.string()))
-
-
-def _damage_events(damages: list[Damage], offsets_partition: int | None) -> pa.Table:
-    rows = []
-    for damage in damages:
-        row = seen_row(damage)
-        facts = json.loads(row["facts"])
-        rows.append(
-            {"file": facts["file"], "offsets_partition": offsets_partition, "position": facts["position"],
-             "record_offset": facts["record_offset"], "value": damage.raw, "error": facts["problem"],
-             "facts": row["facts"]}
-        )  # fmt: skip
-    return pa.Table.from_pylist(rows, schema_of((*ev.EVENT_COLUMNS, FACTS)))
+    return iter_event_tables(log, bounds, shown, until, reading.kafka, note=lambda seen: None)
 
 
 LEVELS = {"partials": _partials, "events": _events}
+COLUMNS = {"partials": PARTIAL_COLUMNS, "events": ev.EVENT_COLUMNS}
+"""Columns of each level. Batches that cannot be read have no row but in partials: of kind ``damage``."""

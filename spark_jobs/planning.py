@@ -105,7 +105,9 @@ def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> 
         place, last_offset = begin
         batches = [item for item, _ in _two(layout.walk, place, last_offset)]
         first, second = batches[0], batches[-1]
-        if not (isinstance(first, RecordBatch) and isinstance(second, RecordBatch) and first.position == place.position):
+        if not (
+            isinstance(first, RecordBatch) and isinstance(second, RecordBatch) and first.position == place.position
+        ):
             continue
         if place.position and (first is second or second.base_offset > first.last_offset):
             yield _Cut(index, place.position, last_offset, first.base_offset)

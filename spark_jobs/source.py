@@ -28,7 +28,9 @@ MOST_PIECE_BYTES = 1 << 30
 
 def schema_text(columns: Sequence[Column]) -> str:
     """Columns as Spark's DDL."""
-    return ", ".join(f"`{column.name}` {'string' if column.sql_type == 'json' else column.sql_type}" for column in columns)
+    return ", ".join(
+        f"`{column.name}` {'string' if column.sql_type == 'json' else column.sql_type}" for column in columns
+    )
 
 
 class OffsetsLogSource(DataSource):
@@ -84,7 +86,7 @@ class OffsetsLogReader(DataSourceReader):
 class FilteringOffsetsLogReader(OffsetsLogReader):
     """Takes over ``column = value`` and ``column IN (…)`` of `PUSHED`, so that other logs and rows are not made."""
 
-    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
         """Gives back all filters: Spark applies them too, to what is left."""
         for given in filters:
             narrowed = self._narrowed(given)

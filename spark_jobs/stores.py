@@ -137,10 +137,27 @@ def _local_log(log: PartitionLog) -> FoundLog:
     files = []
     for segment in log.segments:
         if not Path(segment.file).is_file():
-            raise InputError("Spark reads segment files; unpack archives, and write pipes into files", file=segment.file)
+            raise InputError(
+                "Spark reads segment files; unpack archives, and write pipes into files", file=segment.file
+            )
         mapped = PartitionLog(log.offsets_partition, (segment,))
-        files.append(FoundFile(str(Path(segment.file).absolute()), segment.base_offset, len(segment.buffer), mapped=mapped))
+        files.append(
+            FoundFile(str(Path(segment.file).absolute()), segment.base_offset, len(segment.buffer), mapped=mapped)
+        )
     return FoundLog(log.offsets_partition, tuple(files), log.notes, log.cleaned_until)
+
+
+def holds_parquet(path: str, options: Options) -> bool:
+    """Whether a path is a Parquet file or a directory with some, and no log."""
+    if path.endswith(".parquet"):
+        return True
+    local = _local(path)
+    if local is not None:
+        return next(Path(local).glob("*.parquet"), None) is not None
+    store, inside = open_store(path, tuple(sorted(options.items())))
+    with input_errors(path):
+        entries = store.get_file_info(fs.FileSelector(inside, allow_not_found=True))
+    return any(entry.base_name.endswith(".parquet") for entry in entries)
 
 
 # ------------------------------------------------------------------------------------------ remote stores
@@ -177,9 +194,7 @@ def _path_in_store(url: str) -> str:
     return url.partition("://")[2].partition("?")[0].rstrip("/")
 
 
-def _find_remote(
-    urls: Sequence[str], options: Options, as_partition: int | None, partitions: Collection[int]
-) -> Found:
+def _find_remote(urls: Sequence[str], options: Options, as_partition: int | None, partitions: Collection[int]) -> Found:
     frozen = tuple(sorted(options.items()))
     folders: dict[str, _RemoteFolder] = {}
     topic_ids: dict[bytes, str] = {}

@@ -50,6 +50,7 @@ from offsets_log.messages.registry import (
 )
 from offsets_log.replay.coordinator_state import settle_groups
 from offsets_log.replay.group import Group
+from offsets_log.replay.partial import NO_OFFSET, GroupTopicPartition, OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent, Timeline
@@ -522,9 +523,7 @@ def _events(rows: _Rows, piece: int) -> dict[int, list[GroupEvent | Pointer]]:
     return events
 
 
-def _timelines(
-    state: ColumnarState, rows: _Rows, release: tuple[int, int] | None
-) -> Iterator[tuple[str, Timeline]]:
+def _timelines(state: ColumnarState, rows: _Rows, release: tuple[int, int] | None) -> Iterator[tuple[str, Timeline]]:
     keys, values = rows.table["key"], rows.table["value"]
 
     def read(group: str, event: GroupEvent | Pointer) -> GroupEvent:
@@ -546,3 +545,51 @@ _UNSEEN_VALUE = CoordinatorRecord(
     record_type=2, key=RECORD_TYPES[2].key.zeros(0), value_version=0, value=RECORD_TYPES[2].values[0].zeros(0)
 )
 """A type 2 value of which only its being there matters."""
+
+
+# ------------------------------------------------------------------------------- the construct path's state
+
+
+def table_of_partial(state: PartialState) -> pa.Table:
+    """The rows of a piece that was replayed record by record; log and piece are not filled in."""
+    rows: list[Row] = []
+    for key, of_key in state.keys.items():
+        value = of_key.committed
+        row = _key_row("offset", key) if value is None else _value_row("offset", value)
+        row["tombstone_offset"] = None if of_key.tombstone_offset == NO_OFFSET else of_key.tombstone_offset
+        rows.append(row)
+    for producer_id, producer in state.producers.items():
+        if producer.head is not None:
+            head = producer.head
+            rows.append(
+                {"kind": "producer", "producer_id": producer_id, "record_offset": head.record_offset,
+                 "commits": head.commit}
+            )  # fmt: skip
+        rows += [_key_row("cancelled", key) | {"producer_id": producer_id} for key in producer.cancelled]
+        rows += [
+            _value_row("open", value) | {"producer_id": producer_id, "is_tombstone": False}
+            for value in producer.open.values()
+        ]
+    for group, timeline in state.timelines.items():
+        for number, event in enumerate(timeline.events):
+            row = {"kind": "group_record", "number": number, "group": group, "record_offset": event.record_offset}
+            if event.record is not None:
+                row["key"], row["value"] = encode_coordinator_record(event.record)
+            rows.append(row)
+    rows += [
+        {"kind": "topic_name", "topic_id": str(Uuid(topic_id)), "topic": name}
+        for topic_id, name in state.topic_names.items()
+    ]
+    rows += [{"kind": "problem", "facts": json.dumps(problem_facts(problem))} for problem in state.problems]
+    return table_of(rows)
+
+
+def _key_row(kind: str, key: GroupTopicPartition) -> Row:
+    return {"kind": kind} | dict(zip(("group", "topic", "partition"), key, strict=True))
+
+
+def _value_row(kind: str, value: OffsetAndMetadata) -> Row:
+    return offset_row(value, None) | {
+        "kind": kind, "applied_offset": value.applied_offset, "producer_id": value.producer_id,
+        "producer_epoch": value.producer_epoch, "is_tombstone": False,
+    }  # fmt: skip
