@@ -129,7 +129,7 @@ def counted_pieces(table: pa.Table) -> list[dict[str, Any]]:
 
 def end_offset(pieces: list[dict[str, Any]]) -> int:
     """Where the log goes on; an active segment without records tells it too."""
-    ends = [piece["end_offset"] for piece in pieces]
+    ends: list[int] = [piece["end_offset"] for piece in pieces]
     if not pieces[-1]["is_stopped"] and pieces[-1]["log_end"] is not None:
         ends.append(pieces[-1]["log_end"])
     return max(ends)

@@ -16,6 +16,7 @@ from offsets_log.columnar.arrow import schema_of
 from offsets_log.columnar.layout import Scanner
 from offsets_log.columnar.partials import PARTIAL_COLUMNS, partial_table, table_of
 from offsets_log.columnar.pieces import Bounds, Reach, iter_event_tables, replay_piece
+from offsets_log.columnar.records import HEADERS, RECORD_COLUMNS, iter_record_tables
 from offsets_log.columnar.replay import Place, Seen
 from offsets_log.columnar.state import ColumnarState
 from offsets_log.errors import Damage
@@ -28,9 +29,9 @@ from spark_jobs.planning import Piece
 
 def columns_of(reading: Reading) -> tuple[Column, ...]:
     """The columns of a read."""
-    level = COLUMNS[reading.level]
+    level = [column for column in COLUMNS[reading.level] if column is not HEADERS or reading.include_headers]
     if not reading.columns:
-        return level
+        return tuple(level)
     return tuple(column for name in reading.columns for column in level if column.name == name)
 
 
@@ -131,6 +132,11 @@ def _events(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -
     return iter_event_tables(log, bounds, shown, until, reading.kafka, note=lambda seen: None)
 
 
-LEVELS = {"partials": _partials, "events": _events}
-COLUMNS = {"partials": PARTIAL_COLUMNS, "events": ev.EVENT_COLUMNS}
+def _records(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
+    until = reading.until(piece.offsets_partition)
+    return iter_record_tables(log, bounds, until, reading.kafka, note=lambda seen: None)
+
+
+LEVELS = {"partials": _partials, "events": _events, "records": _records}
+COLUMNS = {"partials": PARTIAL_COLUMNS, "events": ev.EVENT_COLUMNS, "records": RECORD_COLUMNS}
 """Columns of each level. Batches that cannot be read have no row but in partials: of kind ``damage``."""

@@ -1,8 +1,8 @@
 """DataFrames of records as partial states: of Kafka's own source, of the levels ``records`` and ``events``, of Parquet.
 
 The columns tell which it is. Records are brought into log order by ranges of (offsets partition, offset), and each
-range is replayed as a piece, one record after the other by `offsets_log.pipeline`. Files are read much faster at the level
-``partials`` of the data source.
+range is replayed as a piece, one record after the other by `offsets_log.pipeline`. Files are read much faster at the
+level ``partials`` of the data source.
 
 Kafka's source shows neither producer ids nor transaction markers: what was committed in a transaction, ended or not,
 cannot be told from other commits.
@@ -80,7 +80,7 @@ def partials_of(frame: DataFrame, profile: str) -> DataFrame:
             "the DataFrame has none of the columns that are read: those of Kafka's source (key, value, partition, "
             "offset), or of the levels records, events and partials of format offsets_log"
         )
-    ranges = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200"))
+    ranges = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     ordered = records.repartitionByRange(ranges, *order).sortWithinPartitions(*order)
     return ordered.mapInArrow(_replayer(profile, ranges, order[0]), schema_text(PARTIAL_COLUMNS))
 
@@ -180,7 +180,7 @@ def _event_record(row: Row) -> tuple[Record, RecordBatch]:
 def _offset_commit(row: Row) -> CoordinatorRecord:
     fields = {"group": row["group"], "topic": row["topic"], "partition": row["partition"]}
     if row["is_tombstone"]:
-        return CoordinatorRecord(row["record_type"], fields)
+        return CoordinatorRecord(record_type=row["record_type"], key=fields)
     value = {
         "offset": row["committed_offset"],
         "leader_epoch": -1 if row["leader_epoch"] is None else row["leader_epoch"],
@@ -189,4 +189,6 @@ def _offset_commit(row: Row) -> CoordinatorRecord:
         "expire_timestamp": -1 if row["expire_timestamp_ms"] is None else row["expire_timestamp_ms"],
         "topic_id": Uuid.from_text(row["topic_id"]) if row["topic_id"] else Uuid(bytes(16)),
     }
-    return CoordinatorRecord(row["record_type"], fields, row["value_version"], value)
+    return CoordinatorRecord(
+        record_type=row["record_type"], key=fields, value_version=row["value_version"], value=value
+    )

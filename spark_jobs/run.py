@@ -31,6 +31,8 @@ from spark_jobs.stores import holds_parquet
 from spark_jobs.writing import write_parquet
 
 DAMAGE_SHOWN = 5
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+"""Where nobody has set it, a few for each core: what is shuffled is small."""
 QUARANTINE = "file string, position bigint, record_offset bigint, field string, kind string, problem string"
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
 
@@ -48,6 +50,8 @@ def open_spark(master: str | None = None) -> Iterator[SparkSession]:
     spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
     try:
         register(spark)
+        if was_active is None and SHUFFLE_PARTITIONS not in dict(spark.sparkContext.getConf().getAll()):
+            spark.conf.set(SHUFFLE_PARTITIONS, str(jobs.PIECES_PER_CORE * spark.sparkContext.defaultParallelism))
         yield spark
     except PySparkException as error:
         found = _OWN_ERROR.findall(str(error))

@@ -18,9 +18,10 @@ from typing import Any
 from pyarrow import fs
 
 from offsets_log.disk.archives import unpack_one
+from offsets_log.disk.finder import MAX_DEPTH
 from offsets_log.disk.folder import CHECKPOINT, METADATA, DirectoryName, Folder, cleaned_until, matters
 from offsets_log.disk.local import input_errors, map_file
-from offsets_log.disk.reader import MAX_DEPTH, open_logs, topic_id_in
+from offsets_log.disk.reader import open_logs, topic_id_in
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError

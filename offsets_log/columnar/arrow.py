@@ -25,6 +25,10 @@ TYPES = {
     "bigint": pa.int64(),
     "boolean": pa.bool_(),
     "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "array<struct<key:string,value:binary>>": pa.list_(
+        pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    ),
 }
 """SQL type of a column → Arrow type."""
 

@@ -63,7 +63,7 @@ def replay_piece(
     with Scanner() as scanner:
         piece.run(bounds.end, scanner, note, lambda size_bytes: None)
     reach = Reach(piece.place, piece.last_offset, piece.next_offset, piece.is_stopped)
-    _check(log, bounds, reach)
+    check_reach(log, bounds, reach)
     return layout, piece.state, reach
 
 
@@ -81,10 +81,11 @@ def iter_event_tables(
     chunk.begin()
     with Scanner() as scanner:
         yield from ev._Reader(job, chunk, cursor, scanner, note).tables(bounds.end, lambda size_bytes: None)
-    _check(log, bounds, Reach(cursor.place, cursor.last_offset, cursor.next_offset, cursor.is_stopped))
+    check_reach(log, bounds, Reach(cursor.place, cursor.last_offset, cursor.next_offset, cursor.is_stopped))
 
 
-def _check(log: PartitionLog, bounds: Bounds, reach: Reach) -> None:
+def check_reach(log: PartitionLog, bounds: Bounds, reach: Reach) -> None:
+    """Raises InputError if the next piece does not fit behind this one."""
     if reach.is_stopped or bounds.next_first_offset is None:
         return
     if reach.place != bounds.end or reach.last_offset >= bounds.next_first_offset:
