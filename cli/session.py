@@ -15,6 +15,7 @@ import click
 
 from cli.options import Output, Reading
 from cli.output import to_json, visible
+from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, InputError, OffsetsLogError
@@ -43,6 +44,7 @@ class Session:
 
     Attributes:
         advance: to be called with a number of bytes read, from any thread.
+        partitions: how many were read.
         is_wrong: whether a command found something wrong that is no damage, for the exit status.
     """
 
@@ -55,6 +57,7 @@ class Session:
         self.corrupt = 0
         self.unsupported = 0
         self.is_wrong = False
+        self.partitions = len(opened.logs)
         self.shows_group = _matcher(reading.group)
         self.shows_topic = _matcher(reading.topic)
         self._quarantine = (
@@ -216,17 +219,24 @@ def processors() -> int:
 
 
 @contextmanager
-def open_session(reading: Reading, output: Output | None = None) -> Iterator[Session]:
-    """Open what was given. At the end the process exits with the run's status; errors end it with one line."""
+def open_session(reading: Reading, output: Output | None = None, *, is_local: bool = True) -> Iterator[Session]:
+    """Open what was given. At the end the process exits with the run's status; errors end it with one line.
+
+    Args:
+        is_local: whether files are opened here; else others read them, and there are no logs.
+    """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
     try:
         with ExitStack() as stack:
             opened = stack.enter_context(
                 open_logs(reading.paths, as_partition=reading.as_partition, partitions=reading.offsets_partition)
+                if is_local
+                else DiskLogs([], Finder((), stack), stack)
             )
             session = Session(reading, opened, stack)
-            _check_bounds(session)
+            if is_local:
+                _check_bounds(session)
             for note in (*opened.notes, *(note for log in opened.logs for note in log.notes)):
                 session.say(note)
             yield session

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -174,6 +175,12 @@ def _begun(rows: DataFrame, order: Order) -> Account:
     if order.strict and account.is_damaged:
         raise damage_error(account.damages[0])
     return account
+
+
+def joined_table(spark: SparkSession, reading: Reading) -> pa.Table:
+    """All rows of `fold.memory`, in this process."""
+    order = Order(reading=reading, output="")
+    return memory(_partials(spark, order, False), reading.profile, topic=reading.topic, group=reading.group).toArrow()
 
 
 def run_compact(spark: SparkSession, order: Order) -> tuple[str, Account]:
