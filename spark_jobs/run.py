@@ -48,8 +48,11 @@ def open_spark(master: str | None = None) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     was_active = SparkSession.getActiveSession()
     builder = SparkSession.builder.appName("offsets-log")
+    builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
     try:
+        if was_active is None:
+            spark.sparkContext.setLogLevel("ERROR")
         register(spark)
         if was_active is None and SHUFFLE_PARTITIONS not in dict(spark.sparkContext.getConf().getAll()):
             spark.conf.set(SHUFFLE_PARTITIONS, str(jobs.PIECES_PER_CORE * spark.sparkContext.defaultParallelism))
