@@ -20,6 +20,7 @@ from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import Reading, as_options, parse
+from tests.test_docs import blocks
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "samples" / "kafka-4.3-mixed" / "log"
@@ -155,6 +156,18 @@ def test_filters_are_pushed_where_spark_allows_it(spark: Any) -> None:
     finally:
         spark.conf.set(PUSHDOWN, "false")
         spark_jobs.register(spark)
+
+
+def test_the_readme_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (program,) = blocks("py")
+    exec(program, {})
+    queries = blocks("sql")
+    assert len(queries) == 3
+    busiest, _, states = (spark.sql(query).collect() for query in queries)
+    assert busiest[0]["commits"] >= busiest[-1]["commits"] > 0
+    assert sum(row["many"] for row in states) == 34
+    assert spark.table("offsets_then").count() > 0
 
 
 def test_the_sample_runs(spark: Any) -> None:
