@@ -22,7 +22,7 @@ NAIVE_BYTES = 50 * 10**6
 FEWER = 5
 NAMES = ("spark compact", "spark compact, a quarter", "spark compact, fewer keys", "spark, straightforward job")
 HEAD = (
-    "| on Spark, warm, local[2] | bytes | keys | s | s per GB | of the local engine | shuffled bytes | a key and piece |",
+    "| on Spark, warm, local[2] | bytes | keys | s | s per GB | of local compact | shuffled bytes | a key and piece |",
     "|---|--:|--:|--:|--:|--:|--:|--:|",
 )
 

@@ -25,6 +25,8 @@ class Reading:
         group, topic: globs. The state of a group does not depend on other groups; ``topic`` does not shorten partials.
         until_offset: (offsets partition or None for all, record offset).
         members: partials with the members of classic groups.
+        push_filters: take filters over where Spark's setting allows it. Spark 4.3 keeps what was taken with the
+            DataFrame: a later query of the same one, without filters, would get the narrowed rows. Read anew for each.
         split, piece_bytes: see `planning.plan`.
         pieces: about so many in all, instead of ``piece_bytes``.
         storage_options: of a remote store, for fsspec.
@@ -43,6 +45,7 @@ class Reading:
     kafka: tuple[int, int] | None = None
     include_headers: bool = False
     members: bool = True
+    push_filters: bool = False
     split: bool = True
     piece_bytes: int | None = None
     pieces: int | None = None
@@ -115,6 +118,7 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "kafka": ("kafka", _release),
     "includeheaders": ("include_headers", _flag),
     "members": ("members", _flag),
+    "push_filters": ("push_filters", _flag),
     "split": ("split", _flag),
     "piece_bytes": ("piece_bytes", int),
     "pieces": ("pieces", int),

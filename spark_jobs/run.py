@@ -135,7 +135,8 @@ def quarantine_of(rows: DataFrame) -> DataFrame:
     """Pieces that could not be read, as the command line's quarantine has them."""
     damaged = rows.where(f.col("kind") == "damage")
     return damaged.select(
-        f.from_json("facts", QUARANTINE).alias("facts"), f.base64("value").alias("raw_base64")
+        f.from_json("facts", QUARANTINE).alias("facts"),
+        f.regexp_replace(f.base64("value"), "\\s", "").alias("raw_base64"),
     ).select("facts.*", "raw_base64")
 
 

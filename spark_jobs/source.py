@@ -54,8 +54,9 @@ class FilteringOffsetsLogSource(OffsetsLogSource):
     """The same where Spark hands filters over; elsewhere it refuses a reader that takes them."""
 
     def reader(self, schema: Any) -> OffsetsLogReader:
-        """A reader that takes filters."""
-        return FilteringOffsetsLogReader(parse(self.options))
+        """A reader that takes filters, if it is asked for one."""
+        reading = parse(self.options)
+        return (FilteringOffsetsLogReader if reading.push_filters else OffsetsLogReader)(reading)
 
 
 @dataclass
@@ -84,31 +85,37 @@ class OffsetsLogReader(DataSourceReader):
 
 
 class FilteringOffsetsLogReader(OffsetsLogReader):
-    """Takes over ``column = value`` and ``column IN (…)`` of `PUSHED`, so that other logs and rows are not made."""
+    """Takes over ``column = value`` and ``column IN (…)`` of `PUSHED`, so that other logs and rows are not made.
+
+    It gives all filters back: Spark applies them too, to what is left.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        super().__init__(reading)
+        self.wanted: set[Any] | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Gives back all filters: Spark applies them too, to what is left."""
+        """Narrow the reading."""
         for given in filters:
-            narrowed = self._narrowed(given)
-            if narrowed is not None:
-                self.reading = narrowed
+            match given:
+                case EqualTo(attribute=(name,), value=value):
+                    self._narrow(name, (value,))
+                case In(attribute=(name,), value=several):
+                    self._narrow(name, tuple(several))
             yield given
 
-    def _narrowed(self, given: Filter) -> Reading | None:
-        match given:
-            case EqualTo(attribute=(name,), value=value):
-                values: tuple[Any, ...] = (value,)
-            case In(attribute=(name,), value=several):
-                values = tuple(several)
-            case _:
-                return None
-        attribute = PUSHED[self.reading.level].get(name)
-        if attribute == "offsets_partition" and all(isinstance(value, int) for value in values):
-            asked = self.reading.offsets_partition
-            return replace(self.reading, offsets_partition=tuple(v for v in values if not asked or v in asked) or (-1,))
-        if attribute == "group" and not self.reading.group and all(isinstance(value, str) for value in values):
-            return replace(self.reading, group=tuple(map(_literal, values)))
-        return None
+    def _narrow(self, name: str, values: tuple[Any, ...]) -> None:
+        option = PUSHED[self.reading.level].get(name)
+        if option == "offsets_partition":
+            self.wanted = set(values) if self.wanted is None else self.wanted & set(values)
+        elif option == "group" and not self.reading.group:
+            self.reading = replace(self.reading, group=tuple(map(_literal, values)))
+
+    def partitions(self) -> list[InputPartition]:
+        """One for each piece of a wanted offsets partition."""
+        pieces = plan_reading(self.reading)
+        chosen = [piece for piece in pieces if self.wanted is None or piece.offsets_partition in self.wanted]
+        return [PiecePartition(piece) for piece in chosen] or [PiecePartition(None)]
 
 
 PUSHED = {
@@ -131,12 +138,10 @@ def plan_reading(reading: Reading) -> list[Piece]:
             reading.paths,
             stack,
             as_partition=reading.as_partition,
-            partitions=[p for p in reading.offsets_partition if p >= 0],
+            partitions=reading.offsets_partition,
             options=reading.storage_options,
         )
         logs = [replace(log, notes=(*found.notes, *log.notes)) if i == 0 else log for i, log in enumerate(found.logs)]
-        if -1 in reading.offsets_partition:
-            return []
         piece_bytes = reading.piece_bytes
         if reading.pieces is not None:
             total = sum(file.size for log in logs for file in log.files)

@@ -145,14 +145,22 @@ def test_filters_are_pushed_where_spark_allows_it(spark: Any) -> None:
     import spark_jobs
     from spark_jobs.source import PUSHDOWN
 
+    def events(push: bool) -> Any:
+        return read(spark, Reading(paths=(str(SAMPLE),), level="events", push_filters=push))
+
+    whole = events(push=True).collect()
+    assert events(push=True).where("offsets_partition = 3").rdd.getNumPartitions() == 4  # the setting is off
     spark.conf.set(PUSHDOWN, "true")
     try:
         spark_jobs.register(spark)
-        events = read(spark, Reading(paths=(str(SAMPLE),), level="events"))
-        one = events.where("offsets_partition = 3")
+        one = events(push=True).where("offsets_partition = 3")
         assert one.rdd.getNumPartitions() == 1
-        assert one.count() == sum(row["offsets_partition"] == 3 for row in events.collect())
-        assert events.where("offsets_partition = 77").count() == 0
+        assert one.count() == sum(row["offsets_partition"] == 3 for row in whole)
+        assert events(push=True).where("offsets_partition = 77").count() == 0
+        group = events(push=True).where("`group` in ('a*b', 'tx-del-metrics')").collect()
+        assert group == [row for row in whole if row["group"] == "tx-del-metrics"] != []
+        kept = events(push=False)
+        assert kept.where("offsets_partition = 3").count() < kept.count() == 599
     finally:
         spark.conf.set(PUSHDOWN, "false")
         spark_jobs.register(spark)
