@@ -134,10 +134,8 @@ def account_of(rows: DataFrame) -> Account:
 def quarantine_of(rows: DataFrame) -> DataFrame:
     """Pieces that could not be read, as the command line's quarantine has them."""
     damaged = rows.where(f.col("kind") == "damage")
-    return damaged.select(
-        f.from_json("facts", QUARANTINE).alias("facts"),
-        f.regexp_replace(f.base64("value"), "\\s", "").alias("raw_base64"),
-    ).select("facts.*", "raw_base64")
+    raw = f.regexp_replace(f.base64("value"), r"\s", "").alias("raw_base64")  # Spark breaks it into lines
+    return damaged.select(f.from_json("facts", QUARANTINE).alias("facts"), raw).select("facts.*", "raw_base64")
 
 
 # ------------------------------------------------------------------------------------------------ the jobs

@@ -119,18 +119,21 @@ def wait_for(holds: object) -> None:
     pytest.fail("the cluster did not come so far in time")
 
 
-def executors() -> list[int]:
-    """Process ids of this machine's executors that are our own children's."""
-    found = []
+def processes(cluster: Cluster, word: bytes) -> dict[int, int]:
+    """Processes below the workers that have a word on their command line → the worker's process."""
+    workers = {worker.pid for worker in cluster.workers}
+    found = {}
     for path in Path("/proc").iterdir():
         if path.name.isdecimal():
             try:
-                words = (path / "cmdline").read_bytes().split(b"\0")
+                if word in (path / "cmdline").read_bytes() and os.getsid(int(path.name)) in workers:
+                    found[int(path.name)] = os.getsid(int(path.name))
             except OSError:
                 continue
-            if b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words:
-                found.append(int(path.name))
     return found
+
+
+EXECUTOR, TASKS = b"CoarseGrainedExecutorBackend", b"pyspark.daemon"
 
 
 def submit(cluster: Cluster, package: Path, log: Path, output: Path, *more: str) -> subprocess.Popen[bytes]:
@@ -176,18 +179,18 @@ def answer(output: Path) -> dict[str, int]:
 def test_an_executor_killed_and_a_worker_lost(cluster: Cluster, package: Path, log: Path, tmp_path: Path) -> None:
     """The job finishes with the answer all the same."""
     expected = json.loads((log / "truth.json").read_bytes())["served"]
-    before = set(executors())
     job = submit(cluster, package, log, tmp_path / "offsets", "--option", "pieces=20")
-    wait_for(lambda: set(executors()) - before)
-    time.sleep(1)
-    victims = sorted(set(executors()) - before)
-    os.kill(victims[0], signal.SIGKILL)
+    wait_for(lambda: processes(cluster, TASKS))  # it is in the middle of its work
+    busy = next(iter(processes(cluster, TASKS).values()))
+    for executor, worker in processes(cluster, EXECUTOR).items():
+        if worker == busy and executor != worker:
+            os.kill(executor, signal.SIGKILL)
     finish(job)
     assert answer(tmp_path / "offsets") == expected
 
+    wait_for(lambda: not processes(cluster, TASKS))
     job = submit(cluster, package, log, tmp_path / "again", "--option", "pieces=20")
-    wait_for(lambda: len(set(executors()) - before) >= 2)
+    wait_for(lambda: cluster.workers[1].pid in processes(cluster, TASKS).values())
     stop(cluster.workers[1])
     finish(job)
     assert answer(tmp_path / "again") == expected
-    wait_for(lambda: cluster.alive_workers() == 1 or cluster.workers[1].poll() is not None)
