@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from benchmarks import assignors, small
+from benchmarks import assignors, small, spark
 from benchmarks.generate import Size
 from benchmarks.subjects import KINDS, SUBJECTS, iter_lines, measure
 from benchmarks.timing import PATIENCE_SECONDS
@@ -69,6 +69,8 @@ def main(size_bytes: int, repeat: int, peers: str, only: str, to: Path | None, w
             json.dumps({"facts": known, "bytes": size_bytes, "repeat": repeat, "rows": rows}, indent=1) + "\n"
         )
     for line in (*small.iter_lines(pattern), *assignors.iter_lines(pattern)):
+        write(f"{line}\n")
+    for line in spark.iter_lines(pattern, work, size_bytes, repeat):
         write(f"{line}\n")
 
 

@@ -30,10 +30,10 @@ class Log:
         return Options(**self.truth["options"])
 
 
-def generated_log(work: Path, codec: str, size_bytes: int) -> Log:
+def generated_log(work: Path, codec: str, size_bytes: int, *, groups: int = 500) -> Log:
     """The log of that codec and so many uncompressed bytes; written if it is not there as it would be written now."""
-    options = Options(codec=codec, bytes=size_bytes)
-    folder = work / f"{codec}-{size_bytes}"
+    options = Options(codec=codec, bytes=size_bytes, groups=groups)
+    folder = work / (f"{codec}-{size_bytes}" + (f"-{groups}" if groups != 500 else ""))
     try:
         truth = json.loads((folder / TRUTH).read_bytes())
     except FileNotFoundError:

@@ -50,10 +50,15 @@ def write_compact(
     """
     tables = list(_compact_tables(session, profile, replays, orphans=orphans, unstable=unstable))
     table = pa.concat_tables(tables, promote_options="default").sort_by(SORTED_BY)
+    write_table(session, output, table, profile.name)
+
+
+def write_table(session: Session, output: Output, table: pa.Table, profile: str) -> None:
+    """Rows of `compact` as one file, and the words of the result."""
     with destination(output, session.files) as stream:
         pq.write_table(table, stream, compression=COMPRESSION)
     groups = len(table["group"].unique())
-    session.finish(f"{len(table)} offsets of {groups} groups, {len(session.logs)} partitions; profile {profile.name}")
+    session.finish(f"{len(table)} offsets of {groups} groups, {session.partitions} partitions; profile {profile}")
 
 
 def _compact_tables(

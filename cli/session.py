@@ -17,6 +17,8 @@ import click
 
 from cli.options import Output, Reading
 from cli.output import to_json, visible
+from offsets_log.disk.dumps import Dumps
+from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import Damage, InputError, OffsetsLogError
@@ -48,6 +50,7 @@ class Session:
 
     Attributes:
         advance: to be called with a number of bytes read, from any thread.
+        partitions: how many were read.
         is_wrong: whether a command found something wrong that is no damage, for the exit status.
     """
 
@@ -60,6 +63,7 @@ class Session:
         self.corrupt = 0
         self.unsupported = 0
         self.is_wrong = False
+        self.partitions = len(opened.logs)
         self.shows_group = matcher(reading.group)
         self.shows_topic = matcher(reading.topic)
         self._quarantine = (
@@ -265,11 +269,14 @@ def processors() -> int:
 
 
 @contextmanager
-def open_session(reading: Reading, output: Output | None = None, *, needs: Set[str] = frozenset()) -> Iterator[Session]:
+def open_session(
+    reading: Reading, output: Output | None = None, *, needs: Set[str] = frozenset(), is_local: bool = True
+) -> Iterator[Session]:
     """Open what was given. At the end the process exits with the run's status; errors end it with one line.
 
     Args:
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
+        is_local: whether files are opened here; else others read them, and there are no logs.
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
@@ -282,11 +289,14 @@ def open_session(reading: Reading, output: Output | None = None, *, needs: Set[s
                     partitions=reading.offsets_partition,
                     input_format=reading.input_format,
                 )
+                if is_local
+                else DiskLogs([], Dumps(None), Finder((), stack), stack)
             )
             if missing := sorted(needs & frozenset().union(*(log.untold for log in opened.logs))):
                 raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
             session = Session(reading, opened, stack)
-            _check_bounds(session)
+            if is_local:
+                _check_bounds(session)
             for note in (*opened.notes, *(note for log in opened.logs for note in log.notes)):
                 session.say(note)
             for damage in opened.damages:

@@ -183,6 +183,15 @@ def new_arena(size_bytes: int) -> Bytes:
     return _in_cache_lines(size_bytes)
 
 
+def new_desk(code: Int64s, *, seed: int) -> Int64s:
+    """A desk with programs behind it; the seed of the hashes is not to be foreseen."""
+    desk = np.zeros(CODE + len(code), np.int64)
+    desk[CODE:] = code
+    desk[[LAST_OFFSET, FREE, FIRST_OFFSET, CHECKED]] = NOTHING
+    desk[SEED] = seed
+    return desk
+
+
 class State:
     """The arrays of one replay; see the module's text.
 

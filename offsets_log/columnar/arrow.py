@@ -26,6 +26,10 @@ TYPES = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "array<struct<key:string,value:binary>>": pa.list_(
+        pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    ),
 }
 """SQL type of a column → Arrow type."""
 
@@ -77,17 +81,37 @@ def served_table(
         is_shown &= fi.existing_groups(layout, state, scanner, found)
     committed = found.committed[is_shown[rows[found.committed, a.GROUP]]]
     copied, table = scanner.gather(layout, rows[committed][:, [a.BATCH, a.INDEX]])
+    columns = offset_columns(copied, table)
+    if columns is None:
+        return None
+    group = pa.DictionaryArray.from_arrays(pa.array(rows[committed, a.GROUP], pa.int32()), pa.array(names, pa.string()))
+    made = {
+        "group": group.cast(pa.string()),
+        **columns,
+        "record_offset": pa.array(rows[committed, a.RECORD_OFFSET]),
+        "offsets_partition": pa.array([layout.log.offsets_partition] * len(committed), pa.int32()),
+    }
+    if unstable:
+        made["unstable"] = pa.array(np.isin(committed, found.pending[:, 0]))
+    made_table = pa.table(made)
+    if shows_topic is not None:
+        topics = columns["topic"].dictionary_encode()
+        shown = np.array([shows_topic(name) for name in topics.dictionary.to_pylist()], np.bool_)
+        made_table = made_table.filter(pa.array(shown[topics.indices.to_numpy()] if len(shown) else [], pa.bool_()))
+    return made_table
+
+
+def offset_columns(copied: a.Bytes, table: a.Int64s) -> dict[str, pa.Array] | None:
+    """What offset commits say besides their group, as `Scanner.gather` copied them; None if a text is not UTF-8."""
     keys, key_sizes = fi.key_reader().read(copied, table, wn.KEY)
     numbers, sizes = fi.offset_reader().read(copied, table, wn.VALUE)
-    group = pa.DictionaryArray.from_arrays(pa.array(rows[committed, a.GROUP], pa.int32()), pa.array(names, pa.string()))
     topic = texts(copied, keys[:, fi.TOPIC], key_sizes[:, fi.TOPIC])
     metadata = texts(copied, numbers[:, fi.METADATA], sizes[:, fi.METADATA])
     raw_group = texts(copied, keys[:, fi.GROUP], key_sizes[:, fi.GROUP])
     if topic is None or metadata is None or raw_group is None:
         return None
     leader_epoch, expire = numbers[:, fi.LEADER_EPOCH], numbers[:, fi.EXPIRE_TIMESTAMP]
-    made = {
-        "group": group.cast(pa.string()),
+    return {
         "topic": topic,
         "partition": pa.array(keys[:, fi.PARTITION], pa.int32()),
         "committed_offset": pa.array(numbers[:, fi.OFFSET]),
@@ -96,17 +120,7 @@ def served_table(
         "commit_timestamp_ms": pa.array(numbers[:, fi.COMMIT_TIMESTAMP]),
         "expire_timestamp_ms": pa.array(expire, mask=expire == -1),
         "topic_id": pa.array(_topic_ids(copied, numbers[:, fi.TOPIC_ID]), pa.string()),
-        "record_offset": pa.array(rows[committed, a.RECORD_OFFSET]),
-        "offsets_partition": pa.array([layout.log.offsets_partition] * len(committed), pa.int32()),
     }
-    if unstable:
-        made["unstable"] = pa.array(np.isin(committed, found.pending[:, 0]))
-    made_table = pa.table(made)
-    if shows_topic is not None:
-        topics = topic.dictionary_encode()
-        shown = np.array([shows_topic(name) for name in topics.dictionary.to_pylist()], np.bool_)
-        made_table = made_table.filter(pa.array(shown[topics.indices.to_numpy()] if len(shown) else [], pa.bool_()))
-    return made_table
 
 
 def _topic_ids(copied: a.Bytes, places: a.Int64s) -> list[str | None]:

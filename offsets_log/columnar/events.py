@@ -30,7 +30,7 @@ from offsets_log.pipeline import EVERYTHING, Event, Until
 PART_BYTES = 1 << 27
 
 
-class _EventReading(Reading):
+class EventReading(Reading):
     """Batches on their way into tables."""
 
     def __init__(
@@ -183,7 +183,7 @@ class Export:
         chunk = self._chunks.pop() if self._chunks else Chunk()
         chunk.begin()
         with Scanner() as scanner:
-            reading = _EventReading(order, cursor, scanner, note, chunk=chunk, shown=self.shown)
+            reading = EventReading(order, cursor, scanner, note, chunk=chunk, shown=self.shown)
             rows = self.write(order.log, number, reading.tables(end, advance))
         self._chunks.append(chunk)
         return rows

@@ -127,7 +127,7 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
     rows = state.arrays.rows
     committed = rows[found.committed][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
     pending = found.pending[:, [2, 3, 1, 1]]
-    values = list(_offsets(layout, state, scanner, np.concatenate([committed, pending])))
+    values = list(offsets_at(layout, state, scanner, np.concatenate([committed, pending])))
     committed_values, pending_values = tuple(values[: len(committed)]), tuple(values[len(committed) :])
     groups, problems = settle_groups(
         state.profile,
@@ -161,8 +161,8 @@ def existing_groups(layout: Layout, state: ColumnarState, scanner: Scanner, foun
     return np.array([name in groups for name in names], np.bool_)
 
 
-def _offsets(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Iterator[OffsetAndMetadata]:
-    """The offsets at places: batch, index, record offset, applied offset."""
+def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Iterator[OffsetAndMetadata]:
+    """The offsets at places, int64[n, 4]: batch, index, record offset, applied offset."""
     by_hand = places[:, 0] == a.BY_HAND
     copied, table = scanner.gather(layout, places[~by_hand, :2])
     keys, key_sizes = key_reader().read(copied, table, wn.KEY)
@@ -226,13 +226,13 @@ def _timelines(
     names = group_names(state)
     events = [[*state.events.get(group, ()), *state.latest_events(group)] for group in range(len(names))]
     pointers = [event for of_group in events for event in of_group if isinstance(event, Pointer)]
-    records = _records(layout, scanner, pointers, whole_groups)
+    records = records_at(layout, scanner, pointers, whole_groups)
     for name, of_group in zip(names, events, strict=True):
         if of_group:
             yield name, Timeline([next(records) if isinstance(event, Pointer) else event for event in of_group])
 
 
-def _records(layout: Layout, scanner: Scanner, pointers: Sequence[Pointer], whole: bool) -> Iterator[GroupEvent]:
+def records_at(layout: Layout, scanner: Scanner, pointers: Sequence[Pointer], whole: bool) -> Iterator[GroupEvent]:
     """The type 2 records that pointers stand for; with their members only if they are asked for."""
     row = RECORD_TYPES[2]
     if not whole:

@@ -172,10 +172,7 @@ def desk_of(programs: Mapping[tuple[int, int | None], Program], *, seed: int) ->
         seed: of the hashes, not to be foreseen.
     """
     code, begins = table_of(programs)
-    desk = np.zeros(a.CODE + len(code), np.int64)
-    desk[a.CODE :] = code
-    desk[[a.LAST_OFFSET, a.FREE, a.FIRST_OFFSET, a.CHECKED]] = a.NOTHING
-    desk[a.SEED] = seed
+    desk = a.new_desk(code, seed=seed)
     for number in range(a.KEY_TYPES):
         desk[a.KEY_PROGRAMS + number] = begins[number, None]
         for version in range(a.VERSIONS):

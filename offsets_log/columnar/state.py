@@ -178,7 +178,7 @@ class ColumnarState:
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """As `PartialState.add_group_record`."""
         group = self._group(record.group)
-        self._carry(group)
+        self.carry(group)
         self.events[group].append(GroupEvent(record_offset, record))
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
@@ -244,7 +244,7 @@ class ColumnarState:
     def _group(self, name: str) -> int:
         return int(self.arrays.rows[self._row(GROUP_METADATA, (name,)), a.GROUP])
 
-    def _carry(self, group: int) -> None:
+    def carry(self, group: int) -> None:
         """Move what the arrays know of a group into its timeline, because other records follow."""
         events = self.events.setdefault(group, [])
         events += self.latest_events(group)
@@ -318,7 +318,7 @@ class ColumnarState:
         ):
             self.grow()
         for group, events in right.events.items():
-            self._carry(int(numbers[1, group]))
+            self.carry(int(numbers[1, group]))
             self.events[int(numbers[1, group])] += events
         self._make_room_for(right)
         before = len(self.values)

@@ -52,7 +52,7 @@ class DiskLogs:
         """Topic id (16 bytes) → name, from other topics' ``partition.metadata``; what cannot be read says nothing."""
         ids: dict[str, bytes] = {}
         for topic, read in self._topic_files:
-            if topic not in ids and (topic_id := _topic_id(read)):
+            if topic not in ids and (topic_id := topic_id_in(read)):
                 ids[topic] = topic_id
         return {topic_id: topic for topic, topic_id in ids.items()}
 
@@ -130,7 +130,8 @@ def _logs_in(folder: Folder, offsets_partition: int | None) -> list[PartitionLog
     return logs + [PartitionLog(offsets_partition, (segment,)) for segment in lone]
 
 
-def _topic_id(read: Opener) -> bytes | None:
+def topic_id_in(read: Opener) -> bytes | None:
+    """The topic id of a ``partition.metadata``; None where it says none or cannot be read."""
     try:
         match = _TOPIC_ID.search(bytes(read()))
     except InputError:

@@ -28,7 +28,7 @@ SEARCH_FACTOR = 8
 MIN_SEARCH_BYTES = 64 * 1024 * 1024
 """How many bytes the search behind damage checks in one file at most: so many times its size, or at least these."""
 
-_PLAUSIBLE = re.compile(rb"(?=\x00\x00.{6}(?!\x00\x00\x00[\x00-\x0d])[\x00-\x07].{7}[\x00-\x02])", re.DOTALL)
+PLAUSIBLE = re.compile(rb"(?=\x00\x00.{6}(?!\x00\x00\x00[\x00-\x0d])[\x00-\x07].{7}[\x00-\x02])", re.DOTALL)
 """A place that may be a batch: an offset and a length that are not absurd, a magic of 0, 1 or 2."""
 
 MAX_TORN_LENGTH_BYTE = 0x07
@@ -148,7 +148,7 @@ class Search:
         end = self._declared_end(position)
         if end is not None and (end == len(self.view) or self._is_batch(end) or _is_zero(self.view, end)):
             return end
-        for match in _PLAUSIBLE.finditer(self.view, position + 1):
+        for match in PLAUSIBLE.finditer(self.view, position + 1):
             if self._is_batch(match.start()):
                 return match.start()
             if self.bytes_to_check <= 0:

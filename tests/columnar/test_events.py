@@ -169,7 +169,7 @@ def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     log.commit(None).commit(9, version=4, topic_id=bytes(range(16))).commit(3, type_=0)
     log.end(7, commit=True).end(8, commit=False)
     log.group(member("m"), group="g").group(group="g", gone=True)
-    monkeypatch.setattr(events._EventReading, "take", by_hand)
+    monkeypatch.setattr(events.EventReading, "take", by_hand)
     assert_equal(log.log)
 
 

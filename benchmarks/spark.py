@@ -1,0 +1,135 @@
+"""compact on Spark over a generated log, in a session that is warm: its time, what it shuffles, how both grow.
+
+``python -m benchmarks --only spark --bytes 2GB``. Beside it the same by threads of this process, and a straightforward
+PySpark job: one task a segment, aiokafka's parser and struct for each record, the newest of each key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.commands import offsets_in
+from benchmarks.inputs import Log, generated_log
+from benchmarks.timing import run_process, seconds_of
+
+NAIVE_BYTES = 50 * 10**6
+FEWER = 5
+NAMES = ("spark compact", "spark compact, a quarter", "spark compact, fewer keys", "spark, straightforward job")
+HEAD = (
+    "| on Spark, warm, local[2] | bytes | keys | s | s per GB | of local compact | shuffled bytes | a key and piece |",
+    "|---|--:|--:|--:|--:|--:|--:|--:|",
+)
+
+
+def iter_lines(only: re.Pattern[str], work: Path, size_bytes: int, repeat: int) -> Iterator[str]:
+    """The table; nothing if none of the names is asked for, or without Java."""
+    chosen = [name for name in NAMES if only.search(name)]
+    if not chosen:
+        return
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from spark_jobs.run import open_spark
+
+    logs = {
+        NAMES[0]: generated_log(work, "none", size_bytes),
+        NAMES[1]: generated_log(work, "none", size_bytes // 4),
+        NAMES[2]: generated_log(work, "none", size_bytes, groups=500 // FEWER),
+        NAMES[3]: generated_log(work, "none", min(size_bytes, NAIVE_BYTES)),
+    }
+    yield from HEAD
+    with open_spark("local[2]") as spark:
+        for name in chosen:
+            log = logs[name]
+            job = _straightforward if name == NAMES[3] else _compact
+            yield _line(name, log, spark, job, repeat, work)
+
+
+def _line(name: str, log: Log, spark: Any, job: Callable[[Any, Log], dict[str, int]], repeat: int, work: Path) -> str:
+    answers: list[dict[str, int]] = []
+
+    def run() -> float:
+        return seconds_of(lambda: answers.append(job(spark, log)))
+
+    run()
+    before = shuffled_bytes(spark)
+    seconds = [run() for _ in range(repeat)]
+    shuffled = (shuffled_bytes(spark) - before) / repeat
+    expected = log.truth["in_record_order" if job is _straightforward else "served"]
+    agrees = "" if answers[-1] == expected else " (WRONG)"
+    size, keys = log.truth["uncompressed_bytes"], expected["keys"]
+    median = statistics.median(seconds)
+    ratio = median / _local_seconds(log, repeat, work)
+    pieces = _pieces(spark, log)
+    return (
+        f"| {name}{agrees} | {size:,} | {keys:,} | {median:.2f} | {median / size * 1e9:.2f} | {ratio:.1f} x | "
+        f"{shuffled:,.0f} | {shuffled / keys / pieces:.0f} |"
+    )
+
+
+def _local_seconds(log: Log, repeat: int, work: Path) -> float:
+    """The command ``compact -o parquet``, the whole process."""
+    out = work / "of-the-local-engine.parquet"
+    command = ["offsets-log", "compact", str(log.folder), "-o", "parquet", "--quiet", "--to", str(out)]
+    times = [seconds_of(lambda: run_process(command)) for _ in range(repeat + 1)]
+    assert offsets_in(out) == log.truth["served"]
+    out.unlink()
+    return statistics.median(times[1:])
+
+
+def _reading(log: Log) -> Any:
+    from spark_jobs.options import Reading
+
+    return Reading(paths=(str(log.folder),), level="partials", members=False)
+
+
+def _pieces(spark: Any, log: Log) -> int:
+    from spark_jobs.jobs import read_partials
+
+    return int(read_partials(spark, _reading(log)).rdd.getNumPartitions())
+
+
+def _compact(spark: Any, log: Log) -> dict[str, int]:
+    from spark_jobs.jobs import compact, read_partials
+
+    return _answer(compact(read_partials(spark, _reading(log))).toArrow()["committed_offset"].to_pylist())
+
+
+def _answer(offsets: list[int]) -> dict[str, int]:
+    return {"keys": len(offsets), "sum": sum(offsets)}
+
+
+def _straightforward(spark: Any, log: Log) -> dict[str, int]:
+    segments = [str(path) for path in log.segments]
+    pairs = spark.sparkContext.parallelize(segments, len(segments)).flatMap(_commits)
+    return _answer([found[1] for found in pairs.reduceByKey(max).values().collect() if found[1] is not None])
+
+
+def _commits(path: str) -> Iterator[tuple[Any, tuple[int, int | None]]]:
+    """Key, (record offset, committed offset) of every offset commit; None is a tombstone."""
+    from aiokafka.record.memory_records import MemoryRecords
+
+    from benchmarks.aiokafka_peer import INT16, OFFSET_COMMIT, commit_key, commit_value
+
+    batches = MemoryRecords(Path(path).read_bytes())
+    while batches.has_next():
+        batch = batches.next_batch()
+        for record in () if batch.is_control_batch else batch:
+            if INT16.unpack_from(record.key)[0] == OFFSET_COMMIT:
+                value = None if record.value is None else commit_value(record.value)[0]
+                yield commit_key(record.key), (record.offset, value)
+
+
+def shuffled_bytes(spark: Any) -> int:
+    """Bytes that all stages so far have written for others, by Spark's own count."""
+    context = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    no_quantiles = context._gateway.new_array(context._jvm.double, 0)
+    empty = context._jvm.java.util.ArrayList()
+    stages = context._jsc.sc().statusStore().stageList(empty, False, False, no_quantiles, empty)
+    return sum(stages.apply(i).shuffleWriteBytes() for i in range(stages.size()))

@@ -1,0 +1,122 @@
+"""``python -m spark_jobs JOB``, and what spark-submit runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.replay.profile import PROFILES
+from spark_jobs.options import Reading, parse
+from spark_jobs.run import JOBS, Order, open_spark
+from spark_jobs.writing import check_free
+
+EXIT_ERROR, EXIT_DAMAGED = 1, 3
+
+COMMON = (
+    click.option("--input", "paths", metavar="PATH", multiple=True, required=True, help="Data directory, partition "
+                 "directory, segments, a URL such as s3://…, or Parquet of decode; repeatable."),
+    click.option("--output", metavar="DIR", required=True, help="A new directory of Parquet files."),
+    click.option("--quarantine", metavar="DIR", help="A table of damaged and unreadable pieces."),
+    click.option("--master", metavar="URL", help="Where Spark runs; by default what spark-submit says."),
+    click.option("--profile", type=click.Choice(list(PROFILES)), default="modern", show_default=True,
+                 help="Whose rules."),
+    click.option("--option", "more", metavar="NAME=VALUE", multiple=True,
+                 help="An option of the data source, such as group=billing-*; repeatable."),
+    click.option("--strict", is_flag=True, help="Write nothing if something could not be read; exit status 1."),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
+)  # fmt: skip
+
+
+def _common(function: Any) -> Any:
+    for option in reversed(COMMON):
+        function = option(function)
+    return function
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Jobs over __consumer_offsets for what outgrows a machine.
+
+    Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
+    unsupported (standard error says what).
+    """
+
+
+@main.command(epilog="Example: python -m spark_jobs compact --input s3://backup/kafka --output offsets --master yarn")
+@_common
+@click.option("--orphans", is_flag=True, help="Also offsets whose group does not exist.")
+@click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
+def compact(orphans: bool, unstable: bool, **common: Any) -> None:
+    """The latest served offset of every group, topic and partition."""
+    run("compact", common, orphans=orphans, unstable=unstable)
+
+
+@main.command(epilog="Example: python -m spark_jobs rebuild --input backup/ --output memory --master 'local[4]'")
+@_common
+@click.option("--topic-ids", metavar="FILE", help="JSON object topic id -> name.")
+@click.option("--as-broker", is_flag=True, help="Leave out partitions whose load would fail.")
+def rebuild(topic_ids: str | None, as_broker: bool, **common: Any) -> None:
+    """Groups, members, offsets and pending offsets after loading, a table each."""
+    run("rebuild", common, topic_ids=topic_ids, as_broker=as_broker)
+
+
+@main.command(epilog="Example: python -m spark_jobs replay --input backup/ --output events --master 'local[4]'")
+@_common
+def replay(**common: Any) -> None:
+    """All records as a flat table, in directories by offsets partition and day."""
+    run("replay", common)
+
+
+def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: Any) -> None:
+    """Do a job and exit."""
+    try:
+        order = Order(
+            reading=_reading(common),
+            output=common["output"],
+            quarantine=common["quarantine"],
+            strict=common["strict"],
+            topic_ids=read_topic_ids(topic_ids),
+            **more,
+        )
+        with open_spark(common["master"]) as spark:
+            for path in filter(None, (order.output, order.quarantine)):
+                check_free(spark, path)
+            words, account = JOBS[job](spark, order)
+    except OffsetsLogError as error:
+        click.echo(f"spark_jobs: error: {error}", err=True)
+        sys.exit(EXIT_ERROR)
+    if not common["quiet"]:
+        for line in (*account.lines(), words):
+            click.echo(line, err=True)
+    sys.exit(EXIT_DAMAGED if account.is_damaged else 0)
+
+
+def _reading(common: dict[str, Any]) -> Reading:
+    options = {"paths": json.dumps(common["paths"]), "profile": common["profile"], "level": "partials"}
+    for text in common["more"]:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise click.UsageError(f"--option {text!r} is not NAME=VALUE")
+        options[name] = value
+    return parse(options)
+
+
+def read_topic_ids(file: str | None) -> dict[bytes, str]:
+    """A JSON object topic id → name. Raises InputError."""
+    if file is None:
+        return {}
+    try:
+        names = json.loads(Path(file).read_bytes())
+        return {bytes(Uuid.from_text(topic_id)): str(name) for topic_id, name in names.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"it is not a JSON object topic id -> name: {error}", file=file) from None
+
+
+if __name__ == "__main__":
+    main(prog_name="spark_jobs")

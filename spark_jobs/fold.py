@@ -1,0 +1,158 @@
+"""The partial states of pieces joined, anywhere on a cluster: partials → the memory of a coordinator as rows.
+
+All rows of a group go to the same *bucket*; what belongs to no group goes to every bucket of its log, or to the first
+one only. A bucket is joined apart from all others, by `offsets_log.columnar.partials.join`: a marker of a transaction
+is the one thing that groups of a log share. So a task holds one bucket of a log's keys, about as many as a piece has.
+
+The rows that come out have the columns of partials, too. Their kinds: ``served`` and ``orphan`` are committed offsets
+of groups that exist and do not, ``open`` pending ones, ``group`` a group with its members in ``value`` (pickled: for
+`jobs` only); ``piece``, ``damage``, ``tail``, ``gap``, ``problem`` and ``topic_name`` as in partials, of the pieces
+that count: behind a piece that a bound has stopped none does.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from offsets_log.columnar.arrow import TYPES, schema_of
+from offsets_log.columnar.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
+from offsets_log.replay.profile import PROFILES, Profile
+from offsets_log.tables import Column, Row
+from spark_jobs.options import matcher
+from spark_jobs.pieces import gap_row
+from spark_jobs.source import schema_text
+
+OF_GROUP = ("offset", "open", "cancelled", "group", "group_record")
+OF_ALL = ("piece", "producer")
+PASSED = ("damage", "tail", "gap", "problem", "topic_name")
+MOST_BUCKETS = 256
+OFFSETS = ("served", "orphan", "open")
+
+MEMORY_COLUMNS = (
+    *PARTIAL_COLUMNS,
+    Column("unstable", "boolean", "of a committed offset: whether one of an open transaction has the same key"),
+)
+MEMORY_SCHEMA = schema_of(MEMORY_COLUMNS)
+
+
+def memory(partials: DataFrame, profile: str, *, group: tuple[str, ...] = (), topic: tuple[str, ...] = ()) -> DataFrame:
+    """What coordinators hold after loading, as rows; see the module's text.
+
+    Args:
+        partials: level ``partials`` of the data source, read with the same profile.
+        group, topic: globs of what is shown; what ends a load is not less for that.
+    """
+    buckets = f.least(f.col("pieces"), f.lit(MOST_BUCKETS))
+    of_group = f.array((f.abs(f.xxhash64("group")) % buckets).cast("int"))
+    of_all = f.sequence(f.lit(0), buckets - 1)
+    bucket = (
+        f.when(f.col("kind").isin(*OF_GROUP), of_group)
+        .when(f.col("kind").isin(*OF_ALL), of_all)
+        .otherwise(f.array(f.lit(0)))
+    )
+    spread = partials.select(f.explode(bucket).alias("bucket"), *SCHEMA.names)
+    return spread.groupBy("log", "bucket").applyInArrow(_joiner(profile, group, topic), schema_text(MEMORY_COLUMNS))
+
+
+def _joiner(
+    profile: str, group: tuple[str, ...], topic: tuple[str, ...]
+) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
+    """The function that tasks run."""
+
+    def join_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+        rows = join_bucket(table.select(SCHEMA.names).cast(SCHEMA), PROFILES[profile], is_first=key[1].as_py() == 0)
+        return _shown(_shown(rows, "group", group, (*OFFSETS, "group")), "topic", topic, OFFSETS)
+
+    return join_one
+
+
+def _shown(rows: pa.Table, name: str, globs: tuple[str, ...], kinds: tuple[str, ...]) -> pa.Table:
+    """Without rows of these kinds that no glob matches."""
+    shows = matcher(globs)
+    if shows is None:
+        return rows
+    hidden = [text for text in rows[name].unique().to_pylist() if text is not None and not shows(text)]
+    is_hidden = pc.and_(pc.is_in(rows["kind"], pa.array(kinds)), pc.is_in(rows[name], pa.array(hidden, pa.string())))
+    return rows.filter(pc.invert(is_hidden))
+
+
+def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Table:
+    """The rows of one bucket joined.
+
+    Args:
+        is_first: whether this bucket tells what belongs to no group.
+    """
+    pieces = counted_pieces(table.filter(pc.equal(table["kind"], "piece")))
+    last = max(pieces, key=lambda piece: piece["piece"])["piece"]
+    table = table.filter(pc.less_equal(table["piece"], last))
+    kafka = pieces[0]["kafka"]
+    joined = join(
+        table.filter(pc.is_in(table["kind"], pa.array([*OF_GROUP, "producer"]))),
+        profile,
+        end_offset=end_offset(pieces),
+        release=(kafka[0], kafka[1]) if kafka else None,
+    )
+    log, partition = pieces[0]["log"], pieces[0]["offsets_partition"]
+    rows: list[Row] = [
+        *({"kind": "group", "group": name, "value": pickle.dumps(group)} for name, group in joined.groups.items()),
+        *({"kind": "problem", "facts": json.dumps(problem_facts(problem))} for problem in joined.problems),
+    ]
+    if is_first:
+        rows += _gaps(pieces)
+    for row in rows:
+        row |= {"log": log, "offsets_partition": partition}
+    tables = [_offsets(joined), _with_unstable(table_of(rows))]
+    if is_first:
+        tables.append(_with_unstable(table.filter(pc.is_in(table["kind"], pa.array([*PASSED, "piece"])))))
+    return pa.concat_tables(tables)
+
+
+def counted_pieces(table: pa.Table) -> list[dict[str, Any]]:
+    """The pieces of a log in order, up to the first that a bound has stopped, each with its facts."""
+    found: list[dict[str, Any]] = []
+    for row in table.sort_by("piece").select(["log", "piece", "offsets_partition", "facts"]).to_pylist():
+        found.append(row | json.loads(row.pop("facts")))
+        if found[-1]["is_stopped"]:
+            break
+    return found
+
+
+def end_offset(pieces: list[dict[str, Any]]) -> int:
+    """Where the log goes on; an active segment without records tells it too."""
+    ends: list[int] = [piece["end_offset"] for piece in pieces]
+    if not pieces[-1]["is_stopped"] and pieces[-1]["log_end"] is not None:
+        ends.append(pieces[-1]["log_end"])
+    return max(ends)
+
+
+def _gaps(pieces: list[dict[str, Any]]) -> Iterator[Row]:
+    """Offsets missing between one piece's last segment and the next one's first."""
+    for before, piece in pairwise(pieces):
+        if piece["begins_a_file"] and piece["first_base_offset"] > before["next_offset"]:
+            yield gap_row(piece["first_file"], before["next_offset"], piece["first_base_offset"] - 1)
+
+
+def _with_unstable(table: pa.Table) -> pa.Table:
+    return table.append_column(MEMORY_SCHEMA.field("unstable"), pa.nulls(len(table), TYPES["boolean"]))
+
+
+def _offsets(joined: Joined) -> pa.Table:
+    """Committed and pending offsets."""
+    committed = joined.table.take(pa.array(joined.committed))
+    pending = joined.table.take(pa.array(joined.pending))
+    exists = pc.is_in(committed["group"], pa.array(list(joined.groups), pa.string()))
+    kinds = pc.if_else(exists, "served", "orphan")
+    at = SCHEMA.get_field_index("kind")
+    committed = committed.set_column(at, SCHEMA.field(at), kinds)
+    committed = committed.append_column(MEMORY_SCHEMA.field("unstable"), pa.array(joined.is_unstable.astype(np.bool_)))
+    return pa.concat_tables([committed, _with_unstable(pending)])

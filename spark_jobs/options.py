@@ -1,0 +1,176 @@
+"""What a read is asked for: the options of the data source, with the same words as the command line's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from offsets_log.errors import InputError
+from offsets_log.pipeline import Until
+from offsets_log.replay.profile import PROFILES, Profile
+
+LEVELS = ("records", "events", "partials")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The options of a read; all values of a list are alternatives.
+
+    Attributes:
+        level: what a row is: a record as Kafka's source has it, a decoded record, or a key of a piece's state.
+        columns: which of the level's columns; empty for all.
+        group, topic: globs. The state of a group does not depend on other groups; ``topic`` does not shorten partials.
+        until_offset: (offsets partition or None for all, record offset).
+        members: partials with the members of classic groups.
+        push_filters: take filters over where Spark's setting allows it. Spark 4.3 keeps what was taken with the
+            DataFrame: a later query of the same one, without filters, would get the narrowed rows. Read anew for each.
+        split, piece_bytes: see `planning.plan`.
+        pieces: about so many in all, instead of ``piece_bytes``.
+        storage_options: of a remote store, for fsspec.
+    """
+
+    paths: tuple[str, ...]
+    level: str = "records"
+    columns: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    topic: tuple[str, ...] = ()
+    offsets_partition: tuple[int, ...] = ()
+    as_partition: int | None = None
+    until_offset: tuple[tuple[int | None, int], ...] = ()
+    until_time: int | None = None
+    profile: str = "modern"
+    kafka: tuple[int, int] | None = None
+    include_headers: bool = False
+    members: bool = True
+    push_filters: bool = False
+    split: bool = True
+    piece_bytes: int | None = None
+    pieces: int | None = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rules(self) -> Profile:
+        """Whose."""
+        return PROFILES[self.profile]
+
+    def until(self, offsets_partition: int | None) -> Until:
+        """Where the reading of a partition stops."""
+        offsets = [offset for partition, offset in self.until_offset if partition in (None, offsets_partition)]
+        return Until(min(offsets, default=None), self.until_time)
+
+
+def matcher(globs: tuple[str, ...]) -> Callable[[str], bool] | None:
+    """Whether a name matches one of them; None if there are none."""
+    return (lambda name: any(fnmatchcase(name, glob) for glob in globs)) if globs else None
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """A JSON list, or one word."""
+    if text.lstrip().startswith("["):
+        return tuple(map(str, json.loads(text)))
+    return (text,) if text else ()
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    words = _words(text)
+    return tuple(int(word) for part in words for word in part.split(","))
+
+
+def _until_offset(text: str) -> tuple[tuple[int | None, int], ...]:
+    found = []
+    for word in (part for words in _words(text) for part in words.split(",")):
+        partition, _, offset = word.rpartition(":")
+        found.append((int(partition) if partition else None, int(offset)))
+    return tuple(found)
+
+
+def _flag(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip().lower()]
+
+
+def _release(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _one_of(*known: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"not one of {', '.join(known)}")
+        return text
+
+    return parse
+
+
+PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "level": ("level", _one_of(*LEVELS)),
+    "columns": ("columns", lambda text: tuple(word.strip() for part in _words(text) for word in part.split(","))),
+    "group": ("group", _words),
+    "topic": ("topic", _words),
+    "offsets_partition": ("offsets_partition", _numbers),
+    "as_partition": ("as_partition", int),
+    "until_offset": ("until_offset", _until_offset),
+    "until_time": ("until_time", int),
+    "profile": ("profile", _one_of(*PROFILES)),
+    "kafka": ("kafka", _release),
+    "includeheaders": ("include_headers", _flag),
+    "members": ("members", _flag),
+    "push_filters": ("push_filters", _flag),
+    "split": ("split", _flag),
+    "piece_bytes": ("piece_bytes", int),
+    "pieces": ("pieces", int),
+    "storage_options": ("storage_options", json.loads),
+}
+"""Option, in lower case → attribute of `Reading`, and how its text is read."""
+
+
+def parse(options: Mapping[str, str]) -> Reading:
+    """The options of ``spark.read…option(…).load(path)``.
+
+    Raises:
+        InputError: one of them is unknown or makes no sense.
+    """
+    values: dict[str, Any] = {}
+    paths: tuple[str, ...] = ()
+    for name, text in options.items():
+        known = name.lower()
+        if known in ("path", "paths"):
+            paths += _words(text)
+            continue
+        if known not in PARSERS:
+            raise InputError(f"there is no option {name!r}; there are {', '.join(PARSERS)}")
+        attribute, read = PARSERS[known]
+        try:
+            values[attribute] = read(text)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"the option {name} cannot be {text!r}: {error}") from None
+    if not paths:
+        raise InputError("no path: load(PATH) wants a data directory, a partition directory or segments")
+    return Reading(paths=paths, **values)
+
+
+def as_options(reading: Reading) -> dict[str, str]:
+    """The options that `parse` reads back."""
+    options = {"paths": json.dumps(reading.paths)}
+    for name, (attribute, _) in PARSERS.items():
+        value = getattr(reading, attribute)
+        if value is None or value == () or value == {}:
+            continue
+        options[name] = _as_text(name, value)
+    return options
+
+
+def _as_text(name: str, value: Any) -> str:
+    match name, value:
+        case "until_offset", _:
+            return ",".join(f"{'' if partition is None else f'{partition}:'}{offset}" for partition, offset in value)
+        case "kafka", _:
+            return f"{value[0]}.{value[1]}"
+        case _, bool():
+            return str(value).lower()
+        case _, tuple() | dict():
+            return json.dumps(value)
+    return str(value)

@@ -1,0 +1,142 @@
+"""What a task does: open a piece's files and give its rows at a level, as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.arrow import schema_of
+from offsets_log.columnar.event_rows import EVENT_COLUMNS, Shown
+from offsets_log.columnar.layout import Scanner
+from offsets_log.columnar.partials import PARTIAL_COLUMNS, partial_table, table_of
+from offsets_log.columnar.pieces import Bounds, iter_event_tables, replay_piece
+from offsets_log.columnar.reading import Cursor, Place, Seen
+from offsets_log.columnar.records import HEADERS, RECORD_COLUMNS, iter_record_tables
+from offsets_log.columnar.state import ColumnarState
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.pipeline import GapFound, TailFound
+from offsets_log.tables import Column, Row, damage_row
+from spark_jobs.options import Reading, matcher
+from spark_jobs.planning import Piece
+
+
+def columns_of(reading: Reading) -> tuple[Column, ...]:
+    """The columns of a read."""
+    level = [column for column in COLUMNS[reading.level] if column is not HEADERS or reading.include_headers]
+    if not reading.columns:
+        return tuple(level)
+    return tuple(column for name in reading.columns for column in level if column.name == name)
+
+
+def open_piece(piece: Piece, stack: ExitStack) -> tuple[PartitionLog, Bounds]:
+    """The segments of a piece as a log, and its place in it."""
+    segments = [Segment(file.path, file.base_offset, file.open(stack)) for file in piece.files]
+    if not piece.is_last:
+        segments.append(Segment("", piece.following, b""))
+    count = len(piece.files)
+    end = Place(count, 0) if piece.end is None else Place(count - 1, piece.end)
+    bounds = Bounds(Place(0, piece.position), piece.last_offset, end, piece.next_first_offset)
+    return PartitionLog(piece.offsets_partition, tuple(segments)), bounds
+
+
+def iter_tables(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
+    """The rows of a piece at the reading's level."""
+    schema = schema_of(columns_of(reading))
+    with ExitStack() as stack:
+        log, bounds = open_piece(piece, stack)
+        for table in LEVELS[reading.level](piece, log, bounds, reading):
+            yield table.select(schema.names).cast(schema)
+
+
+def _partials(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
+    seen: list[Seen] = []
+    until = reading.until(piece.offsets_partition)
+    layout, state, reach = replay_piece(log, bounds, reading.rules, until, reading.kafka, seen.append)
+    with Scanner() as scanner:
+        table = partial_table(layout, state, scanner, members=reading.members)
+    rows = [_piece_row(piece, state, reach, seen, reading), *map(seen_row, seen)]
+    table = _of_piece(pa.concat_tables([table_of(rows), table]), piece)
+    shows = matcher(reading.group)
+    if shows is not None:
+        names = [name for name in table["group"].unique().to_pylist() if name is not None and not shows(name)]
+        table = table.filter(pc.invert(pc.is_in(table["group"], pa.array(names, pa.string()))))
+    yield table
+
+
+def _piece_row(piece: Piece, state: ColumnarState, reach: Cursor, seen: list[Seen], reading: Reading) -> Row:
+    desk = state.arrays.desk
+    damages = [item for item in seen if isinstance(item, Damage)]
+    unsupported = sum(damage.is_unsupported for damage in damages)
+    facts = {
+        "first_file": piece.files[0].path,
+        "first_base_offset": piece.files[0].base_offset or 0,
+        "begins_a_file": piece.position == 0,
+        "next_offset": reach.next_offset,
+        "end_offset": state.end_offset,
+        "log_end": None if reading.until(piece.offsets_partition).record_offset is not None else piece.log_end,
+        "is_stopped": reach.is_stopped,
+        "first_record_offset": None if desk[a.FIRST_OFFSET] == a.NOTHING else int(desk[a.FIRST_OFFSET]),
+        "last_record_offset": reach.last_offset,
+        "missing_offsets": int(desk[a.MISSING]),
+        "batches": int(desk[a.BATCHES]),
+        "records": int(desk[a.RECORDS]),
+        "corrupt": len(damages) - unsupported,
+        "unsupported": unsupported,
+        "kafka": reading.kafka,
+        "notes": piece.notes,
+    }
+    return {"kind": "piece", "facts": json.dumps(facts)}
+
+
+def seen_row(seen: Seen) -> Row:
+    """What was seen on the way as a row of partials."""
+    match seen:
+        case Damage(raw=raw):
+            facts = damage_row(seen)
+            del facts["raw_base64"]
+            return {"kind": "damage", "facts": json.dumps(facts), "value": raw}
+        case TailFound(segment, tail):
+            facts = {"file": segment.file, "kind": tail.kind, "position": tail.position, "size_bytes": tail.size_bytes}
+            return {"kind": "tail", "facts": json.dumps(facts)}
+        case GapFound(segment, first, last):
+            return gap_row(segment.file, first, last)
+
+
+def gap_row(file: str, first_offset: int, last_offset: int) -> Row:
+    """Offsets that no segment holds, before a file."""
+    facts = {"file": file, "first_offset": first_offset, "last_offset": last_offset}
+    return {"kind": "gap", "facts": json.dumps(facts)}
+
+
+def _of_piece(table: pa.Table, piece: Piece) -> pa.Table:
+    facts: dict[str, Any] = {
+        "log": piece.log, "piece": piece.number, "pieces": piece.count, "offsets_partition": piece.offsets_partition
+    }  # fmt: skip
+    for name, value in facts.items():
+        place = table.schema.get_field_index(name)
+        column = pa.repeat(pa.scalar(value, pa.int32()), len(table))
+        table = table.set_column(place, table.schema.field(place), column)
+    return table
+
+
+def _events(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
+    shown = Shown(matcher(reading.group), matcher(reading.topic))
+    until = reading.until(piece.offsets_partition)
+    return iter_event_tables(log, bounds, shown, until, reading.kafka, note=lambda seen: None)
+
+
+def _records(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
+    until = reading.until(piece.offsets_partition)
+    return iter_record_tables(log, bounds, until, reading.kafka, note=lambda seen: None)
+
+
+LEVELS = {"partials": _partials, "events": _events, "records": _records}
+COLUMNS = {"partials": PARTIAL_COLUMNS, "events": EVENT_COLUMNS, "records": RECORD_COLUMNS}
+"""Columns of each level. Batches that cannot be read have no row but in partials: of kind ``damage``."""

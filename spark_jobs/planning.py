@@ -1,0 +1,190 @@
+"""From what a user names to pieces of logs: what the driver does before a cluster reads.
+
+A piece is a run of segments of one offsets partition, as a rule one segment; a large one is cut at batches. Cuts are
+made only where the batch behind is whole and beyond all that is before, so that a piece can be read without the others
+(`offsets_log.columnar.pieces`). Where that cannot be told cheaply, segments stay together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from offsets_log.columnar.reading import Order, Place
+from offsets_log.disk.segments import next_offset
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import LogWalk, PartitionLog
+from offsets_log.log_format.segment import PLAUSIBLE, Buffer
+from offsets_log.pipeline import EVERYTHING
+from spark_jobs.stores import FoundFile, FoundLog
+
+SPLIT_BYTES = 128 << 20
+TAIL_BYTES = 1 << 18
+MOST_TRIES = 1 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """What one task reads.
+
+    Attributes:
+        log, number, count: of its log and of the piece in it; how many pieces the log has.
+        files: segments to open; the piece ends at ``end`` bytes of the last one, None at its end.
+        position, last_offset: where it begins in the first one, and the offset before.
+        following: base offset of the segment behind the last one; None where there is none, or its name tells none.
+        is_last: whether there is no segment behind.
+        next_first_offset: least offset behind the piece; None behind the last one.
+        log_end: base offset of the log's last segment.
+    """
+
+    log: int
+    number: int
+    count: int
+    offsets_partition: int | None
+    files: tuple[FoundFile, ...]
+    position: int = 0
+    last_offset: int = -1
+    end: int | None = None
+    following: int | None = None
+    is_last: bool = True
+    next_first_offset: int | None = None
+    log_end: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A piece may begin here: before its first batch stands ``last_offset`` at most."""
+
+    index: int
+    position: int
+    last_offset: int
+    first_offset: int
+
+
+def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None = None, split: bool = True) -> list[Piece]:
+    """The pieces of all logs.
+
+    Args:
+        piece_bytes: join and cut segments to about so many bytes; None: a piece for each segment, large ones cut.
+        split: False for one piece a log.
+    """
+    pieces: list[Piece] = []
+    for number, log in enumerate(logs):
+        cuts = list(_cuts(log, piece_bytes)) if split else []
+        pieces += _pieces(number, log, _chosen(log, cuts, piece_bytes))
+    return pieces
+
+
+def _cuts(log: FoundLog, piece_bytes: int | None) -> Iterator[_Cut]:
+    """All places where the log can be cut."""
+    last: int | None = -1
+    for index, file in enumerate(log.files):
+        base = file.base_offset
+        if index and last is not None and base is not None and last < base:
+            yield _Cut(index, 0, base - 1, base)
+        elif index:
+            last = None  # from here on it is not known what was read before
+        size = piece_bytes or SPLIT_BYTES
+        if file.size > size * 3 // 2 and file.mapped is not None:
+            yield from _cuts_inside(log, index, file.mapped, size)
+        if index + 1 < len(log.files) and last is not None:
+            found = last_offset_of(file)
+            last = None if found is None else max(last, found)
+
+
+def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> Iterator[_Cut]:
+    """Whole batches about so many bytes apart, each below the batch behind it."""
+    order = Order(mapped, EVERYTHING, None)
+    total = log.files[index].size
+    pieces = round(total / size)
+    for i in range(1, pieces):
+        cursor = order.begin(Place(0, total * i // pieces))
+        if cursor is None:
+            return
+        place, last_offset = cursor.place, cursor.last_offset
+        batches = [item for item, _ in _two(order.layout.walk, place, last_offset)]
+        first, second = batches[0], batches[-1]
+        if not (
+            isinstance(first, RecordBatch) and isinstance(second, RecordBatch) and first.position == place.position
+        ):
+            continue
+        if place.position and (first is second or second.base_offset > first.last_offset):
+            yield _Cut(index, place.position, last_offset, first.base_offset)
+
+
+def _two(walk: LogWalk, place: Place, last_offset: int) -> Iterator[tuple[object, int]]:
+    for number, item in enumerate(walk.items(place.segment_index, place.position, last_offset)):
+        yield item
+        if number == 1:
+            return
+
+
+def _chosen(log: FoundLog, cuts: Sequence[_Cut], piece_bytes: int | None) -> list[_Cut]:
+    """Of the cuts those that make pieces of the wanted size."""
+    begins = [0]
+    for file in log.files:
+        begins.append(begins[-1] + file.size)
+    chosen: list[_Cut] = []
+    at = 0
+    for cut in cuts:
+        place = begins[cut.index] + cut.position
+        if piece_bytes is None or place - at >= piece_bytes * 3 // 4:
+            chosen.append(cut)
+            at = place
+    return chosen
+
+
+def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[Piece]:
+    if not log.files:
+        return
+    begins = [_Cut(0, 0, -1, 0), *cuts]
+    whole = Piece(
+        log=number,
+        number=0,
+        count=len(begins),
+        offsets_partition=log.offsets_partition,
+        files=(),
+        log_end=log.files[-1].base_offset or 0,
+        notes=log.notes,
+    )
+    for i, begin in enumerate(begins):
+        next_cut = begins[i + 1] if i + 1 < len(begins) else None
+        stop = len(log.files) if next_cut is None else next_cut.index + (next_cut.position > 0)
+        after = log.files[stop] if stop < len(log.files) else None
+        yield replace(
+            whole,
+            number=i,
+            files=tuple(replace(file, mapped=None) for file in log.files[begin.index : stop]),
+            position=begin.position,
+            last_offset=begin.last_offset,
+            end=next_cut.position if next_cut is not None and next_cut.position else None,
+            following=after.base_offset if after is not None else None,
+            is_last=after is None,
+            next_first_offset=None if next_cut is None else next_cut.first_offset,
+            notes=log.notes if i == 0 else (),
+        )
+
+
+def last_offset_of(file: FoundFile) -> int | None:
+    """The last offset in a segment, from the run of whole batches that ends it; None if its end is no such thing."""
+    if file.base_offset is None or file.is_packed:
+        return None
+    if file.size == 0:
+        return file.base_offset - 1
+    tail = file.read_tail(TAIL_BYTES)
+    if len(tail) == file.size:
+        found = next_offset(tail, file.base_offset)
+        return None if found is None else found - 1
+    return _last_offset(tail)
+
+
+def _last_offset(tail: Buffer) -> int | None:
+    view = memoryview(tail)
+    for tried, match in enumerate(PLAUSIBLE.finditer(view)):
+        if tried == MOST_TRIES:
+            return None
+        found = next_offset(view[match.start() :], -1)
+        if found is not None and found > 0:
+            return found - 1
+    return None

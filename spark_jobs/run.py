@@ -1,0 +1,250 @@
+"""The jobs as programs: ``python -m spark_jobs compact --input … --output … --master …``, or under spark-submit.
+
+The session is the one spark-submit prepares, or one made here. Outputs appear whole or not at all; data that could not
+be read is counted on standard error, kept in ``--quarantine``, and told by the exit status as by the command line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.survey import describe_tail
+from offsets_log.tables import partition_name
+from spark_jobs import jobs
+from spark_jobs.fold import memory
+from spark_jobs.options import Reading
+from spark_jobs.records import partials_of
+from spark_jobs.source import register
+from spark_jobs.stores import holds_parquet
+from spark_jobs.writing import write_parquet
+
+DAMAGE_SHOWN = 5
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+"""Where nobody has set it, a few for each core: what is shuffled is small."""
+QUARANTINE = "file string, position bigint, record_offset bigint, field string, kind string, problem string"
+_OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
+
+
+@contextmanager
+def open_spark(master: str | None = None) -> Iterator[SparkSession]:
+    """A session that knows the data source; it ends here only if it began here.
+
+    Raises:
+        OffsetsLogError: what the data source raised, without Spark's words around it.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    was_active = SparkSession.getActiveSession()
+    builder = SparkSession.builder.appName("offsets-log")
+    builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+    spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
+    try:
+        if was_active is None:
+            spark.sparkContext.setLogLevel("ERROR")
+        register(spark)
+        if was_active is None and SHUFFLE_PARTITIONS not in dict(spark.sparkContext.getConf().getAll()):
+            spark.conf.set(SHUFFLE_PARTITIONS, str(jobs.PIECES_PER_CORE * spark.sparkContext.defaultParallelism))
+        yield spark
+    except PySparkException as error:
+        found = _OWN_ERROR.findall(str(error))
+        if not found:
+            raise
+        raise InputError(found[-1]) from None
+    finally:
+        if was_active is None:
+            spark.stop()
+
+
+@dataclass(slots=True)
+class Account:
+    """What is told about a run besides its answer.
+
+    Attributes:
+        words: notes, tails and gaps, one sentence each.
+        damages: facts of pieces that could not be read, the first few.
+    """
+
+    records: int = 0
+    partitions: int = 0
+    corrupt: int = 0
+    unsupported: int = 0
+    words: list[str] = field(default_factory=list)
+    damages: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether not everything could be read."""
+        return bool(self.corrupt or self.unsupported)
+
+    def lines(self) -> Iterator[str]:
+        """For standard error."""
+        yield from self.words
+        for facts in self.damages[:DAMAGE_SHOWN]:
+            yield f"{facts['kind']}: {damage_error(facts)}"
+        if self.is_damaged:
+            yield f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
+
+
+def damage_error(facts: dict[str, Any]) -> OffsetsLogError:
+    """The error of a damaged piece as its facts tell it."""
+    place = {name: facts[name] for name in ("file", "position", "record_offset", "field")}
+    return OffsetsLogError(facts["problem"], **place)
+
+
+def account_of(rows: DataFrame) -> Account:
+    """The account of `fold.memory`'s rows, which should be persisted."""
+    found = rows.where(f.col("kind").isin("piece", "tail", "gap")).select("kind", "log", "piece", "offsets_partition",
+                                                                        "facts").collect()  # fmt: skip
+    account = Account(partitions=len({row["log"] for row in found}))
+    for row in sorted(found, key=lambda row: (row["log"] or 0, row["piece"] or 0)):
+        facts = json.loads(row["facts"])
+        match row["kind"]:
+            case "piece":
+                account.records += facts["records"]
+                account.corrupt += facts["corrupt"]
+                account.unsupported += facts["unsupported"]
+                account.words += facts["notes"]
+            case "tail":
+                tail = describe_tail(facts["kind"], facts["position"], facts["size_bytes"])
+                account.words.append(f"{facts['file']}: {tail}")
+            case "gap":
+                account.words.append(
+                    f"offsets {facts['first_offset']} to {facts['last_offset']} of offsets partition "
+                    f"{partition_name(row['offsets_partition'])} are in no segment: compacted away, or a file before "
+                    f"{facts['file']} is missing"
+                )
+    if account.is_damaged:
+        shown = rows.where(f.col("kind") == "damage").select("facts").limit(DAMAGE_SHOWN).collect()
+        account.damages = [json.loads(row["facts"]) for row in shown]
+    return account
+
+
+def quarantine_of(rows: DataFrame) -> DataFrame:
+    """Pieces that could not be read, as the command line's quarantine has them."""
+    damaged = rows.where(f.col("kind") == "damage")
+    raw = f.regexp_replace(f.base64("value"), r"\s", "").alias("raw_base64")  # Spark breaks it into lines
+    return damaged.select(f.from_json("facts", QUARANTINE).alias("facts"), raw).select("facts.*", "raw_base64")
+
+
+# ------------------------------------------------------------------------------------------------ the jobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a job is told: the same for all of them.
+
+    Attributes:
+        output, quarantine: directories to make; a table each, of `rebuild` one below for each of its tables.
+        strict: write nothing if something could not be read.
+    """
+
+    reading: Reading
+    output: str
+    quarantine: str | None = None
+    strict: bool = False
+    orphans: bool = False
+    unstable: bool = False
+    as_broker: bool = False
+    topic_ids: dict[bytes, str] = field(default_factory=dict)
+
+
+def is_parquet(reading: Reading) -> bool:
+    """Whether the input is Parquet written by ``decode -o parquet``."""
+    return all(holds_parquet(path, reading.storage_options) for path in reading.paths)
+
+
+def _partials(spark: SparkSession, order: Order, members: bool) -> DataFrame:
+    reading = order.reading
+    if is_parquet(reading):
+        return partials_of(spark.read.parquet(*reading.paths), reading.profile)
+    return jobs.read_partials(spark, replace(reading, members=members))
+
+
+def _begun(rows: DataFrame, order: Order) -> Account:
+    account = account_of(rows)
+    if order.strict and account.is_damaged:
+        raise damage_error(account.damages[0])
+    return account
+
+
+def joined_table(spark: SparkSession, reading: Reading) -> pa.Table:
+    """All rows of `fold.memory`, in this process."""
+    order = Order(reading=reading, output="")
+    return memory(_partials(spark, order, False), reading.profile, topic=reading.topic, group=reading.group).toArrow()
+
+
+def run_compact(spark: SparkSession, order: Order) -> tuple[str, Account]:
+    """The words of the result and the account."""
+    reading = order.reading
+    rows = memory(_partials(spark, order, False), reading.profile, topic=reading.topic, group=reading.group).persist()
+    try:
+        account = _begun(rows, order)
+        offsets = jobs.compact_rows(rows, orphans=order.orphans, unstable=order.unstable)
+        ordered = offsets.orderBy("group", "topic", "partition", "offsets_partition")
+        _keep(spark, rows, order)
+        write_parquet(spark, {"": ordered}, order.output)
+        count = offsets.count()
+    finally:
+        rows.unpersist()
+    return f"{count} offsets, {account.partitions} partitions; profile {reading.profile}", account
+
+
+def run_rebuild(spark: SparkSession, order: Order) -> tuple[str, Account]:
+    """The words of the result and the account."""
+    reading = order.reading
+    reading_all = replace(reading, group=())  # a group that is not shown may end the load all the same
+    rows = memory(
+        _partials(spark, replace(order, reading=reading_all), True),
+        reading.profile,
+        topic=reading.topic,
+        group=reading.group,
+    ).persist()
+    try:
+        account = _begun(rows, order)
+        tables = jobs.rebuilt(rows, reading.profile, order.topic_ids, as_broker=order.as_broker).tables()
+        _keep(spark, rows, order)
+        write_parquet(spark, tables, order.output)
+        counts = ", ".join(f"{tables[name].count()} {name}" for name in ("groups", "offsets", "pending"))
+        for load in tables["loads"].where("not ok").collect():
+            account.words.append(
+                f"offsets partition {partition_name(load['offsets_partition'])}: a {reading.profile} coordinator would "
+                f"not load it: record offset {load['record_offset']}, {load['rule']}: {load['problem']}"
+            )
+    finally:
+        rows.unpersist()
+    return f"{counts}, {account.partitions} partitions; profile {reading.profile}", account
+
+
+def run_replay(spark: SparkSession, order: Order) -> tuple[str, Account]:
+    """All records as a table by offsets partition and day; the words of the result and the account."""
+    reading = order.reading
+    whole = replace(reading, group=(), topic=(), columns=())
+    rows = memory(jobs.read_partials(spark, replace(whole, members=False)), reading.profile).persist()
+    try:
+        account = _begun(rows, order)
+        _keep(spark, rows, order)
+        events = jobs.replay(jobs.read(spark, replace(reading, level="events")))
+        write_parquet(spark, {"": events}, order.output, partition_by=("offsets_partition", "day"))
+    finally:
+        rows.unpersist()
+    return f"{account.records} records, {account.partitions} partitions", account
+
+
+def _keep(spark: SparkSession, rows: DataFrame, order: Order) -> None:
+    if order.quarantine is not None:
+        write_parquet(spark, {"": quarantine_of(rows)}, order.quarantine)
+
+
+JOBS = {"compact": run_compact, "rebuild": run_rebuild, "replay": run_replay}

@@ -1,0 +1,284 @@
+"""Where segments lie: this machine's disk, or any file system that pyarrow or fsspec knows (s3, gs, hdfs, abfs …).
+
+Local paths are found as the command line finds them. In a remote store a path is a data directory, a partition
+directory or a segment; names mean what they mean on a disk. Archives are left to the command line.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from offsets_log.disk.archives import unpack_one
+from offsets_log.disk.finder import MAX_DEPTH
+from offsets_log.disk.folder import CHECKPOINT, METADATA, DirectoryName, Folder, cleaned_until, matters
+from offsets_log.disk.local import input_errors, map_file
+from offsets_log.disk.reader import open_logs, topic_id_in
+from offsets_log.disk.replicas import choose_replica
+from offsets_log.disk.segments import select_segments
+from offsets_log.errors import InputError
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.segment import Buffer
+
+PACKED = (".gz", ".zst")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A segment file.
+
+    Attributes:
+        path: to open and to show; of a remote store a URL without its query.
+        url: what its store was given as, None on this machine.
+        options: of the store.
+        size: in bytes, as it lies there.
+        mapped: a log of this one file, on the machine that found it.
+    """
+
+    path: str
+    base_offset: int | None
+    size: int
+    url: str | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+    mapped: PartitionLog | None = None
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it is compressed as a whole."""
+        return self.path.endswith(PACKED)
+
+    def open(self, stack: ExitStack) -> Buffer:
+        """The whole contents, read-only. Raises InputError."""
+        if self.url is None:
+            buffer = map_file(Path(self.path), stack)
+        else:
+            store, path = self._place()
+            with input_errors(self.path), store.open_input_file(path) as file:
+                buffer = memoryview(file.read_buffer())
+        return unpack_one(self.path, buffer) if self.is_packed else buffer
+
+    def read_tail(self, size: int) -> Buffer:
+        """So many bytes from the end, or all there are. Raises InputError."""
+        if self.mapped is not None:
+            return memoryview(self.mapped.segments[0].buffer)[-size:]
+        store, path = self._place()
+        with input_errors(self.path), store.open_input_file(path) as file:
+            begin = max(0, self.size - size)
+            return memoryview(file.read_at(self.size - begin, begin))
+
+    def _place(self) -> tuple[fs.FileSystem, str]:
+        assert self.url is not None
+        return open_store(self.url, self.options)[0], _path_in_store(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLog:
+    """The files of one offsets partition, by base offset; attributes as of `PartitionLog`."""
+
+    offsets_partition: int | None
+    files: tuple[FoundFile, ...]
+    notes: tuple[str, ...] = ()
+    cleaned_until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All logs; topic id → name from other topics' folders; what was left out, in sentences."""
+
+    logs: list[FoundLog]
+    topic_ids: dict[bytes, str]
+    notes: tuple[str, ...]
+
+
+def find_logs(
+    paths: Sequence[str],
+    stack: ExitStack,
+    *,
+    as_partition: int | None = None,
+    partitions: Collection[int] = (),
+    options: Options | None = None,
+) -> Found:
+    """The logs of local paths and URLs; the same words as `offsets_log.disk.reader.open_logs`.
+
+    Args:
+        options: of a remote store, as fsspec's file system of its kind takes them.
+
+    Raises:
+        InputError: nothing was found, or something cannot be read.
+    """
+    local = [path for path in map(_local, paths) if path is not None]
+    remote = [path for path in paths if _local(path) is None]
+    if local and remote:
+        raise InputError("paths on this machine and in a remote store cannot be read together")
+    if remote:
+        return _find_remote(remote, options or {}, as_partition, partitions)
+    opened = stack.enter_context(open_logs(local, as_partition=as_partition, partitions=partitions))
+    return Found([_local_log(log) for log in opened.logs], opened.topic_ids, tuple(opened.notes))
+
+
+def _local(path: str) -> str | None:
+    """A path of this machine; None for a URL of a remote store."""
+    if path.startswith("file:"):
+        return "/" + path.removeprefix("file:").lstrip("/")
+    return None if _URL.match(path) else path
+
+
+def _local_log(log: PartitionLog) -> FoundLog:
+    files = []
+    for segment in log.segments:
+        if not Path(segment.file).is_file():
+            raise InputError(
+                "Spark reads segment files; unpack archives, and write pipes into files", file=segment.file
+            )
+        mapped = PartitionLog(log.offsets_partition, (segment,))
+        files.append(
+            FoundFile(str(Path(segment.file).absolute()), segment.base_offset, len(segment.buffer), mapped=mapped)
+        )
+    return FoundLog(log.offsets_partition, tuple(files), log.notes, log.cleaned_until)
+
+
+def holds_parquet(path: str, options: Options) -> bool:
+    """Whether a path is a Parquet file or a directory with some, and no log."""
+    if path.endswith(".parquet"):
+        return True
+    local = _local(path)
+    if local is not None:
+        return next(Path(local).glob("*.parquet"), None) is not None
+    store, inside = open_store(path, tuple(sorted(options.items())))
+    with input_errors(path):
+        entries = store.get_file_info(fs.FileSelector(inside, allow_not_found=True))
+    return any(entry.base_name.endswith(".parquet") for entry in entries)
+
+
+# ------------------------------------------------------------------------------------------ remote stores
+
+
+@cache
+def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileSystem, str]:
+    """A store and the path in it. With options it is fsspec's, else pyarrow's if it knows the kind.
+
+    Raises:
+        InputError: there is no such kind of store, or it cannot be reached.
+    """
+    scheme = url.partition("://")[0]
+    with input_errors(url):
+        if not options:
+            try:
+                store, path = fs.FileSystem.from_uri(url.replace("s3a://", "s3://", 1))
+            except (ValueError, NotImplementedError):
+                pass
+            else:
+                return store, path
+        try:
+            import fsspec
+        except ImportError:
+            raise InputError(f"fsspec is needed for {scheme}:// with options: pip install fsspec", file=url) from None
+        try:
+            made = fsspec.filesystem(scheme, **dict(options))
+        except ImportError as error:
+            raise InputError(f"this kind of store needs another package: {error}", file=url) from None
+        return fs.PyFileSystem(fs.FSSpecHandler(made)), _path_in_store(url)
+
+
+def _path_in_store(url: str) -> str:
+    return url.partition("://")[2].partition("?")[0].rstrip("/")
+
+
+def _find_remote(urls: Sequence[str], options: Options, as_partition: int | None, partitions: Collection[int]) -> Found:
+    frozen = tuple(sorted(options.items()))
+    folders: dict[str, _RemoteFolder] = {}
+    topic_ids: dict[bytes, str] = {}
+    for url in dict.fromkeys(urls):
+        for folder in _remote_folders(url, frozen):
+            folders.setdefault(folder.folder.prefix, folder)
+    logs: dict[int | None, list[FoundLog]] = {}
+    for found in folders.values():
+        name = DirectoryName.parse(found.folder.name)
+        if name.is_foreign and METADATA in found.folder.files:
+            topic_id = topic_id_in(found.folder.files[METADATA])
+            if topic_id is not None:
+                topic_ids[topic_id] = name.topic
+        partition = name.partition if name.is_offsets else as_partition
+        wanted = not name.leftover and not name.is_foreign and (not partitions or partition in partitions)
+        if wanted and (log := _remote_log(found, partition)).files:
+            logs.setdefault(partition, []).append(log)
+    if not logs:
+        raise InputError(f"no segment of __consumer_offsets was found in {', '.join(urls)}")
+    unknown = logs.pop(None, [])
+    known = [_one_replica(replicas) for _, replicas in sorted(logs.items(), key=lambda item: item[0] or 0)]
+    return Found(known + unknown, topic_ids, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _RemoteFolder:
+    folder: Folder
+    files: dict[str, FoundFile]
+
+
+def _remote_folders(url: str, options: tuple[tuple[str, Any], ...]) -> Iterator[_RemoteFolder]:
+    """The folders at and below a URL, or the one of a single file."""
+    store, path = open_store(url, options)
+    scheme = url.partition("://")[0]
+    with input_errors(url):
+        info = store.get_file_info(path.rstrip("/"))
+        if info.type == fs.FileType.NotFound:
+            raise InputError("there is nothing of that name in the store", file=url)
+        if info.type == fs.FileType.File:
+            entries = [info]
+        else:
+            entries = store.get_file_info(fs.FileSelector(path, recursive=True))
+            depth = path.rstrip("/").count("/") + MAX_DEPTH + 2
+            entries = [entry for entry in entries if entry.is_file and entry.path.count("/") <= depth]
+    found: dict[str, _RemoteFolder] = {}
+    checkpoints: dict[str, FoundFile] = {}
+    for entry in sorted(entries, key=lambda entry: entry.path):
+        directory, name = posixpath.split(entry.path)
+        file = FoundFile(f"{scheme}://{entry.path}", _base_offset(name), entry.size, url, options)
+        if name == CHECKPOINT:
+            checkpoints[directory] = file
+        if not (matters(name) or name == METADATA or info.type == fs.FileType.File):
+            continue
+        folder = Folder(f"{scheme}://{directory}/", posixpath.basename(directory))
+        kept = found.setdefault(directory, _RemoteFolder(folder, {}))
+        kept.files[name] = file
+        kept.folder.files[name] = cache(partial(file.open, ExitStack()))
+        if info.type == fs.FileType.File:
+            kept.folder.named.add(name)
+    for directory, kept in found.items():
+        above = checkpoints.get(posixpath.dirname(directory))
+        kept.folder.checkpoint = cache(partial(above.open, ExitStack())) if above else None
+    yield from found.values()
+
+
+def _base_offset(name: str) -> int | None:
+    return int(name[:20]) if name[:20].isdecimal() and len(name) > 20 else None
+
+
+def _remote_log(found: _RemoteFolder, offsets_partition: int | None) -> FoundLog:
+    selected, notes = select_segments(found.folder)
+    files = tuple(found.files[file.name] for file in selected)
+    return FoundLog(offsets_partition, files, tuple(notes), cleaned_until(found.folder) if files else None)
+
+
+def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:
+    """Of several copies of one partition the one that `choose_replica` takes, which reads them all."""
+    if len(replicas) == 1:
+        return replicas[0]
+    logs = {}
+    for found in replicas:
+        segments = tuple(Segment(file.path, file.base_offset, file.open(ExitStack())) for file in found.files)
+        logs[found.files[0].path] = PartitionLog(found.offsets_partition, segments, found.notes, found.cleaned_until)
+    chosen = choose_replica(list(logs.values()))
+    by_path = {found.files[0].path: found for found in replicas}
+    return replace(by_path[chosen.segments[0].file], notes=chosen.notes)

@@ -1,0 +1,56 @@
+"""One Spark session for all tests of this folder: they are one group, so that one worker starts it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+NO_JAVA = "there is no java on this machine: Spark is not tested"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder on one worker, and none without Java."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            if shutil.which("java") is None:
+                item.add_marker(pytest.mark.skip(reason=NO_JAVA))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def environment() -> None:
+    """Workers run this interpreter, and everything stays on this machine."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
+@pytest.fixture(scope="session")
+def spark(environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session of two threads."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.config("spark.local.dir", str(tmp_path_factory.mktemp("spark"))).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    import spark_jobs
+
+    spark_jobs.register(session)
+    yield session
+    session.stop()

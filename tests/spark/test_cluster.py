@@ -1,0 +1,196 @@
+"""A standalone cluster of two workers on this machine: the package comes as an archive, executors and workers die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.generate import Options, generate
+
+ROOT = Path(__file__).parent.parent.parent
+PATIENCE_SECONDS = 240
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@dataclass
+class Cluster:
+    """Its processes, each the leader of a group of its own."""
+
+    master: str
+    web: str
+    environment: dict[str, str]
+    workers: list[subprocess.Popen[bytes]]
+
+    def state(self) -> dict[str, object]:
+        with urllib.request.urlopen(f"{self.web}/json/", timeout=10) as answer:
+            found: dict[str, object] = json.load(answer)
+        return found
+
+    def alive_workers(self) -> int:
+        return int(str(self.state()["aliveworkers"]))
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What --py-files takes: this project's packages and nothing else."""
+    archive = tmp_path_factory.mktemp("package") / "offsets_log.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        for name in ("offsets_log", "spark_jobs"):
+            for path in sorted((ROOT / name).rglob("*.py")):
+                made.write(path, path.relative_to(ROOT))
+    return archive
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    import pyspark
+
+    folder = tmp_path_factory.mktemp("cluster")
+    port, web = free_port(), free_port()
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_LOG_DIR": str(folder),
+        "SPARK_WORKER_DIR": str(folder / "work"),
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+    spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (folder / f"{len(started)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [spark_class, f"org.apache.spark.deploy.{name}", *arguments],
+                env=environment, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        started.append(process)
+        return process
+
+    try:
+        start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
+        made = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{web}", environment, [])
+        for _ in range(2):
+            made.workers.append(
+                start("worker.Worker", "-c", "1", "-m", "1g", "--host", "127.0.0.1", "--webui-port", "0", made.master)
+            )
+        wait_for(lambda: made.alive_workers() == 2)
+        yield made
+    finally:
+        for process in started:
+            stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those it started."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for(holds: object) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if holds():  # type: ignore[operator]
+                return
+        except OSError:
+            pass
+        time.sleep(0.2)
+    pytest.fail("the cluster did not come so far in time")
+
+
+def processes(cluster: Cluster, word: bytes) -> dict[int, int]:
+    """Processes below the workers that have a word on their command line → the worker's process."""
+    workers = {worker.pid for worker in cluster.workers}
+    found = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
+            try:
+                if word in (path / "cmdline").read_bytes() and os.getsid(int(path.name)) in workers:
+                    found[int(path.name)] = os.getsid(int(path.name))
+            except OSError:
+                continue
+    return found
+
+
+EXECUTOR, TASKS = b"CoarseGrainedExecutorBackend", b"pyspark.daemon"
+
+
+def submit(cluster: Cluster, package: Path, log: Path, output: Path, *more: str) -> subprocess.Popen[bytes]:
+    """compact under spark-submit; the driver has the archive too, and no other copy of the package before it."""
+    import pyspark
+
+    program = output.with_suffix(".py")
+    program.write_text(
+        "import offsets_log, sys\n"
+        f"assert offsets_log.__file__.startswith({str(package)!r}) or '.zip' in offsets_log.__file__\n"
+        "from spark_jobs.__main__ import main\nmain(prog_name='spark_jobs')\n"
+    )
+    command = [
+        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", cluster.master,
+        "--py-files", str(package), "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.ui.enabled=false",
+        "--conf", "spark.executor.memory=512m", "--conf", "spark.sql.shuffle.partitions=4",
+        "--driver-memory", "512m", str(program), "compact", "--input", str(log), "--output", str(output), *more,
+    ]  # fmt: skip
+    return subprocess.Popen(
+        command, env=cluster.environment, cwd=output.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def finish(process: subprocess.Popen[bytes]) -> str:
+    words, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    text = words.decode(errors="replace")
+    assert process.returncode == 0, text[-3000:]
+    return text
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("log") / "data"
+    generate(folder, Options(bytes=60_000_000, groups=100, segment_bytes=3_000_000, transactions=0.1))
+    return folder
+
+
+def answer(output: Path) -> dict[str, int]:
+    offsets = pq.read_table(output)["committed_offset"].to_pylist()
+    return {"keys": len(offsets), "sum": sum(offsets)}
+
+
+def test_an_executor_killed_and_a_worker_lost(cluster: Cluster, package: Path, log: Path, tmp_path: Path) -> None:
+    """The job finishes with the answer all the same."""
+    expected = json.loads((log / "truth.json").read_bytes())["served"]
+    job = submit(cluster, package, log, tmp_path / "offsets", "--option", "pieces=20")
+    wait_for(lambda: processes(cluster, TASKS))  # it is in the middle of its work
+    busy = next(iter(processes(cluster, TASKS).values()))
+    for executor, worker in processes(cluster, EXECUTOR).items():
+        if worker == busy and executor != worker:
+            os.kill(executor, signal.SIGKILL)
+    finish(job)
+    assert answer(tmp_path / "offsets") == expected
+
+    wait_for(lambda: not processes(cluster, TASKS))
+    job = submit(cluster, package, log, tmp_path / "again", "--option", "pieces=20")
+    wait_for(lambda: cluster.workers[1].pid in processes(cluster, TASKS).values())
+    stop(cluster.workers[1])
+    finish(job)
+    assert answer(tmp_path / "again") == expected

@@ -1,0 +1,217 @@
+"""The jobs as programs, damage, filters, inputs of other kinds, a store in the network, the sample."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from benchmarks.generate import Options, generate
+from cli.main import main as offsets_log
+from spark_jobs.__main__ import main as spark_jobs_main
+from spark_jobs.jobs import read
+from spark_jobs.options import Reading, as_options, parse
+from tests.test_docs import blocks
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLE = ROOT / "samples" / "kafka-4.3-mixed" / "log"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(spark_jobs_main, list(arguments), catch_exceptions=False)
+
+
+def local_compact(folder: Path, to: Path) -> pa.Table:
+    result = CliRunner().invoke(offsets_log, ["compact", str(folder), "-o", "parquet", "--to", str(to), "-q"])
+    assert result.exit_code in (0, 3)
+    return pq.read_table(to)
+
+
+def test_compact_writes_its_rows_and_nothing_else(spark: Any, tmp_path: Path) -> None:
+    result = run("compact", "--input", str(SAMPLE), "--output", str(tmp_path / "offsets"))
+    assert result.exit_code == 0, result.output
+    assert "129 offsets, 4 partitions; profile modern" in result.output
+    assert all(path.suffix == ".parquet" for path in (tmp_path / "offsets").glob("[!.]*"))
+    assert pq.read_table(tmp_path / "offsets").equals(local_compact(SAMPLE, tmp_path / "local.parquet"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["local.parquet", "offsets"]
+    again = run("compact", "--input", str(SAMPLE), "--output", str(tmp_path / "offsets"))
+    assert again.exit_code == 1
+    assert "exists and is not an empty directory" in again.output
+
+
+def test_rebuild_and_replay_write_tables(spark: Any, tmp_path: Path) -> None:
+    assert run("rebuild", "--input", str(SAMPLE), "--output", str(tmp_path / "memory")).exit_code == 0
+    names = {path.name for path in (tmp_path / "memory").iterdir()}
+    assert names == {"groups", "members", "offsets", "pending", "orphans", "loads"}
+    assert pq.read_table(tmp_path / "memory" / "groups").num_rows == 34
+    assert run("replay", "--input", str(SAMPLE), "--output", str(tmp_path / "events")).exit_code == 0
+    assert pq.read_table(tmp_path / "events").num_rows == 599
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Many segments, one of them with a byte of a batch in its middle changed."""
+    folder = tmp_path_factory.mktemp("damaged") / "log"
+    generate(folder, Options(bytes=2_000_000, groups=20, segment_bytes=200_000))
+    path = sorted(folder.glob("*/*.log"))[4]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    return folder
+
+
+def test_a_corrupt_segment_among_many(damaged: Path, spark: Any, tmp_path: Path) -> None:
+    to, quarantine = tmp_path / "offsets", tmp_path / "quarantine"
+    result = run("compact", "--input", str(damaged), "--output", str(to), "--quarantine", str(quarantine))
+    assert result.exit_code == 3, result.output
+    assert "not everything could be read: 1 corrupt, 0 unsupported" in result.output
+    assert pq.read_table(to).equals(local_compact(damaged, tmp_path / "local.parquet"))
+    (kept,) = pq.read_table(quarantine).to_pylist()
+    path = tmp_path / "quarantine.jsonl"
+    CliRunner().invoke(offsets_log, ["compact", str(damaged), "--quarantine", str(path), "-q"])
+    assert kept | {"file": Path(kept["file"]).name} == (
+        json.loads(path.read_text()) | {"file": Path(kept["file"]).name}
+    )
+    strict = run("compact", "--input", str(damaged), "--output", str(tmp_path / "none"), "--strict")
+    assert strict.exit_code == 1
+    assert "checksum" in strict.output
+    assert not (tmp_path / "none").exists()
+
+
+def test_offsets_log_compact_on_spark_prints_the_same(damaged: Path, spark: Any) -> None:
+    for options in ([], ["-g", "g*1*"], ["-t", "*1*"], ["--until-offset", "2000"], ["--profile", "classic"]):
+        arguments = ["compact", str(damaged), "-o", "csv", "--unstable", "--orphans", *options]
+        here = CliRunner().invoke(offsets_log, arguments)
+        there = CliRunner().invoke(offsets_log, [*arguments, "--engine", "spark"])
+        assert (there.exit_code, there.stdout) == (here.exit_code, here.stdout)
+        assert there.stderr == here.stderr
+
+
+def test_errors_are_one_line(spark: Any, tmp_path: Path) -> None:
+    missing = run("compact", "--input", str(tmp_path / "none"), "--output", str(tmp_path / "offsets"))
+    assert missing.exit_code == 1
+    assert missing.output.strip().endswith("no such file or directory")
+    option = run("compact", "--input", str(SAMPLE), "--output", str(tmp_path / "o"), "--option", "colour=red")
+    assert option.exit_code == 1
+    assert "there is no option 'colour'" in option.output
+    assert run("compact", "--input", str(SAMPLE)).exit_code == 2
+
+
+def test_parquet_of_decode_is_an_input(spark: Any, tmp_path: Path) -> None:
+    assert CliRunner().invoke(
+        offsets_log, ["decode", str(SAMPLE), "-o", "parquet", "--to", str(tmp_path / "events"), "-q"]
+    ).exit_code == 0  # fmt: skip
+    result = run("compact", "--input", str(tmp_path / "events"), "--output", str(tmp_path / "offsets"))
+    assert result.exit_code == 0, result.output
+    assert pq.read_table(tmp_path / "offsets").equals(local_compact(SAMPLE, tmp_path / "local.parquet"))
+
+
+def test_options_are_read_back() -> None:
+    reading = Reading(
+        paths=("a b", "c"), level="events", columns=("group", "topic"), group=("x*", "[y]"), offsets_partition=(3, 4),
+        until_offset=((None, 7), (3, 8)), until_time=9, kafka=(3, 7), split=False, pieces=5,
+        storage_options={"anon": True}, include_headers=True, members=False, as_partition=2,
+    )  # fmt: skip
+    assert parse(as_options(reading)) == reading
+
+
+def test_levels_columns_and_filters(recording: Callable[[str], Path], spark: Any) -> None:
+    frame = read(spark, Reading(paths=(str(SAMPLE),), level="events", columns=("group", "record_offset")))
+    assert frame.columns == ["group", "record_offset"]
+    whole = read(spark, Reading(paths=(str(SAMPLE),), level="events"))
+    some = read(spark, Reading(paths=(str(SAMPLE),), level="events", offsets_partition=(1, 3), group=("metrics-*",)))
+    expected = whole.where("offsets_partition in (1, 3) and `group` like 'metrics-%'")
+    assert sorted(some.collect()) == sorted(expected.collect()) != []
+    records = spark.read.format("offsets_log").option("includeHeaders", "true").load(str(SAMPLE))
+    assert records.columns[:8] == [
+        "key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"
+    ]  # fmt: skip
+    assert records.count() == whole.count() == 599
+    lifetime = read(spark, Reading(paths=(str(recording("kafka-lifetime") / "log"),), level="records"))
+    pairs = lifetime.select("partition", "offset").distinct().count()
+    assert pairs == lifetime.count()
+
+
+def test_filters_are_pushed_where_spark_allows_it(spark: Any) -> None:
+    import spark_jobs
+    from spark_jobs.source import PUSHDOWN
+
+    def events(push: bool) -> Any:
+        return read(spark, Reading(paths=(str(SAMPLE),), level="events", push_filters=push))
+
+    whole = events(push=True).collect()
+    assert events(push=True).where("offsets_partition = 3").rdd.getNumPartitions() == 4  # the setting is off
+    spark.conf.set(PUSHDOWN, "true")
+    try:
+        spark_jobs.register(spark)
+        one = events(push=True).where("offsets_partition = 3")
+        assert one.rdd.getNumPartitions() == 1
+        assert one.count() == sum(row["offsets_partition"] == 3 for row in whole)
+        assert events(push=True).where("offsets_partition = 77").count() == 0
+        group = events(push=True).where("`group` in ('a*b', 'tx-del-metrics')").collect()
+        assert group == [row for row in whole if row["group"] == "tx-del-metrics"] != []
+        kept = events(push=False)
+        assert kept.where("offsets_partition = 3").count() < kept.count() == 599
+    finally:
+        spark.conf.set(PUSHDOWN, "false")
+        spark_jobs.register(spark)
+
+
+def test_the_readme_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (program,) = blocks("py")
+    exec(program, {})
+    queries = blocks("sql")
+    assert len(queries) == 3
+    busiest, _, states = (spark.sql(query).collect() for query in queries)
+    assert busiest[0]["commits"] >= busiest[-1]["commits"] > 0
+    assert sum(row["many"] for row in states) == 34
+    assert spark.table("offsets_then").count() > 0
+
+
+def test_the_sample_runs(spark: Any) -> None:
+    done = subprocess.run(
+        [sys.executable, "samples/top_committers.py", "samples/kafka-4.3-mixed/log"],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Stable" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[dict[str, str]]:
+    """An S3 server with the sample in it."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    _, port = server.get_host_and_port()
+    options = {"key": "k", "secret": "s", "endpoint_url": f"http://127.0.0.1:{port}"}
+    store = s3fs.S3FileSystem(**options)
+    store.mkdir("backup")
+    for path in SAMPLE.rglob("*"):
+        if path.is_file():
+            store.put_file(str(path), f"backup/{path.relative_to(SAMPLE)}")
+    yield options
+    server.stop()
+
+
+def test_a_store_in_the_network(bucket: dict[str, str], spark: Any, tmp_path: Path) -> None:
+    expected = local_compact(SAMPLE, tmp_path / "local.parquet")
+    by_fsspec = ["s3://backup", "--option", f"storage_options={json.dumps(bucket)}"]
+    endpoint = bucket["endpoint_url"].removeprefix("http://")
+    by_pyarrow = [f"s3://k:s@backup?scheme=http&endpoint_override={endpoint.replace(':', '%3A')}&region=us-east-1"]
+    for number, given in enumerate((by_fsspec, by_pyarrow)):
+        result = run("compact", "--output", str(tmp_path / str(number)), "--input", *given)
+        assert result.exit_code == 0, result.output
+        assert pq.read_table(tmp_path / str(number)).equals(expected)
