@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
+import click
+
 from cli.options import Output
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import OutputError
@@ -28,6 +30,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def chosen_format(output: Output) -> str:
     """What -o says; else a table on a terminal and JSON Lines elsewhere."""
+    if output.output == "parquet" and output.to in (None, "-"):
+        raise click.UsageError("-o parquet is nothing to read on the way: give --to FILE")
     if output.output is not None:
         return output.output
     return "table" if output.to is None and sys.stdout.isatty() else "jsonl"

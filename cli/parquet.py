@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -123,38 +125,38 @@ class _EventFiles:
         path.unlink(missing_ok=True)
         rows = 0
         writer = None
-        try:
+        with ExitStack() as stack:
             for table in tables:
-                writer = writer or _event_writer(path)
+                writer = writer or stack.enter_context(_event_writer(path))
                 writer.write_table(table, row_group_size=len(table))
                 rows += len(table)
-        finally:
-            if writer is not None:
-                writer.close()
         return rows
 
     def finish(self) -> None:
         """Where there are no records, one empty file still tells the columns."""
         if next(self.directory.iterdir(), None) is None:
-            _event_writer(self.directory / "part-00000.parquet").close()
+            with _event_writer(self.directory / "part-00000.parquet"):
+                pass
 
 
-def _event_writer(path: Path) -> pq.ParquetWriter:
+@contextmanager
+def _event_writer(path: Path) -> Iterator[pq.ParquetWriter]:
     """Numbers that go on as their differences, others as they are; repeated texts as numbers of a dictionary."""
     from offsets_log.columnar.event_rows import BOUNDED, GOING_ON, SCHEMA, TEXTS
 
     numbers = [field.name for field in SCHEMA if pa.types.is_integer(field.type)]
     encodings = {name: "DELTA_BINARY_PACKED" if name in GOING_ON else "PLAIN" for name in numbers}
-    return pq.ParquetWriter(
-        path,
-        SCHEMA,
-        compression=COMPRESSION,
-        compression_level=EVENT_COMPRESSION_LEVEL,
-        use_dictionary=[*TEXTS, "metadata"],
-        column_encoding=encodings,
+    options: dict[str, Any] = {
+        "compression": COMPRESSION,
+        "compression_level": EVENT_COMPRESSION_LEVEL,
+        "use_dictionary": [*TEXTS, "metadata"],
+        "column_encoding": encodings,
+        "write_statistics": list(BOUNDED),
         **PAGES,
-        write_statistics=list(BOUNDED),
-    )
+    }
+    name = os.fsencode(path)  # Arrow takes names that are not UTF-8 as bytes only
+    with pa.OSFile(name, "wb") as sink, pq.ParquetWriter(sink, SCHEMA, **options) as writer:
+        yield writer
 
 
 def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> int:

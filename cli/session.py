@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,7 +12,7 @@ from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -280,6 +281,7 @@ def open_session(
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
+    _tell_of_lost_pages()
     try:
         with ExitStack() as stack:
             opened = stack.enter_context(
@@ -305,6 +307,22 @@ def open_session(
     except OffsetsLogError as error:
         fail(error)
     sys.exit(session.exit_status)
+
+
+_HANDLERS: list[Any] = []
+
+
+def _tell_of_lost_pages() -> None:
+    """A mapped file that is cut off while it is read ends the process; with words, and not as a crash."""
+    import ctypes
+
+    def tell(number: int) -> None:
+        os.write(2, b"offsets-log: error: a file was cut off while it was read: copy it, and read the copy\n")
+        os._exit(EXIT_ERROR)
+
+    if not _HANDLERS and hasattr(signal, "SIGBUS"):
+        _HANDLERS.append(ctypes.CFUNCTYPE(None, ctypes.c_int)(tell))
+        ctypes.CDLL(None).signal(signal.SIGBUS, _HANDLERS[0])
 
 
 def _check_bounds(session: Session) -> None:

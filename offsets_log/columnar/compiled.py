@@ -121,6 +121,9 @@ def _flat(arguments: tuple[Any, ...]) -> list[int]:
 
 # ------------------------------------------------------------------------------------ code kept and linked
 
+Kept = tuple[list[str], bytes]
+"""Names of a kernel's entry and of all that it needs from elsewhere, and its code."""
+
 WAIT_SECONDS = 0.02
 MACHINE, WARM = "offsets_log.columnar.machine", "offsets_log.columnar.warm"
 _BESIDE: list[subprocess.Popen[bytes]] = []
@@ -175,12 +178,10 @@ def is_kept(of: Kernel) -> bool:
 
 def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
     file = _file_of(function, kinds)
-    if _read(file) is None:
-        _wait_for(file, function)
-    if _read(file) is None:
-        _compile(function, kinds, file)
     kept = _read(file)
-    assert kept is not None, file
+    if kept is None:
+        _wait_for(file, function)
+        kept = _read(file) or _compile(function, kinds, file)
     (symbol, *names), code = kept
     counts = [1 if kind is None else 1 + kind[1] for kind in kinds]
     entry: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * sum(counts))
@@ -188,17 +189,24 @@ def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
     return made
 
 
-def _compile(function: Callable[..., Any], kinds: Kinds, file: Path) -> None:
-    """Have a kernel compiled by a process of its own: numba and the linking of kept code do not go together."""
+def _compile(function: Callable[..., Any], kinds: Kinds, file: Path) -> Kept:
+    """Have a kernel compiled by a process of its own: numba and the linking of kept code do not go together.
+
+    What cannot be kept, on a full disk for one, is used all the same.
+    """
     if "numba" in sys.modules:
         from offsets_log.columnar import machine
 
-        keep(file, *machine.code_of(function, kinds))
-        return
+        names, code = machine.code_of(function, kinds)
+        with suppress(OSError):
+            keep(file, packed(names, code))
+        return list(names), code
     command = (MACHINE, function.__module__, function.__name__, repr(kinds), str(file))
     done = subprocess.run([sys.executable, "-m", *command], capture_output=True, env=_environment(), check=False)
-    if done.returncode:
+    found = _unpacked(done.stdout)
+    if done.returncode or found is None:
         raise RuntimeError(f"a kernel cannot be compiled: {done.stderr.decode(errors='replace')[-2000:]}")
+    return found
 
 
 def _environment() -> dict[str, str]:
@@ -223,23 +231,41 @@ def _wait_for(file: Path, function: Callable[..., Any]) -> None:
             time.sleep(WAIT_SECONDS)
 
 
-def _read(file: Path) -> tuple[list[str], bytes] | None:
-    """The names and the code of a kernel; None if it is not kept."""
+def _read(file: Path) -> Kept | None:
+    """The names and the code of a kernel; None if it is not kept, or not as it was."""
     try:
-        names, _, code = file.read_bytes().partition(b"\n")
+        return _unpacked(file.read_bytes())
     except OSError:
         return None
-    return names.decode().split(), code
 
 
-def keep(file: Path, names: Sequence[str], code: bytes) -> None:
-    """Write a kernel's code, whole or not at all.
+def packed(names: Sequence[str], code: bytes) -> bytes:
+    """A kernel's code as it is kept, behind a digest of it.
 
     Args:
         names: of its entry, and of all that it needs from elsewhere.
     """
+    kept = " ".join(names).encode() + b"\n" + code
+    return hashlib.sha256(kept).hexdigest().encode() + b"\n" + kept
+
+
+def _unpacked(data: bytes) -> Kept | None:
+    digest, _, kept = data.partition(b"\n")
+    if digest != hashlib.sha256(kept).hexdigest().encode():
+        return None
+    names, _, code = kept.partition(b"\n")
+    return names.decode().split(), code
+
+
+def keep(file: Path, data: bytes) -> None:
+    """Write what `packed` made, whole or not at all."""
     with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".", delete=False) as made:
-        made.write(" ".join(names).encode() + b"\n" + code)
+        try:
+            made.write(data)
+            made.flush()
+        except OSError:
+            Path(made.name).unlink()
+            raise
     Path(made.name).replace(file)
 
 

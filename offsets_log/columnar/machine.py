@@ -13,6 +13,7 @@ import platform
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -24,7 +25,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from offsets_log.columnar.compiled import INSTRUCTIONS, IS_CHECKED, PARTS, Kinds, keep
+from offsets_log.columnar.compiled import INSTRUCTIONS, IS_CHECKED, PARTS, Kinds, keep, packed
 
 _LOCK = threading.Lock()
 _JIT: Any = numba.njit
@@ -215,9 +216,12 @@ def _code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[list[str], byt
 
 
 def main(module: str, name: str, kinds: str, file: str) -> None:
-    """Compile one kernel into a file."""
+    """Compile one kernel into a file, and to standard output for whoever cannot read that."""
     kernel = getattr(importlib.import_module(module), name)
-    keep(Path(file), *code_of(kernel.function, ast.literal_eval(kinds)))
+    made = packed(*code_of(kernel.function, ast.literal_eval(kinds)))
+    with suppress(OSError):
+        keep(Path(file), made)
+    sys.stdout.buffer.write(made)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from offsets_log.pipeline import GapFound, LogEvent, TailFound, Until, batch_eve
 
 PAUSE = 1 << 24
 """Bytes between two signs of life."""
-NO_BOUND = np.iinfo(np.int64).max
+NO_BOUND = int(np.iinfo(np.int64).max)
 
 Seen = Damage | TailFound | GapFound
 Note = Callable[[Seen], None]
@@ -188,8 +188,8 @@ class Reading(ABC):
         desk[a.SEGMENT] = self.order.layout.begins[index]
         desk[a.BASE_OFFSET] = a.NOTHING if base_offset is None else base_offset
         desk[a.FOLLOWING] = a.NOTHING if following is None else following
-        desk[a.UNTIL_OFFSET] = NO_BOUND if until.record_offset is None else until.record_offset
-        desk[a.UNTIL_TIME] = NO_BOUND if until.time_ms is None else until.time_ms
+        desk[a.UNTIL_OFFSET] = _bound(until.record_offset)
+        desk[a.UNTIL_TIME] = _bound(until.time_ms)
         desk[a.PAUSE] = PAUSE
 
     def _by_hand(self, index: int) -> None:
@@ -220,6 +220,11 @@ class Reading(ABC):
     def int32_at(self, index: int, at: int) -> int:
         """A signed 32-bit integer of a segment."""
         return int.from_bytes(self.order.layout.data[index][at : at + 4].tobytes(), signed=True)
+
+
+def _bound(given: int | None) -> int:
+    """A bound as 64 bits; what is beyond bounds as much as the greatest."""
+    return NO_BOUND if given is None else max(-NO_BOUND, min(given, NO_BOUND))
 
 
 @kernel

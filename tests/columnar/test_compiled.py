@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,19 @@ def test_a_folder_that_others_may_write_is_not_trusted(tmp_path: Path) -> None:
     folder.chmod(0o777)
     run(USE, tmp_path)
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"?" * 99])
+def test_what_is_not_as_it_was_kept_is_compiled_again(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    run(USE, tmp_path)
+    for file in kept(tmp_path):
+        file.write_bytes(damage(file.read_bytes()))
+    run(USE, tmp_path)
+    run(USE + NO_NUMBA, tmp_path)
+
+
+def test_what_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
+    """As on a full disk."""
+    no_files = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+    run(no_files + USE, tmp_path)
+    assert kept(tmp_path) == []

@@ -85,3 +85,26 @@ def test_killed(command: str, log: Path, tmp_path: Path) -> None:
         process.communicate()
         output = to / COMMANDS[command][1]
         assert not output.exists() or rows_of(output) == whole
+
+
+def test_a_file_cut_off_while_it_is_read_is_one_error(tmp_path: Path) -> None:
+    """Its pages are gone then, and reading them is no crash without words."""
+    generate(tmp_path / "log", Options(bytes=60_000_000, seed=4))
+    segment = next((tmp_path / "log").glob("*/*.log"))
+    size = segment.stat().st_size
+    program = (
+        "import os, sys\n"
+        "from cli import session\n"
+        "begin = session.Session.replay_in_bulk\n"
+        "def cut(self, *arguments):\n"
+        f"    os.truncate({str(segment)!r}, {size // 10})\n"
+        "    return begin(self, *arguments)\n"
+        "session.Session.replay_in_bulk = cut\n"
+        "from cli.main import run\n"
+        "run()\n"
+    )
+    arguments = [sys.executable, "-c", program, "compact", tmp_path / "log", "-o", "jsonl", "--to", tmp_path / "out"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "cut off while it was read" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
