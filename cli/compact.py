@@ -31,7 +31,7 @@ def command(reading: Reading, output: Output, profile: str, orphans: bool, unsta
     from offsets_log.tables import COMPACT_COLUMNS, Row, committed_rows, offset_row_order
 
     format_name = chosen_format(output)
-    with open_session(reading, output) as session:
+    with open_session(reading, output, needs={"committed_offset"}) as session:
         if format_name == "parquet":
             replays = session.replay_in_bulk(PROFILES[profile]) if session.is_bulk else None
             from cli.parquet import write_compact  # loads Arrow while the threads work
