@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -211,6 +211,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
     from offsets_log.investigate import diff as d
     from offsets_log.tables import offset_row_order
 
+    _say_not_compared(comparison, d.ANSWER)
     rows: list[Row] = []
     unchanged = unknown = 0
     for part in comparison.parts:
@@ -263,19 +264,27 @@ def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> tup
     learned = [held.state.topic_names for part in comparison.parts for held in (part.after, part.before)]
     names = TopicNames(given, comparison.topic_ids, *learned)
     before, after = (
-        [row for part in comparison.parts for row in _group_rows(part.offsets_partition, held(part).state, names)]
+        [row for part in comparison.parts for row in _group_rows(comparison, part, held(part).state, names)]
         for held in (attrgetter("before"), attrgetter("after"))
     )
-    compare, columns = {
-        "groups": (d.group_changes, d.GROUPS_DIFF_COLUMNS),
-        "members": (d.member_changes, d.MEMBERS_DIFF_COLUMNS),
+    compare, columns, facts = {
+        "groups": (d.group_changes, d.GROUPS_DIFF_COLUMNS, d.GROUP_FACTS),
+        "members": (d.member_changes, d.MEMBERS_DIFF_COLUMNS, d.MEMBER_FACTS),
     }[table]
+    _say_not_compared(comparison, facts)
     rows, unchanged = compare(before, after, comparison.untold)
     return rows, list(columns), f"{len(rows)} {table} changed, {unchanged} unchanged"
 
 
-def _group_rows(offsets_partition: int | None, state: CoordinatorState, names: TopicNames) -> Iterator[Row]:
+def _group_rows(comparison: _Comparison, part: Part, state: CoordinatorState, names: TopicNames) -> Iterator[Row]:
+    """The groups of one side; those that only their offsets make cannot be seen in a copy without offsets."""
     from offsets_log.group_tables import group_row
 
     for group in state.groups.values():
-        yield group_row(group, state.profile, names, offsets_partition, state.untold)
+        if group.has_record or "committed_offset" not in comparison.untold:
+            yield group_row(group, state.profile, names, part.offsets_partition, state.untold)
+
+
+def _say_not_compared(comparison: _Comparison, facts: Iterable[str]) -> None:
+    if untold := sorted(comparison.untold.intersection(facts)):
+        comparison.session.say(f"not compared, as what was read does not tell it: {', '.join(untold)}")

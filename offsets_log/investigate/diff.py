@@ -116,9 +116,10 @@ def why_columns(change: Change, removal: Removal | None, after: CoordinatorState
     """`WHY_COLUMNS` of a change."""
     group = after.groups.get(change.key[0])
     state = DEAD if group is None else group.state(after.profile)
+    tells_places = "record_offset" not in after.untold
     return {
         "group_state": None if "state" in after.untold else state,
-        "removed_record_offset": removal.record_offset if removal else None,
+        "removed_record_offset": removal.record_offset if removal and tells_places else None,
         "removed_timestamp_ms": removal.time_ms if removal else None,
         "rule": removal.rule if removal else None,
         "reason": removal.reason if removal else None,

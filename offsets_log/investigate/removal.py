@@ -150,14 +150,11 @@ class _Search:
         return True
 
     def _removal(self, event: Event, value: OffsetAndMetadata, group: Group | None) -> Removal:
-        record_offset: int | None = event.record.offset
-        time_ms = event.record.timestamp_ms
-        if "record_offset" in self.untold:
-            record_offset = None
+        record_offset, time_ms = event.record.offset, event.record.timestamp_ms
         if time_ms == NO_TIMESTAMP:
             return Removal(record_offset, None, False, False, None, "not known: its tombstone has no time")
         if missing := sorted(NEEDED_COLUMNS & self.untold):
-            reason = f"not known: {', '.join(missing)} is not told by what was read"
+            reason = f"not known: {', '.join(missing)} not told by what was read"
             return Removal(record_offset, time_ms, False, False, None, reason)
         state = CoordinatorState(
             profile=self.profile,
@@ -166,7 +163,7 @@ class _Search:
             pending=tuple(pending for pending in self.state.iter_pending() if pending.key == value.key),
             problems=(),
             topic_names={},
-            end_offset=event.record.offset,
+            end_offset=record_offset,
         )
         retention_ms = LEAST_RETENTION_MS if self.retention_ms is None else self.retention_ms
         ((expiry,),) = (found.offsets for found in cycle_of(state, time_ms, self.era.retention(retention_ms)))
