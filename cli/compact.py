@@ -55,7 +55,7 @@ def command(
     format_name = chosen_format(output)
     if master is not None and engine != "spark":
         raise click.UsageError("--master is Spark's: say --engine spark too")
-    with open_session(reading, output, is_local=engine == "local") as session:
+    with open_session(reading, output, needs={"committed_offset"}, is_local=engine == "local") as session:
         if engine == "spark":
             from cli.spark import compact_table
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import click
@@ -15,12 +16,19 @@ from cli.options import PROFILE, TOPIC_IDS, Output, Reading, Time, UntilOffset, 
 
 if TYPE_CHECKING:
     from cli.session import Session
+    from offsets_log.investigate.copies import Held, Loaded, Part
     from offsets_log.investigate.removal import Removal
-    from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.topic_names import TopicNames
     from offsets_log.tables import Row
+
+NEEDS = {
+    "offsets": {"committed_offset"},
+    "groups": {"state", "members"},
+    "members": {"members"},
+}
+"""--table → columns without which nothing can be compared."""
 
 
 @click.command(
@@ -70,9 +78,8 @@ def command(
     from cli.output import chosen_format, destination, write_rows
     from cli.session import read_topic_ids
 
-    is_one = from_time is not None or bool(from_offset)
     _check_usage(reading, from_time, from_offset)
-    with _both(reading, output, profile, from_offset, from_time, is_one) as comparison:
+    with _both(reading, output, profile, from_offset, from_time, table) as comparison:
         session = comparison.session
         if table == "offsets":
             rows, names, words = _offsets(comparison, retention, why or chosen_format(output) == "table")
@@ -97,22 +104,18 @@ def _check_usage(reading: Reading, from_time: int | None, from_offset: tuple[tup
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One offsets partition before and after."""
-
-    log: PartitionLog
-    before: CoordinatorState
-    after: CoordinatorState
-
-
-@dataclass(frozen=True, slots=True)
 class _Comparison:
     """What is compared, and the run that tells of it: that of the later state."""
 
     session: Session
     profile: str
     topic_ids: dict[bytes, str]
-    parts: list[_Part] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """Columns that one state or another does not tell."""
+        return frozenset().union(*(held.state.untold for part in self.parts for held in (part.before, part.after)))
 
 
 @contextmanager
@@ -122,57 +125,81 @@ def _both(
     profile: str,
     from_offset: tuple[tuple[int | None, int], ...],
     from_time: int | None,
-    is_one: bool,
+    table: str,
 ) -> Iterator[_Comparison]:
     """The states before and after, of partitions that both have."""
     from cli.session import open_session
+    from offsets_log.investigate.copies import Held, Part
     from offsets_log.replay.profile import PROFILES
 
     rules = PROFILES[profile]
-    if is_one:
-        with open_session(reading, output) as session:
+    needs = set(NEEDS[table])
+    if from_time is not None or from_offset:
+        needs |= {"timestamp_ms"} if from_time is not None else set()
+        needs |= {"record_offset"} if from_offset else set()
+        with open_session(reading, output, needs=needs) as session:
             earlier = session.bounded(from_offset, from_time)
+            if from_time is not None and reading.until_time is None:
+                session.say_of_timeless()
             before = [state for _, state, _ in earlier.load_all(rules)]
             after = [(log, state) for log, state, _ in session.load_all(rules)]
             comparison = _Comparison(session, profile, session.topic_ids)
-            comparison.parts.extend(_Part(log, old, new) for old, (log, new) in zip(before, after, strict=True))
+            comparison.parts.extend(
+                Part(log.offsets_partition, Held((log,), old), Held((log,), new))
+                for old, (log, new) in zip(before, after, strict=True)
+            )
             yield comparison
         return
     path_a, path_b = reading.paths
-    with open_session(replace(reading, paths=(path_a,), quarantine=None)) as session_a:
-        states_a = {log.offsets_partition: state for log, state, _ in session_a.load_all(rules)}
-        with open_session(replace(reading, paths=(path_b,)), output) as session:
+    with open_session(replace(reading, paths=(path_a,), quarantine=None), needs=needs) as session_a:
+        copy_a = [(log, state) for log, state, _ in session_a.load_all(rules)]
+        with open_session(replace(reading, paths=(path_b,)), output, needs=needs) as session:
             session.is_wrong = bool(session_a.exit_status)
+            copy_b = [(log, state) for log, state, _ in session.load_all(rules)]
             comparison = _Comparison(session, profile, session_a.topic_ids | session.topic_ids)
-            for log, state, _ in session.load_all(rules):
-                if log.offsets_partition in states_a:
-                    comparison.parts.append(_Part(log, states_a.pop(log.offsets_partition), state))
-                else:
-                    _say_left_out(session, log.offsets_partition, path_b, state)
-            for partition, state in states_a.items():
-                _say_left_out(session, partition, path_a, state)
-            for part in comparison.parts:
-                _say_if_reversed(session, part)
+            comparison.parts.extend(_pairs(session, reading.paths, copy_a, copy_b))
             yield comparison
 
 
-def _say_left_out(session: Session, partition: int | None, path: str, state: CoordinatorState) -> None:
+def _pairs(session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_b: list[Loaded]) -> Iterator[Part]:
+    """The offsets partitions that both copies have; what only one has is told."""
+    from offsets_log.investigate.copies import Part, by_partition, partitions_of
+
+    count = partitions_of(copy_a, copy_b)
+    if count is not None:
+        session.say(
+            "a copy does not tell its offsets partitions: its groups are taken to be where their names belong among "
+            f"{count.number} partitions" + (", which is a guess" if count.is_guess else "")
+        )
+    held_a, held_b = by_partition(copy_a, count), by_partition(copy_b, count)
+    for partition, held in held_b.items():
+        if partition not in held_a:
+            _say_left_out(session, partition, paths[1], held)
+            continue
+        part = Part(partition, held_a.pop(partition), held)
+        _say_if_reversed(session, part)
+        yield part
+    for partition, held in held_a.items():
+        _say_left_out(session, partition, paths[0], held)
+
+
+def _say_left_out(session: Session, partition: int | None, path: str, held: Held) -> None:
     from offsets_log.tables import partition_name
 
     session.is_wrong = True
-    count = sum(1 for _ in state.iter_served())
+    count = sum(1 for _ in held.state.iter_served())
     session.say(
         f"offsets partition {partition_name(partition)} is only in {path}: its {count} offsets are not compared"
     )
 
 
-def _say_if_reversed(session: Session, part: _Part) -> None:
+def _say_if_reversed(session: Session, part: Part) -> None:
     from offsets_log.tables import partition_name
 
-    before, after = part.before.end_offset, part.after.end_offset
-    if after < before:
+    before, after = part.start, part.after.end_offset
+    if before is not None and after is not None and after < before:
         session.say(
-            f"offsets partition {partition_name(part.log.offsets_partition)} ends at record offset {before} in A and "
+            f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
             f"already at {after} in B: B is the older copy there, and what is told happened the other way round"
         )
 
@@ -184,17 +211,19 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
     from offsets_log.investigate import diff as d
     from offsets_log.tables import offset_row_order
 
+    _say_not_compared(comparison, d.ANSWER)
     rows: list[Row] = []
     unchanged = unknown = 0
     for part in comparison.parts:
-        changes, same = d.changes_between(part.before, part.after)
+        before, after = part.before.state, part.after.state
+        changes, same = d.changes_between(before, after)
         unchanged += same
         removals = _removals(comparison, part, {change.key for change in changes if change.is_removal}, retention)
         unknown += sum(not removal.is_known for removal in removals.values())
         for change in changes:
             removal = removals.get(change.key)
-            row = d.diff_row(change, removal)
-            rows.append(row | d.why_columns(change, removal, part.after) if why else row)
+            row = d.diff_row(change, removal, before, after)
+            rows.append(row | d.why_columns(change, removal, after) if why else row)
     rows.sort(key=lambda row: offset_row_order(row | {"offsets_partition": 0}))
     if unknown:
         comparison.session.say(
@@ -208,17 +237,21 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
 
 
 def _removals(
-    comparison: _Comparison, part: _Part, gone: set[GroupTopicPartition], retention: int | None
+    comparison: _Comparison, part: Part, gone: set[GroupTopicPartition], retention: int | None
 ) -> dict[GroupTopicPartition, Removal]:
     from offsets_log.investigate.removal import removals
     from offsets_log.replay.expiry import ERAS
 
     if not gone:
         return {}
-    start, end = part.before.end_offset, part.after.end_offset
-    session = comparison.session.bounded(((None, end),))
-    events = session.events(part.log, start=start)
-    return removals(events, part.before, part.after, gone, ERAS[comparison.profile], retention)
+    before, after = part.before.state, part.after.state
+    session = comparison.session
+    if (end_offset := part.after.end_offset) is not None:
+        session = session.bounded(((None, end_offset),))
+    else:
+        session = session.bounded(session.reading.until_offset, session.reading.until_time)
+    events = (event for log in part.after.logs for event in session.events(log, start=part.start or 0))
+    return removals(events, before, after, part.start, gone, ERAS[comparison.profile], retention)
 
 
 # ------------------------------------------------------------------------------------ groups and members
@@ -228,22 +261,30 @@ def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> tup
     from offsets_log.investigate import diff as d
     from offsets_log.replay.topic_names import TopicNames
 
-    learned = [state.topic_names for part in comparison.parts for state in (part.after, part.before)]
+    learned = [held.state.topic_names for part in comparison.parts for held in (part.after, part.before)]
     names = TopicNames(given, comparison.topic_ids, *learned)
     before, after = (
-        [row for part in comparison.parts for row in _group_rows(part, side, names)] for side in ("before", "after")
+        [row for part in comparison.parts for row in _group_rows(comparison, part, held(part).state, names)]
+        for held in (attrgetter("before"), attrgetter("after"))
     )
-    compare, columns = {
-        "groups": (d.group_changes, d.GROUPS_DIFF_COLUMNS),
-        "members": (d.member_changes, d.MEMBERS_DIFF_COLUMNS),
+    compare, columns, facts = {
+        "groups": (d.group_changes, d.GROUPS_DIFF_COLUMNS, d.GROUP_FACTS),
+        "members": (d.member_changes, d.MEMBERS_DIFF_COLUMNS, d.MEMBER_FACTS),
     }[table]
-    rows, unchanged = compare(before, after)
+    _say_not_compared(comparison, facts)
+    rows, unchanged = compare(before, after, comparison.untold)
     return rows, list(columns), f"{len(rows)} {table} changed, {unchanged} unchanged"
 
 
-def _group_rows(part: _Part, side: str, names: TopicNames) -> Iterator[Row]:
+def _group_rows(comparison: _Comparison, part: Part, state: CoordinatorState, names: TopicNames) -> Iterator[Row]:
+    """The groups of one side; those that only their offsets make cannot be seen in a copy without offsets."""
     from offsets_log.group_tables import group_row
 
-    state: CoordinatorState = getattr(part, side)
     for group in state.groups.values():
-        yield group_row(group, state.profile, names, part.log.offsets_partition)
+        if group.has_record or "committed_offset" not in comparison.untold:
+            yield group_row(group, state.profile, names, part.offsets_partition, state.untold)
+
+
+def _say_not_compared(comparison: _Comparison, facts: Iterable[str]) -> None:
+    if untold := sorted(comparison.untold.intersection(facts)):
+        comparison.session.say(f"not compared, as what was read does not tell it: {', '.join(untold)}")

@@ -76,14 +76,14 @@ def command(
     from cli.session import open_session
     from offsets_log.pipeline import replay
     from offsets_log.replay.coordinator_state import finish
-    from offsets_log.replay.expiry import cycle_of
+    from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
     from offsets_log.replay.profile import PROFILES
     from offsets_log.tables import partition_name
 
     rules = _era(profile, era)
     rules_with = rules.retention(retention)
     now_ms = int(time.time() * 1000) if now is None else now
-    with open_session(reading, output, needs={"commit_timestamp_ms"}) as session:
+    with open_session(reading, output, needs=NEEDED_COLUMNS) as session:
         rows: list[Row] = []
         for log in session.logs:
             loaded = finish(replay(session.events(log), PROFILES[rules.profile], on_damage=session.on_damage))

@@ -53,7 +53,7 @@ def command(
     from offsets_log.replay.profile import PROFILES
 
     now_ms = int(time.time() * 1000) if now is None else now
-    with open_session(reading, output) as session:
+    with open_session(reading, output, needs=set() if stale is None else g.NEEDED_FOR_DELETION) as session:
         rows: list[Row] = []
         for log, state, last_ms in _states(session, PROFILES[profile]):
             rows += g.groups_rows(state, log.offsets_partition, last_ms, now_ms)
@@ -61,7 +61,8 @@ def command(
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
         count = f"{len(rows)} groups"
         if stale is not None:
-            old = [row for row in rows if g.is_stale(row, now_ms - stale)]
+            all_rows = rows
+            old = [row for row in all_rows if g.is_stale(row, now_ms - stale)]
             rows = [row for row in old if g.can_be_deleted(row)]
             count = f"{len(rows)} of {count} can be deleted at {shown_time(now_ms)}"
             if len(old) > len(rows):
@@ -69,6 +70,8 @@ def command(
                     f"{len(old) - len(rows)} groups are as old but have members or open transactions in the log: "
                     "a broker refuses to delete them while it has these"
                 )
+            if timeless := sum(row["last_activity_timestamp_ms"] is None for row in all_rows):
+                session.say(f"when {timeless} groups last wrote is not known: they are not listed")
             if session.corrupt or session.unsupported:
                 session.say("what could not be read may be newer than what is listed: look at it before you delete")
         names = [column.name for column in g.GROUPS_COLUMNS]
@@ -89,8 +92,6 @@ def command(
 def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:
     """Each partition as a load has it, and when its groups last wrote."""
     from offsets_log.investigate.groups import Activity
-    from offsets_log.pipeline import replay
-    from offsets_log.replay.coordinator_state import finish
 
     if session.is_bulk:
         counting = session.bounded(session.reading.until_offset, session.reading.until_time)
@@ -99,5 +100,4 @@ def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, 
         return
     for log in session.logs:
         activity = Activity()
-        state = finish(replay(activity.watch(session.events(log)), profile, on_damage=session.on_damage))
-        yield log, state.showing(session.shows_group, session.shows_topic), activity.last_ms
+        yield log, session.load(log, profile, activity), activity.last_ms

@@ -57,7 +57,7 @@ def command(
 
     if not reading.group:
         raise click.UsageError("give the group: -g GROUP")
-    with open_session(reading, output) as session:
+    with open_session(reading, output, needs={"committed_offset"}) as session:
         histories = []
         for log in session.logs:
             found = History(
@@ -76,12 +76,14 @@ def command(
             read_topic_ids(topic_ids), session.topic_ids, *(found.state.topic_names for _, found in histories)
         )
         entries = sorted(
-            ((log.offsets_partition, entry) for log, found in histories for entry in found.entries),
+            ((log, entry) for log, found in histories for entry in found.entries),
             key=lambda found: history_order(found[1]),
         )
         back = sum(entry.change == "rewound" for _, entry in entries)
         rows = (
-            history_row(entry, number, ids) for number, entry in entries if not rewinds or entry.change == "rewound"
+            history_row(entry, log.offsets_partition, ids, log.untold)
+            for log, entry in entries
+            if not rewinds or entry.change == "rewound"
         )
         with destination(output, session.files) as stream:
             format_name = chosen_format(output)

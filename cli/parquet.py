@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from cli.options import Output
     from cli.session import Session
-    from offsets_log.columnar.reading import Seen
     from offsets_log.columnar.replay import Replayed
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import LogEvent
@@ -170,15 +168,6 @@ def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog]
     return records
 
 
-def _note(session: Session, log: PartitionLog, seen: Seen) -> None:
-    from offsets_log.errors import Damage
-
-    if isinstance(seen, Damage):
-        session.on_damage(seen)
-    else:
-        session.tell(log, seen)
-
-
 def _export_in_bulk(session: Session, files: _EventFiles) -> int:
     from cli.session import processors
     from offsets_log.columnar.event_kernels import fill
@@ -189,7 +178,7 @@ def _export_in_bulk(session: Session, files: _EventFiles) -> int:
     reading = session.reading
     export = Export(
         files.write,
-        note=lambda log: partial(_note, session, log),
+        note=session.noting,
         shown=Shown(session.shows_group if reading.group else None, session.shows_topic if reading.topic else None),
         until=session.until,
         release=reading.kafka,

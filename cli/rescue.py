@@ -54,13 +54,23 @@ def command(reading: Reading, profile: str, as_broker: bool, partitions: int | N
         offsets_partitions=reading.offsets_partition,
         partitions=partitions,
     )
-    with open_session(reading, Output(output=None, to=to)) as session, atomic_directory(to) as directory:
+    with (
+        open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
+        atomic_directory(to) as directory,
+    ):
         memory = Memory(PROFILES[profile])
         for log, state, found in session.load_all(memory.profile):
             memory.add(log, state, found, as_broker=as_broker)
-        plan = make_plan(memory, asked, session.damages, corrupt=session.corrupt, unsupported=session.unsupported)
+        plan = make_plan(
+            memory,
+            asked,
+            session.damages,
+            notes=session.notes,
+            corrupt=session.corrupt,
+            unsupported=session.unsupported,
+        )
         _write(directory, rescue_files(plan))
-        doubts = plan["doubts"]
+        doubts = [doubt for doubt in plan["doubts"] if doubt not in session.notes]  # these have been said
         for doubt in doubts[:DOUBTS_SHOWN]:
             session.say(doubt)
         if len(doubts) > DOUBTS_SHOWN:

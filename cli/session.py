@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import click
 
@@ -22,15 +22,17 @@ from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output
+from offsets_log.dumps.source import BYTES, POSITION
 from offsets_log.errors import Damage, InputError, OffsetsLogError
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
-from offsets_log.tables import Row, damage_row, problem_row
+from offsets_log.tables import Row, damage_row, partition_name, problem_row
 
 if TYPE_CHECKING:
     from offsets_log.columnar.compiled import Kernel
@@ -44,6 +46,13 @@ MAX_DAMAGES_KEPT = 100_000
 BULK_FROM_BYTES = 4 << 20
 """From here on compiled kernels are worth their start."""
 PROGRESS_FROM_BYTES = 8 << 20
+
+
+class Watcher(Protocol):
+    """Whoever notes something of the events that pass by."""
+
+    def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """The same events."""
 
 
 class Session:
@@ -77,10 +86,30 @@ class Session:
         """Topic id → name, from the folders of other topics beside the partitions."""
         return self._opened.topic_ids
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is told of the inputs before they are read, one sentence each."""
+        return (*self._opened.notes, *(note for log in self.logs for note in log.notes))
+
+    @property
+    def untold(self) -> frozenset[str]:
+        """Columns that one log or another does not tell."""
+        return frozenset().union(*(log.untold for log in self.logs))
+
     def say(self, words: str) -> None:
         """A line on standard error, unless it was asked for quiet."""
         if not self.reading.quiet:
             say(words)
+
+    def say_of_timeless(self) -> None:
+        """Tell of logs that begin with records without a time, which no time bounds."""
+        for log in self.logs:
+            first = next((item for _, item in iter_log(log) if isinstance(item, RecordBatch)), None)
+            if first is not None and first.max_timestamp_ms == NO_TIMESTAMP:
+                self.say(
+                    f"offsets partition {partition_name(log.offsets_partition)} has records without a time (before "
+                    "Kafka 0.10), which are read whatever time is asked for: bound them by record offset"
+                )
 
     def until(self, log: PartitionLog) -> Until:
         """Where the replay of this partition stops."""
@@ -132,20 +161,20 @@ class Session:
                     f"compacted away, or a file before {segment.file} is missing"
                 )
 
-    def load(self, log: PartitionLog, profile: Profile, found: Survey | None = None) -> CoordinatorState:
+    def load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
         """A coordinator's memory after loading the partition up to the bounds, as far as filters show it.
 
         Args:
-            found: counts what passes by.
+            found: notes what passes by.
         """
-        events = self.events(log) if found is None else found.watch(self.events(log))
+        events = found.watch(self.events(log))
         state = replace(finish(replay(events, profile, on_damage=self.on_damage)), untold=log.untold)
         return state.showing(self.shows_group, self.shows_topic)
 
     @property
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
-        is_whole = not any(log.untold - {"position"} for log in self.logs)
+        is_whole = not any(log.untold - {POSITION, BYTES} for log in self.logs)
         return is_whole and sum(log.size_bytes for log in self.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel) -> None:
@@ -294,12 +323,12 @@ def open_session(
                 if is_local
                 else DiskLogs([], Dumps(None), Finder((), stack), stack)
             )
-            if missing := sorted(needs & frozenset().union(*(log.untold for log in opened.logs))):
-                raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
             session = Session(reading, opened, stack)
+            if missing := sorted((needs | _needs_of(reading)) & session.untold):
+                raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
             if is_local:
                 _check_bounds(session)
-            for note in (*opened.notes, *(note for log in opened.logs for note in log.notes)):
+            for note in session.notes:
                 session.say(note)
             for damage in opened.damages:
                 session.on_damage(damage)
@@ -325,12 +354,20 @@ def _tell_of_lost_pages() -> None:
         ctypes.CDLL(None).signal(signal.SIGBUS, _HANDLERS[0])
 
 
+def _needs_of(reading: Reading) -> set[str]:
+    """Columns without which bounds would bound nothing."""
+    bounds = {"timestamp_ms": reading.until_time is not None, "record_offset": bool(reading.until_offset)}
+    return {name for name, is_given in bounds.items() if is_given}
+
+
 def _check_bounds(session: Session) -> None:
-    """Tell of bounds for partitions that are not there: they bound nothing."""
+    """Tell of bounds that bound nothing: for partitions that are not there, of records without a time."""
     found = {log.offsets_partition for log in session.logs}
     for partition, offset in session.reading.until_offset:
         if partition is not None and partition not in found:
             session.say(f"--until-offset {partition}:{offset} bounds nothing: no such offsets partition was found")
+    if session.reading.until_time is not None:
+        session.say_of_timeless()
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:

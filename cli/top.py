@@ -29,13 +29,19 @@ TABLE_ROWS = 20
 )
 @reading_options
 @TOPIC_IDS
-@click.option("--by", type=click.Choice(ORDERS), default="bytes", show_default=True, help="The largest of these first.")
+@click.option(
+    "--by",
+    type=click.Choice(ORDERS),
+    help="The largest of these first.  [default: bytes; records where a dump does not tell sizes]",
+)
 @click.option("--per", type=click.Choice(PER), default="group", show_default=True, help="Whom records are counted for.")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(min=1), help=f"The first N; a table shows {TABLE_ROWS} by itself."
 )
 @output_option("table", "jsonl", "json", "csv")
-def command(reading: Reading, output: Output, topic_ids: str | None, by: str, per: str, limit: int | None) -> None:
+def command(
+    reading: Reading, output: Output, topic_ids: str | None, by: str | None, per: str, limit: int | None
+) -> None:
     """Who writes __consumer_offsets: records, bytes, garbage, commits of the same offset again, commits per second.
 
     Bytes are a record's share of its batch in the file. Garbage are the bytes of records that a later record of the
@@ -50,22 +56,26 @@ def command(reading: Reading, output: Output, topic_ids: str | None, by: str, pe
     from cli.session import open_session, read_topic_ids
     from offsets_log.investigate import writers as w
 
-    with open_session(reading, output) as session:
+    needs = w.NEEDS.get(by or "", set()) | w.NEEDS.get(per, set())
+    with open_session(reading, output, needs=needs) as session:
         names = session.topic_ids | read_topic_ids(topic_ids)
+        tells_bytes = "bytes" not in session.untold
         writers = _in_bulk(session, per) if _is_bulk(session, per) else _one_by_one(session, per, names)
-        rows = w.top_rows(writers, by)
+        rows = w.top_rows(writers, by or ("bytes" if tells_bytes else "records"), session.untold)
         total: Counter[str] = Counter()
         for row in rows:
-            total.update({name: row[name] for name in ("records", "bytes", "garbage_bytes", "noop_commits")})
+            total.update({name: row[name] or 0 for name in ("records", "bytes", "garbage_bytes", "noop_commits")})
         format_name = chosen_format(output)
         shown = rows[: limit or (TABLE_ROWS if format_name == "table" else None)]
         columns = [column.name for column in (*w.WRITER_COLUMNS[per], *w.COUNT_COLUMNS)]
         with destination(output, session.files) as stream:
             write_rows(stream, shown, columns, format_name)
+        in_bytes = f"{total['bytes']} bytes, of which {total['garbage_bytes']} are garbage"
+        if not tells_bytes:
+            in_bytes = "bytes not known, since the source does not tell the sizes of batches"
         session.finish(
-            f"{len(shown)} of {len(rows)} rows; in all {total['records']} records, {total['bytes']} bytes, of which "
-            f"{total['garbage_bytes']} are garbage, {total['noop_commits']} no-op commits; "
-            f"{len(session.logs)} partitions"
+            f"{len(shown)} of {len(rows)} rows; in all {total['records']} records, {in_bytes}, "
+            f"{total['noop_commits']} no-op commits; {len(session.logs)} partitions"
         )
 
 

@@ -106,6 +106,5 @@ def _write_of(reading: Reading, output: Output, only: set[str] | None) -> None:
         ]
         with destination(output, session.files) as stream:
             write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
-        session.finish(
-            f"{len(rows)} groups with {sum(row['offsets'] for row in rows)} offsets, {len(session.logs)} partitions"
-        )
+        offsets = sum(row["offsets"] or 0 for row in rows)
+        session.finish(f"{len(rows)} groups with {offsets} offsets, {len(session.logs)} partitions")

@@ -75,6 +75,11 @@ def group_row(
     return without_untold(row, untold)
 
 
+def members_count(row: Row) -> int | None:
+    """How many members a row of `group_row` has; None if its source does not tell them."""
+    return None if row["members"] is None else len(row["members"])
+
+
 def _protocol(group: Group) -> str | None:
     """Of a classic group with members; DescribeGroups names it for a Stable one only."""
     return group.protocol or None if group.members else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from offsets_log.group_tables import GROUP_COLUMNS, MEMBER_COLUMNS, group_row
+from offsets_log.group_tables import GROUP_COLUMNS, MEMBER_COLUMNS, group_row, members_count
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.problem import Problem
@@ -66,8 +66,8 @@ class Memory:
         """The whole answer."""
         return {
             "profile": self.profile.name,
-            "end_offsets": {partition_name(part.log.offsets_partition): part.state.end_offset for part in self.parts},
-            "loads": {partition_name(part.log.offsets_partition): _load(part.failure) for part in self.parts},
+            "end_offsets": {partition_name(part.log.offsets_partition): _end_offset(part) for part in self.parts},
+            "loads": {partition_name(part.log.offsets_partition): _load(part) for part in self.parts},
             "history": {partition_name(part.log.offsets_partition): _history(part) for part in self.parts},
             "groups": sorted(
                 (
@@ -109,9 +109,10 @@ class Memory:
     def rows(document: Row, table: str) -> list[Row]:
         """One kind of rows of the document."""
         if table == "members":
-            return [{"group": group["group"]} | member for group in document["groups"] for member in group["members"]]
+            groups = ((group["group"], group["members"] or ()) for group in document["groups"])
+            return [{"group": group} | member for group, members in groups for member in members]
         if table == "groups":
-            return [group | {"members": len(group["members"])} for group in document["groups"]]
+            return [group | {"members": members_count(group)} for group in document["groups"]]
         rows: list[Row] = document[table]
         return rows
 
@@ -130,18 +131,28 @@ class Memory:
 
 def _history(part: Part) -> dict[str, Any]:
     """How far back the log can be trusted: below ``cleaned_until`` and in gaps, records were compacted away."""
+    tells_offsets = _tells_record_offsets(part)
     return {
-        "first_record_offset": part.found.first_offset,
+        "first_record_offset": part.found.first_offset if tells_offsets else None,
         "cleaned_until": part.log.cleaned_until,
-        "missing_offsets": part.found.missing_offsets,
+        "missing_offsets": part.found.missing_offsets if tells_offsets else None,
         "tails": part.found.tails,
     }
 
 
-def _load(failure: Problem | None) -> dict[str, Any]:
+def _tells_record_offsets(part: Part) -> bool:
+    return "record_offset" not in part.log.untold
+
+
+def _end_offset(part: Part) -> int | None:
+    return part.state.end_offset if _tells_record_offsets(part) else None
+
+
+def _load(part: Part) -> dict[str, Any]:
+    failure = part.failure
     return {
         "ok": failure is None,
-        "record_offset": failure.record_offset if failure else None,
+        "record_offset": failure.record_offset if failure and _tells_record_offsets(part) else None,
         "rule": failure.rule if failure else None,
         "problem": failure.problem if failure else None,
     }

@@ -135,12 +135,13 @@ def committed_rows(
 
     Args:
         orphans: also for offsets of groups that do not exist.
-        unstable: with a column that tells offsets under an open transaction.
+        unstable: with a column that tells offsets under an open transaction; null where the source tells of none.
     """
     pending = {value.key for value in state.pending}
+    tells_pending = "is_transactional" not in state.untold
     for value in state.committed if orphans else state.iter_served():
         row = offset_row(value, offsets_partition, state.untold)
-        yield row | {"unstable": value.key in pending} if unstable else row
+        yield row | {"unstable": value.key in pending if tells_pending else None} if unstable else row
 
 
 def offset_row_order(row: Row) -> tuple[str, str, int, int]:

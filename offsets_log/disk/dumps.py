@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from offsets_log.disk.folder import SEGMENT, Folder
 from offsets_log.dumps.formats import SEGMENTS, build_segments, guess_format
+from offsets_log.dumps.source import BYTES, POSITION
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import Buffer
@@ -45,7 +46,7 @@ class Dumps:
         logs = built.logs()
         self.damages += built.damages
         self.notes += [f"{shown}: {words}" for words in built.remarks]
-        untold = sorted({name for log in logs for name in log.untold if name.islower() and name != "position"})
+        untold = sorted({name for log in logs for name in log.untold - {POSITION, BYTES} if name.islower()})
         if untold:
             self.notes.append(f"{shown}: this source does not tell, and the answer has null for: {', '.join(untold)}")
         if not logs and not built.damages:

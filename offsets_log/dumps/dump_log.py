@@ -187,7 +187,8 @@ class _Reader:
             base_sequence=_number(facts, "baseSequence", "sequence", default=-1),
             partition_leader_epoch=_number(facts, "partitionLeaderEpoch", default=-1),
         )
-        yield SourceBatch(place, made, records, frozenset(batch.untold))
+        size_bytes = _number(facts, "size") if batch.has_line and "size" in facts else None
+        yield SourceBatch(place, made, records, frozenset(batch.untold), size_bytes)
 
     # ----------------------------------------------------------------------------------------- records
 

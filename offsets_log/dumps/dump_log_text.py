@@ -88,7 +88,7 @@ class Sizes:
         if REPLACED in text:
             return
         for name, size, data in (("key", self.key, key), ("value", self.value, value)):
-            is_whole = name == "key" or data is None or untold is not UNTOLD_OF_GROUPS
+            is_whole = name == "key" or data is None or not untold >= UNTOLD_OF_GROUPS
             if is_whole and size is not None and size != (-1 if data is None else len(data)):
                 found = "null" if data is None else f"{len(data)} bytes"
                 raise CorruptRecordError(
@@ -225,7 +225,10 @@ def _group_colons(key: str, payload: str | None, sizes: Sizes) -> Told:
         raise CorruptRecordError("it does not tell protocol and generation", field="value")
     protocol_type, protocol, generation = parts
     protocol_name = None if protocol == "null" else protocol
-    return _group(key.removeprefix("metadata::"), protocol_type, protocol_name, generation, "{" + assignment)
+    group = key.removeprefix("metadata::")
+    key_bytes, value, untold = _group(group, protocol_type, protocol_name, generation, "{" + assignment)
+    # Up to 0.11 the tool prints none of an Empty group, whatever the record has.
+    return key_bytes, value, untold if protocol_type else untold | {"protocol_type", "protocolType"}
 
 
 def _group_in_json(key: str, payload: str | None, sizes: Sizes) -> Told:

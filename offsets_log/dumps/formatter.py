@@ -6,7 +6,8 @@
 0.9 – 0.10    ``g::[g,Some(consumer),Stable,Map(…)]``
 0.8.2         ``[g,t,0]::OffsetAndMetadata[1,m,2]``
 
-A null value is ``NULL``. No place in the log is told: records are numbered as they come.
+A null value is ``NULL``. No place in the log is told: records are numbered as they come. Each formatter prints some
+types of records only, so a text tells offsets or groups; where somebody has joined two of them, both.
 
 References: ``GroupMetadataManager.OffsetsMessageFormatter``, ``CoordinatorRecordMessageFormatter.java``; ``formats.md``
 §3d.
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from offsets_log.dumps.kafka_json import record_bytes
-from offsets_log.dumps.source import Piece, Place, Remark, SourceBatch, damaged_line, header
+from offsets_log.dumps.source import Piece, Place, Remark, SourceBatch, Untold, damaged_line, header
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
@@ -63,6 +64,7 @@ MEMBERS = (
 ANY_LINE = re.compile(
     r"^(?:\[.*,[^,\n]*,\d+\]::(?:NULL|\[?Offset)|.*::(?:GroupMetadata\(groupId=|\[.*,\w*Map\(|NULL\r?$))", re.MULTILINE
 )
+OFFSET_TYPES = (b"\x00\x00", b"\x00\x01")
 NO_METADATA = "NO_METADATA"
 SUMMARY = "Processed a total of "
 
@@ -78,6 +80,15 @@ UNTOLD_OF_GROUPS = UNTOLD | {
     "protocol", "assignment", "value_version", "currentStateTimestamp", "subscription",
 }  # fmt: skip
 UNTOLD_UP_TO_0_10 = UNTOLD_OF_GROUPS | {"generation", "rebalance_timeout_ms", "rebalanceTimeout"}
+UNTOLD_WITHOUT_GROUPS = frozenset(
+    {
+        "type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch",
+        "current_state_timestamp_ms", "topology_epoch", "topology", "members",
+    }
+)  # fmt: skip
+"""What the formatter of offsets leaves out: all of the groups."""
+UNTOLD_WITHOUT_OFFSETS = frozenset({"committed_offset"})
+"""What the formatters of groups leave out."""
 
 REMARK = Remark(
     "no record offsets and no transaction markers are told: records are taken in the order of the text, and offsets of "
@@ -97,6 +108,7 @@ def read(buffer: Buffer) -> Iterator[Piece]:
     text = bytes(buffer).decode(errors="replace")
     yield REMARK
     record_offset = 0
+    tells_offsets = tells_groups = False
     for line, item in _entries(text):
         if isinstance(item, Damage):
             yield item
@@ -110,6 +122,12 @@ def read(buffer: Buffer) -> Iterator[Piece]:
         record = Record(offset=record_offset, position=line, key=key, value=value)
         yield SourceBatch(Place(), header((record,), line=line), (record,), untold)
         record_offset += 1
+        is_offset = key[:2] in OFFSET_TYPES
+        tells_offsets, tells_groups = tells_offsets or is_offset, tells_groups or not is_offset
+    if not tells_groups:
+        yield Untold(Place(), UNTOLD_WITHOUT_GROUPS)
+    if not tells_offsets:
+        yield Untold(Place(), UNTOLD_WITHOUT_OFFSETS)
 
 
 def _entries(text: str) -> Iterator[tuple[int, Any]]:

@@ -22,6 +22,8 @@ from offsets_log.log_format.segment import Buffer
 SEGMENT_NAME = re.compile(
     r"(?:^|/)(?:(?P<topic>[^/]+)-(?P<partition>[0-9]{1,9})/)?(?P<base_offset>[0-9]{20})\.log[^/]*$"
 )
+POSITION, BYTES = "position", "bytes"
+"""Names in ``untold`` that are of the files themselves: where a record lies, and how much of it is whose (`top`)."""
 OFFSETS_TOPIC = "__consumer_offsets"
 CHUNK_BYTES = 1 << 20
 MAX_LINE_BYTES = 64 << 20
@@ -49,12 +51,14 @@ class SourceBatch:
         batch: its header; ``position`` is its line in the source, ``raw`` is empty.
         records: their ``position`` is their line in the source.
         untold: columns of rows that the source does not tell.
+        size_bytes: in the file it was read of; None if the source does not tell it.
     """
 
     place: Place
     batch: RecordBatch
     records: tuple[Record, ...]
     untold: frozenset[str] = frozenset()
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,15 @@ class Remark:
     words: str
 
 
-Piece = SourceBatch | SegmentPiece | Damage | Remark
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """Columns that a source does not tell in any of the batches of a segment, as its end shows."""
+
+    place: Place
+    columns: frozenset[str]
+
+
+Piece = SourceBatch | SegmentPiece | Damage | Remark | Untold
 
 
 def place_of(file: str) -> Place | None:
@@ -194,7 +206,12 @@ class SegmentBuilder:
                 error.at(file=self.name)
                 self.damages.append(piece)
             case SegmentPiece(place, data):
-                self._growing(place).data += data
+                growing = self._growing(place)
+                growing.data += data
+                growing.untold.add(BYTES)
+            case Untold(place, columns):
+                if place in self._segments:
+                    self._segments[place].untold |= columns
             case SourceBatch():
                 try:
                     self._write(piece)
@@ -213,6 +230,8 @@ class SegmentBuilder:
         growing.lines |= {record.offset: record.position for record in piece.records}
         growing.lines.setdefault(piece.batch.base_offset, piece.batch.position)
         growing.untold |= piece.untold
+        if piece.size_bytes != len(data):
+            growing.untold.add(BYTES)
 
     def _growing(self, place: Place) -> _Growing:
         return self._segments.setdefault(place, _Growing(place))
@@ -234,7 +253,7 @@ class SegmentBuilder:
             f"{self.name}!{inner}" if inner else self.name,
             growing.place.base_offset,
             memoryview(growing.data).toreadonly(),
-            untold=frozenset({"position", *growing.untold}),
+            untold=frozenset({POSITION, *growing.untold}),
             lines=growing.lines,
         )
 

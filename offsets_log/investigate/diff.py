@@ -6,10 +6,11 @@ same value committed again is no change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import TypeVar
 
+from offsets_log.group_tables import members_count
 from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
@@ -71,46 +72,54 @@ class Change:
         return "metadata" if before == after else "advanced" if after > before else "rewound"
 
 
+ANSWER = ("committed_offset", "leader_epoch", "metadata")
+
+
 def changes_between(before: CoordinatorState, after: CoordinatorState) -> tuple[list[Change], int]:
-    """What changed, and how many offsets are as they were."""
+    """What changed of what both tell, and how many offsets are as they were."""
+    compared = [name for name in ANSWER if name not in before.untold | after.untold]
+
+    def answer(value: OffsetAndMetadata | None) -> list[object] | None:
+        return None if value is None else [getattr(value, name) for name in compared]
+
     old = {value.key: value for value in before.iter_served()}
     new = {value.key: value for value in after.iter_served()}
     keys = old.keys() | new.keys()
-    changes = [Change(old.get(key), new.get(key)) for key in keys if _answer(old.get(key)) != _answer(new.get(key))]
+    changes = [Change(old.get(key), new.get(key)) for key in keys if answer(old.get(key)) != answer(new.get(key))]
     return changes, len(keys) - len(changes)
 
 
-def _answer(value: OffsetAndMetadata | None) -> tuple[int, int | None, str] | None:
-    return None if value is None else (value.committed_offset, value.leader_epoch, value.metadata)
-
-
-def diff_row(change: Change, removal: Removal | None) -> Row:
+def diff_row(change: Change, removal: Removal | None, before: CoordinatorState, after: CoordinatorState) -> Row:
     """One row of `DIFF_COLUMNS`.
 
     Args:
         removal: how it came about, of a removal.
+        before, after: the states that are compared, for what they do not tell.
     """
-    shown = change.after or change.before
-    assert shown is not None
-    named = offset_row(shown, None)
+    old, new = (
+        {} if value is None else offset_row(value, None, state.untold)
+        for value, state in ((change.before, before), (change.after, after))
+    )
+    named = new or old
     row = {name: named[name] for name in ("group", "topic", "partition")}
     row["change"] = "expired" if removal is not None and removal.is_expiry else change.kind
-    for suffix, attribute in (
+    for suffix, name in (
         ("offset", "committed_offset"),
         ("record_offset", "record_offset"),
         ("timestamp_ms", "commit_timestamp_ms"),
     ):
-        row[f"from_{suffix}"] = None if change.before is None else getattr(change.before, attribute)
-        row[f"to_{suffix}"] = None if change.after is None else getattr(change.after, attribute)
+        row[f"from_{suffix}"], row[f"to_{suffix}"] = old.get(name), new.get(name)
     return row | {name: named[name] for name in ("group_base64", "topic_base64") if name in named}
 
 
 def why_columns(change: Change, removal: Removal | None, after: CoordinatorState) -> Row:
     """`WHY_COLUMNS` of a change."""
     group = after.groups.get(change.key[0])
+    state = DEAD if group is None else group.state(after.profile)
+    tells_places = "record_offset" not in after.untold
     return {
-        "group_state": DEAD if group is None else group.state(after.profile),
-        "removed_record_offset": removal.record_offset if removal else None,
+        "group_state": None if "state" in after.untold else state,
+        "removed_record_offset": removal.record_offset if removal and tells_places else None,
         "removed_timestamp_ms": removal.time_ms if removal else None,
         "rule": removal.rule if removal else None,
         "reason": removal.reason if removal else None,
@@ -134,22 +143,23 @@ MEMBERS_DIFF_COLUMNS = (
 not are null."""
 
 
-def group_changes(before: Iterable[Row], after: Iterable[Row]) -> tuple[list[Row], int]:
+def group_changes(before: Iterable[Row], after: Iterable[Row], untold: Set[str]) -> tuple[list[Row], int]:
     """Groups that are not as before, and how many are.
 
     Args:
         before, after: rows of `group_tables.group_row`.
+        untold: columns that one or the other does not tell, which are not compared.
     """
 
     def counted(rows: Iterable[Row]) -> dict[tuple[str, int | None], Row]:
-        return {_place(row): row | {"members": len(row["members"])} for row in rows}
+        return {_place(row): row | {"members": members_count(row)} for row in rows}
 
     old, new = counted(before), counted(after)
-    return _changes(old, new, ("group",), (*GROUP_FACTS, "members"))
+    return _changes(old, new, ("group",), (*GROUP_FACTS, "members"), untold)
 
 
-def member_changes(before: Iterable[Row], after: Iterable[Row]) -> tuple[list[Row], int]:
-    """Members that came, went, or are not as before, and how many are; rows as in `group_changes`."""
+def member_changes(before: Iterable[Row], after: Iterable[Row], untold: Set[str]) -> tuple[list[Row], int]:
+    """Members that came, went, or are not as before, and how many are; arguments as of `group_changes`."""
 
     def by_member(rows: Iterable[Row]) -> dict[tuple[str, int | None, str], Row]:
         return {
@@ -163,7 +173,7 @@ def member_changes(before: Iterable[Row], after: Iterable[Row]) -> tuple[list[Ro
         }
 
     names = ("group", "member_id", "group_instance_id")
-    return _changes(by_member(before), by_member(after), names, MEMBER_FACTS)
+    return _changes(by_member(before), by_member(after), names, MEMBER_FACTS, untold)
 
 
 def _place(row: Row) -> tuple[str, int | None]:
@@ -171,19 +181,24 @@ def _place(row: Row) -> tuple[str, int | None]:
 
 
 def _changes(
-    old: dict[Key, Row], new: dict[Key, Row], names: tuple[str, ...], facts: tuple[str, ...]
+    old: dict[Key, Row], new: dict[Key, Row], names: tuple[str, ...], facts: tuple[str, ...], untold: Set[str]
 ) -> tuple[list[Row], int]:
     keys = old.keys() | new.keys()
-    rows = list(_changed_rows(old, new, keys, names, facts))
+    rows = list(_changed_rows(old, new, keys, names, facts, untold))
     return sorted(rows, key=_order), len(keys) - len(rows)
 
 
 def _changed_rows(
-    old: dict[Key, Row], new: dict[Key, Row], keys: Iterable[Key], names: tuple[str, ...], facts: tuple[str, ...]
+    old: dict[Key, Row],
+    new: dict[Key, Row],
+    keys: Iterable[Key],
+    names: tuple[str, ...],
+    facts: tuple[str, ...],
+    untold: Set[str],
 ) -> Iterator[Row]:
     for key in keys:
         before, after = old.get(key), new.get(key)
-        if before and after and all(before[fact] == after[fact] for fact in facts):
+        if before and after and all(before[fact] == after[fact] for fact in facts if fact not in untold):
             continue
         shown = after or before
         assert shown is not None

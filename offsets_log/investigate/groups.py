@@ -17,7 +17,7 @@ from offsets_log.log_format.primitives import MalformedString
 from offsets_log.pipeline import Event, LogEvent
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
-from offsets_log.tables import Column, Row, to_base64
+from offsets_log.tables import Column, Row, to_base64, without_untold
 
 GROUPS_COLUMNS = (
     Column("group", "string", "group id"),
@@ -32,6 +32,13 @@ GROUPS_COLUMNS = (
     Column("last_activity_timestamp_ms", "bigint", "of the newest record that the group wrote"),
     Column("offsets_partition", "int", "partition of __consumer_offsets"),
 )
+
+FOLLOWING = {
+    "commit_timestamp_ms": {"last_commit_timestamp_ms", "commit_age_ms"},
+    "committed_offset": {"offsets", "pending"},
+    "is_transactional": {"pending"},
+}
+"""A column of `compact` or `decode` that a source does not tell → the columns here that follow from it."""
 
 
 class Activity:
@@ -65,10 +72,13 @@ def groups_rows(
 ) -> list[Row]:
     """`GROUPS_COLUMNS` of every group that exists.
 
+    What its source does not tell of a log is null.
+
     Args:
         last_ms: group → time of its last activity.
         now_ms: until when ages are counted.
     """
+    untold = state.untold.union(*(columns for told, columns in FOLLOWING.items() if told in state.untold))
     commits: dict[str, list[int]] = {}
     for value in state.iter_served():
         commits.setdefault(value.group, []).append(value.commit_timestamp_ms)
@@ -91,7 +101,8 @@ def groups_rows(
             "last_activity_timestamp_ms": last_ms.get(group_id),
             "offsets_partition": offsets_partition,
         }
-        rows.append(row | ({"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {}))
+        row |= {"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {}
+        rows.append(without_untold(row, untold))
     return rows
 
 
@@ -111,6 +122,10 @@ DELETED_BY = {
 """Kind of group → the tool that deletes it."""
 
 GROUPS_OF_A_COMMAND = 100
+
+
+NEEDED_FOR_DELETION = frozenset({"state", "is_transactional"})
+"""Columns without which nobody can tell whether a group can go."""
 
 
 def is_stale(row: Row, before_ms: int) -> bool:

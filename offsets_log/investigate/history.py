@@ -22,7 +22,7 @@ from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import names_in
-from offsets_log.tables import Column, Row, to_base64
+from offsets_log.tables import Column, Row, to_base64, without_untold
 
 HISTORY_COLUMNS = (
     Column("group", "string", "group id"),
@@ -234,8 +234,22 @@ class History:
 # -------------------------------------------------------------------------------------------------- rows
 
 
-def history_row(entry: Entry, offsets_partition: int | None, topic_ids: TopicIds) -> Row:
-    """One row of `HISTORY_COLUMNS`."""
+FOLLOWING = {
+    "record_offset": "effective_record_offset",
+    "is_transactional": "transaction",
+    "generation": "member_epoch",
+}
+"""A column of other commands that a source does not tell → the column here that follows from it."""
+
+
+def history_row(
+    entry: Entry, offsets_partition: int | None, topic_ids: TopicIds, untold: frozenset[str] = frozenset()
+) -> Row:
+    """One row of `HISTORY_COLUMNS`.
+
+    Args:
+        untold: columns that the log's source does not tell.
+    """
     group, topic, partition = entry.key
     value, effective, holder = entry.value, entry.effective, _holder(entry, topic_ids)
     row: Row = {
@@ -265,7 +279,7 @@ def history_row(entry: Entry, offsets_partition: int | None, topic_ids: TopicIds
     for name in ("group", "topic", "metadata"):
         if isinstance(text := row[name], MalformedString):
             row[f"{name}_base64"] = to_base64(text.raw)
-    return row
+    return without_untold(row, untold | {column for told, column in FOLLOWING.items() if told in untold})
 
 
 def _holder(entry: Entry, topic_ids: TopicIds) -> Holder | None:

@@ -19,17 +19,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offsets_log.errors import ReplayError
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import Event, LogEvent, replay_into
 from offsets_log.replay.coordinator_state import CoordinatorState
-from offsets_log.replay.expiry import EXPIRE_TIMESTAMP, Era, cycle_of
+from offsets_log.replay.expiry import EXPIRE_TIMESTAMP, NEEDED_COLUMNS, Era, cycle_of
 from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
+
+BEFORE_ALL = -1
+"""A record offset."""
 
 LEAST_RETENTION_MS = 60_000
 """``offsets.retention.minutes`` is at least 1."""
@@ -57,6 +60,7 @@ def removals(
     events: Iterable[LogEvent],
     before: CoordinatorState,
     after: CoordinatorState,
+    start: int | None,
     gone: Set[GroupTopicPartition],
     era: Era,
     retention_ms: int | None,
@@ -64,11 +68,13 @@ def removals(
     """How each of these offsets went.
 
     Args:
-        events: of the log until where ``after`` ends; those below the end of ``before`` are passed over.
+        events: of the log until where ``after`` ends; those below ``start`` are passed over.
+        start: the record offset that ``before`` ends at; None if ``before`` is not of this log, or of places that
+            nobody told.
         gone: served before and not after.
         retention_ms: of the broker, None where it is not known.
     """
-    search = _Search(before, gone, era, retention_ms)
+    search = _Search(before, before.untold | after.untold, start, gone, era, retention_ms)
     replay_into(search.state, search.watch(events), on_damage=lambda damage: None)
     for group, topic, partition in gone - search.found.keys():
         search.found[group, topic, partition] = (
@@ -83,10 +89,17 @@ class _Search:
     """The state of a few keys and their groups on its way through a log, and the tombstones that end them."""
 
     def __init__(
-        self, before: CoordinatorState, gone: Set[GroupTopicPartition], era: Era, retention_ms: int | None
+        self,
+        before: CoordinatorState,
+        untold: Set[str],
+        start: int | None,
+        gone: Set[GroupTopicPartition],
+        era: Era,
+        retention_ms: int | None,
     ) -> None:
         self.profile = before.profile
-        self.start = before.end_offset
+        self.untold = untold
+        self.start = 0 if start is None else start
         self.gone = gone
         self.era = era
         self.retention_ms = retention_ms
@@ -96,12 +109,15 @@ class _Search:
         for group_id in {key[0] for key in gone}:
             self.groups[group_id] = fold = GroupFold(group_id, before.profile)
             fold.group = deepcopy(before.groups.get(group_id))
-        for value in before.committed:
-            if value.key in gone:
-                self.state.add_offset(value, False)
-        for value in before.pending:
-            if value.key in gone:
-                self.state.add_offset(value, True)
+        for values, transactional in ((before.committed, False), (before.pending, True)):
+            for value in values:
+                if value.key in gone:
+                    first = (
+                        value
+                        if start is not None
+                        else replace(value, record_offset=BEFORE_ALL, applied_offset=BEFORE_ALL)
+                    )
+                    self.state.add_offset(first, transactional)
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Markers, and the records of these keys; at a tombstone `state` is as it was before it."""
@@ -137,6 +153,9 @@ class _Search:
         record_offset, time_ms = event.record.offset, event.record.timestamp_ms
         if time_ms == NO_TIMESTAMP:
             return Removal(record_offset, None, False, False, None, "not known: its tombstone has no time")
+        if missing := sorted(NEEDED_COLUMNS & self.untold):
+            reason = f"not known: {', '.join(missing)} not told by what was read"
+            return Removal(record_offset, time_ms, False, False, None, reason)
         state = CoordinatorState(
             profile=self.profile,
             groups={value.group: group or Group(value.group, CLASSIC, has_record=False)},

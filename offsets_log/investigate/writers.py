@@ -28,7 +28,7 @@ from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import names_in
 from offsets_log.shares import counted, time_of
-from offsets_log.tables import Column, Row
+from offsets_log.tables import Column, Row, without_untold
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 
@@ -319,10 +319,30 @@ def nobody(per: str, offsets_partition: int | None) -> Writer:
 # -------------------------------------------------------------------------------------------------- rows
 
 
-def top_rows(writers: Writers, by: str) -> list[Row]:
-    """One row of `WRITER_COLUMNS` and `COUNT_COLUMNS` for each writer, the largest first."""
+OF_BYTES = frozenset({"bytes", "bytes_share", "garbage_bytes", "garbage_ratio"})
+"""Columns that follow from the sizes of batches in the file, which not every dump tells."""
+
+NEEDS = {
+    "bytes": {"bytes"},
+    "garbage": {"bytes"},
+    "noop": {"committed_offset"},
+    "rate": {"timestamp_ms"},
+    "hour": {"timestamp_ms"},
+    "client": {"members", "assignment", "client_id", "host"},
+    "member": {"members", "assignment"},
+}
+"""``--by`` and ``--per`` → columns of other commands without which the answer would be guessed."""
+
+
+def top_rows(writers: Writers, by: str, untold: frozenset[str] = frozenset()) -> list[Row]:
+    """One row of `WRITER_COLUMNS` and `COUNT_COLUMNS` for each writer, the largest first.
+
+    Args:
+        untold: columns that the source of a log does not tell.
+    """
     total = sum(tally.bytes for tally in writers.tallies.values())
-    rows = [_row(writers.per, writer, tally, total) for writer, tally in writers.tallies.items()]
+    untold |= OF_BYTES if "bytes" in untold else frozenset()
+    rows = [without_untold(_row(writers.per, *item, total), untold) for item in writers.tallies.items()]
     rows.sort(key=lambda row: tuple((value is None, str(value)) for value in row.values()))  # equal ones by name
     rows.sort(key=lambda row: row[ORDERS[by]] or 0, reverse=True)
     return rows

@@ -25,6 +25,11 @@ from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 
 DAY_MS = 86_400_000
 
+NEEDED_COLUMNS = frozenset(
+    {"commit_timestamp_ms", "expire_timestamp_ms", "current_state_timestamp_ms", "subscribed_topics", "state"}
+)
+"""Columns of rows: a log whose source does not tell one of them does not tell what expires."""
+
 COMMIT_TIMESTAMP = "commit_timestamp"
 CURRENT_STATE_TIMESTAMP = "current_state_timestamp"
 EXPIRE_TIMESTAMP = "expire_timestamp"

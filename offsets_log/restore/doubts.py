@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 
-from offsets_log.memory import Memory
+from offsets_log.memory import Memory, Part
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.names import shown
 from offsets_log.restore.tools import left_out
@@ -18,9 +18,12 @@ IDLE_STATES = ("Empty", "Dead")
 """A group in another one has members, and nobody else may commit for it."""
 
 
-def is_active(state: str) -> bool:
-    """Whether members hold the group, so that its offsets cannot be set (``ConsumerGroupCommand``)."""
-    return state.capitalize() not in IDLE_STATES
+def is_active(state: str | None) -> bool:
+    """Whether members hold the group, so that its offsets cannot be set (``ConsumerGroupCommand``).
+
+    Of a group whose state is not known (None) it is not said.
+    """
+    return state is not None and state.capitalize() not in IDLE_STATES
 
 
 def of_damage(corrupt: int, unsupported: int) -> Iterator[str]:
@@ -36,13 +39,14 @@ def of_logs(memory: Memory) -> Iterator[str]:
     """Of the beginning, the middle and the end of each log."""
     for part in memory.parts:
         name = partition_name(part.log.offsets_partition)
-        base_offset = part.log.segments[0].base_offset if part.log.segments else None
+        base_offset = _begins_at(part)
         if base_offset:
             yield (
                 f"offsets partition {name} begins at record offset {base_offset}: files before it are missing, and "
                 "with them every commit that was not renewed since"
             )
-        if part.found.missing_offsets and not part.log.cleaned_until:
+        tells_gaps = "record_offset" not in part.log.untold and not part.log.cleaned_until
+        if part.found.missing_offsets and tells_gaps:
             yield (
                 f"offsets partition {name}: {part.found.missing_offsets} record offsets are in no segment, and no "
                 "cleaner-offset-checkpoint says that they were compacted away"
@@ -52,7 +56,32 @@ def of_logs(memory: Memory) -> Iterator[str]:
             for tail in part.found.tails
         )
         if part.log.offsets_partition is None:
-            yield "a file tells no offsets partition: whether its groups belong there was not checked"
+            yield (
+                "a file tells no offsets partition: whether its groups belong there was not checked, and which offsets "
+                "partitions are absent, with their groups, is not known"
+            )
+
+
+def _begins_at(part: Part) -> int | None:
+    """The record offset a log begins at, by its file's name; where that says nothing, by its first record."""
+    if not part.log.segments or "record_offset" in part.log.untold:
+        return None
+    base_offset = part.log.segments[0].base_offset
+    return part.found.first_offset if base_offset is None else base_offset
+
+
+UNTOLD = {
+    "state": "whether a group had members is not told: stop all of them before their offsets are set",
+    "leader_epoch": "leader epochs are not told, and none are restored",
+    "commit_timestamp_ms": "when offsets were committed is not told: how old they are is not known",
+    "record_offset": "places in the log are not told: of several commits the one that was printed last is taken",
+}
+"""A column that a source does not tell → what that means for who restores."""
+
+
+def of_sources(untold: Set[str]) -> Iterator[str]:
+    """Of what dumps do not tell."""
+    yield from (sentence for column, sentence in UNTOLD.items() if column in untold)
 
 
 def of_plan(plan: Row) -> Iterator[str]:
@@ -77,7 +106,7 @@ def of_plan(plan: Row) -> Iterator[str]:
 
 
 def _of_partitions(plan: Row) -> Iterator[str]:
-    count, absent = plan["offsets_partitions"]["count"], plan["offsets_partitions"]["absent"]
+    count, absent = plan["offsets_partitions"]["count"], plan["offsets_partitions"]["absent"] or []
     asked = plan["filters"]["offsets_partitions"]
     if asked:
         yield f"only offsets partitions {_some(asked)} were read, as asked"

@@ -117,7 +117,7 @@ def readme(plan: Row) -> Iterator[str]:
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in plan["doubts"]) or "Nothing.",
         needed="\n".join(_topics_needed(rows)) or "  (none)",
-        active=_active(active),
+        active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
         counts=" ".join(f"{tool.name}: {len(accepted_by(tool, rows))} offsets." for tool in TOOLS),
         kafka_consumer_groups=_commands(
             kafka_consumer_groups.command(group)
@@ -139,7 +139,9 @@ def _topics_needed(rows: list[Row]) -> Iterator[str]:
     return (f"  {shown(topic)}: {count}" for topic, count in sorted(partitions.items()))
 
 
-def _active(groups: list[str]) -> str:
+def _active(groups: list[str], *, tells_states: bool) -> str:
+    if not tells_states:
+        return "No group may have members; which had some is not told: stop all of them first."
     if not groups:
         return "No group had members then; none may have any now."
     names = "\n".join(f"  {shown(group)}" for group in groups)

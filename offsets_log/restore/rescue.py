@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from offsets_log.checking.partition_count import PartitionCount, partition_count
+from offsets_log.group_tables import members_count
 from offsets_log.memory import Memory
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
@@ -34,16 +35,20 @@ class Asked:
     partitions: int | None = None
 
 
-def make_plan(memory: Memory, asked: Asked, damages: list[Row], *, corrupt: int, unsupported: int) -> Row:
+def make_plan(
+    memory: Memory, asked: Asked, damages: list[Row], *, notes: Sequence[str] = (), corrupt: int, unsupported: int
+) -> Row:
     """The plan, as `restore.plan` says.
 
     Args:
-        damages: the rows of the pieces that could not be read, maybe not all of the
+        notes: what was told of the inputs before they were read.
+        damages: the rows of the pieces that could not be read, maybe not all of them
         corrupt, unsupported: pieces that there were.
     """
     document = memory.document(damages)
     count = _count(memory, asked.partitions)
     present = {part.log.offsets_partition for part in memory.parts}
+    absent = None if None in present else [number for number in range(count.number) if number not in present]
     offsets, duplicates = settle_duplicates(document["offsets"], count)
     plan: Row = {
         "format": FORMAT,
@@ -59,13 +64,13 @@ def make_plan(memory: Memory, asked: Asked, damages: list[Row], *, corrupt: int,
         "offsets_partitions": {
             "count": count.number,
             "source": count.source,
-            "absent": [number for number in range(count.number) if number not in present],
+            "absent": absent,
         },
         "end_offsets": document["end_offsets"],
         "loads": document["loads"],
         "history": document["history"],
         "groups": [
-            {name: row[name] for name in GROUP_COLUMNS} | {"members": len(row["members"])} for row in document["groups"]
+            {name: row[name] for name in GROUP_COLUMNS} | {"members": members_count(row)} for row in document["groups"]
         ],
         "offsets": offsets,
         "pending": document["pending"],
@@ -74,6 +79,8 @@ def make_plan(memory: Memory, asked: Asked, damages: list[Row], *, corrupt: int,
     }
     plan["doubts"] = [
         *doubts.of_damage(corrupt, unsupported),
+        *notes,
+        *doubts.of_sources(frozenset().union(*(part.log.untold for part in memory.parts))),
         *memory.warnings(),
         *doubts.of_logs(memory),
         *doubts.of_plan(plan),
@@ -95,13 +102,19 @@ def _count(memory: Memory, given: int | None) -> PartitionCount:
 def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:
     """One row of each group, topic and partition, and the others: a group's own offsets partition counts.
 
-    Where none of the rows is from there, the one committed last counts.
+    Where none of the rows is from there, the one committed last counts, as far as that is told.
     """
     kept, others = [], []
     for (group, _, _), found in groupby(rows, key=lambda row: (row["group"], row["topic"], row["partition"])):
         same = list(found)
         home = partition_for(group, count.number)
-        same.sort(key=lambda row: (row["offsets_partition"] == home, row["commit_timestamp_ms"], row["record_offset"]))
+        same.sort(key=lambda row: (row["offsets_partition"] == home, *_age(row)))
         kept.append(same.pop())
         others += same
     return kept, others
+
+
+def _age(row: Row) -> tuple[int, int]:
+    """What was committed later is greater; what is not told, least."""
+    committed_ms, record_offset = row["commit_timestamp_ms"], row["record_offset"]
+    return -1 if committed_ms is None else committed_ms, -1 if record_offset is None else record_offset

@@ -1,0 +1,102 @@
+"""Two copies of offsets partitions side by side, also where one does not tell which partitions it holds (`diff`).
+
+What somebody has pasted tells no offsets partition. If the other copy does, groups are put where their names belong
+(``records:H1``), so that what only one copy holds is not taken for new or deleted; else all is compared with all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from offsets_log.checking.partition_count import PartitionCount, partition_count
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.partition_for import partition_for
+
+Loaded = tuple[PartitionLog, CoordinatorState]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a copy holds of one offsets partition.
+
+    Attributes:
+        logs: where it is from.
+        is_whole: whether it is all of one log.
+    """
+
+    logs: tuple[PartitionLog, ...]
+    state: CoordinatorState
+    is_whole: bool = True
+
+    @property
+    def end_offset(self) -> int | None:
+        """The record offset it goes on at; None where that is not told."""
+        return self.state.end_offset if self.is_whole and "record_offset" not in self.state.untold else None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One offsets partition before and after; None if nobody tells its number."""
+
+    offsets_partition: int | None
+    before: Held
+    after: Held
+
+    @property
+    def start(self) -> int | None:
+        """Where ``before`` ends in the log of ``after``; None if it is not known to be the same log."""
+        return None if self.after.end_offset is None else self.before.end_offset
+
+
+def partitions_of(*copies: Iterable[Loaded]) -> PartitionCount | None:
+    """How many offsets partitions there are, by the logs that tell theirs; None if none does, or all do."""
+    loaded = [item for copy in copies for item in copy]
+    known: dict[int, set[str]] = {}
+    for log, state in loaded:
+        if log.offsets_partition is not None:
+            known.setdefault(log.offsets_partition, set()).update(state.groups)
+    if not known or all(log.offsets_partition is not None for log, _ in loaded):
+        return None
+    return partition_count(known)
+
+
+def by_partition(copy: Iterable[Loaded], count: PartitionCount | None) -> dict[int | None, Held]:
+    """What a copy holds, by offsets partition.
+
+    Args:
+        count: to put groups of logs that tell no offsets partition where they belong; None to keep these together.
+    """
+    found: dict[int | None, list[Held]] = {}
+    for log, state in copy:
+        if log.offsets_partition is not None or count is None:
+            found.setdefault(log.offsets_partition, []).append(Held((log,), state))
+            continue
+        for home in sorted({partition_for(group, count.number) for group in _groups(state)}):
+            found.setdefault(home, []).append(Held((log,), _at_home(state, home, count.number), is_whole=False))
+    return {partition: _joined(held) for partition, held in found.items()}
+
+
+def _groups(state: CoordinatorState) -> set[str]:
+    return {*state.groups, *(value.group for value in (*state.committed, *state.pending))}
+
+
+def _at_home(state: CoordinatorState, home: int, partitions: int) -> CoordinatorState:
+    return state.showing(lambda group: partition_for(group, partitions) == home, lambda topic: True)
+
+
+def _joined(held: Sequence[Held]) -> Held:
+    """Several states as one: their groups are different ones, but for what stands in two logs."""
+    if len(held) == 1:
+        return held[0]
+    states = [part.state for part in held]
+    state = replace(
+        states[0],
+        groups={group_id: group for state in states for group_id, group in state.groups.items()},
+        committed=tuple(value for state in states for value in state.committed),
+        pending=tuple(value for state in states for value in state.pending),
+        topic_names={topic_id: name for state in states for topic_id, name in state.topic_names.items()},
+        untold=frozenset().union(*(state.untold for state in states)),
+    )
+    return Held(tuple(log for part in held for log in part.logs), state, is_whole=False)
