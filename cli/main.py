@@ -19,6 +19,7 @@ COMMANDS = {
     "history": "cli.history",
     "info": "cli.info",
     "rebuild": "cli.rebuild",
+    "report": "cli.report",
     "rescue": "cli.rescue",
     "restore": "cli.restore",
     "top": "cli.top",

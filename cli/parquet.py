@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from cli.options import Output
     from cli.session import Session
-    from offsets_log.columnar.reading import Seen
     from offsets_log.columnar.replay import Replayed
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import LogEvent
@@ -101,7 +99,7 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
     """
     with atomic_directory(to) as directory:
         files = _EventFiles(directory)
-        records = _export_in_bulk(session, files) if session.is_bulk else _export(session, files, watch)
+        records = session.export_in_bulk(files.write, is_filtered=True) if session.is_bulk else _export(session, files, watch)
         files.finish()
     session.finish(f"{records} records, {len(session.logs)} partitions")
 
@@ -161,32 +159,3 @@ def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog]
         rows = (event_row(event) for event in watch(log) if isinstance(event, Event))
         records += files.write(log, number, iter_event_tables(rows))
     return records
-
-
-def _note(session: Session, log: PartitionLog, seen: Seen) -> None:
-    from offsets_log.errors import Damage
-
-    if isinstance(seen, Damage):
-        session.on_damage(seen)
-    else:
-        session.tell(log, seen)
-
-
-def _export_in_bulk(session: Session, files: _EventFiles) -> int:
-    from cli.session import processors
-    from offsets_log.columnar.event_kernels import fill
-    from offsets_log.columnar.event_rows import Shown
-    from offsets_log.columnar.events import Export
-
-    session.compile_first(fill)
-    reading = session.reading
-    export = Export(
-        files.write,
-        note=lambda log: partial(_note, session, log),
-        shown=Shown(session.shows_group if reading.group else None, session.shows_topic if reading.topic else None),
-        until=session.until,
-        release=reading.kafka,
-        threads=reading.threads or processors(),
-        advance=session.advance,
-    )
-    return export.run(session.logs)

@@ -42,8 +42,7 @@ def make_plan(memory: Memory, asked: Asked, damages: list[Row], *, corrupt: int,
         corrupt, unsupported: pieces that there were.
     """
     document = memory.document(damages)
-    count = _count(memory, asked.partitions)
-    present = {part.log.offsets_partition for part in memory.parts}
+    count = count_of(memory, asked.partitions)
     offsets, duplicates = settle_duplicates(document["offsets"], count)
     plan: Row = {
         "format": FORMAT,
@@ -51,16 +50,7 @@ def make_plan(memory: Memory, asked: Asked, damages: list[Row], *, corrupt: int,
         "profile": document["profile"],
         "as_broker": asked.as_broker,
         "until": {"time_ms": asked.until_time_ms, "offsets": [list(pair) for pair in asked.until_offsets]},
-        "filters": {
-            "groups": list(asked.groups),
-            "topics": list(asked.topics),
-            "offsets_partitions": sorted(asked.offsets_partitions),
-        },
-        "offsets_partitions": {
-            "count": count.number,
-            "source": count.source,
-            "absent": [number for number in range(count.number) if number not in present],
-        },
+        **what_was_read(memory, asked, count),
         "end_offsets": document["end_offsets"],
         "loads": document["loads"],
         "history": document["history"],
@@ -82,7 +72,25 @@ def make_plan(memory: Memory, asked: Asked, damages: list[Row], *, corrupt: int,
     return plan
 
 
-def _count(memory: Memory, given: int | None) -> PartitionCount:
+def what_was_read(memory: Memory, asked: Asked, count: PartitionCount) -> Row:
+    """The filters, and which offsets partitions there are."""
+    present = {part.log.offsets_partition for part in memory.parts}
+    return {
+        "filters": {
+            "groups": list(asked.groups),
+            "topics": list(asked.topics),
+            "offsets_partitions": sorted(asked.offsets_partitions),
+        },
+        "offsets_partitions": {
+            "count": count.number,
+            "source": count.source,
+            "absent": [number for number in range(count.number) if number not in present],
+        },
+    }
+
+
+def count_of(memory: Memory, given: int | None) -> PartitionCount:
+    """How many offsets partitions there are: as given, or as the groups show."""
     if given is not None:
         return PartitionCount(given, "option")
     groups: dict[int, set[str]] = {}
