@@ -99,7 +99,9 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
     """
     with atomic_directory(to) as directory:
         files = _EventFiles(directory)
-        records = session.export_in_bulk(files.write, is_filtered=True) if session.is_bulk else _export(session, files, watch)
+        records = (
+            session.export_in_bulk(files.write, is_filtered=True) if session.is_bulk else _export(session, files, watch)
+        )
         files.finish()
     session.finish(f"{records} records, {len(session.logs)} partitions")
 

@@ -11,10 +11,9 @@ import click
 from cli.options import PROFILE, Output, Reading, reading_options
 
 if TYPE_CHECKING:
-    from offsets_log.memory import Memory
-
     from cli.session import Session
     from offsets_log.investigate.writers import Writers
+    from offsets_log.memory import Memory
     from offsets_log.report.samples import Samples
     from offsets_log.tables import Row
 
@@ -34,7 +33,13 @@ SOURCES_SHOWN = 5
     type=click.IntRange(min=1),
     help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
 )
-@click.option("--to", metavar="FILE", required=True, help="The page: one HTML file, which appears whole or not at all.")
+@click.option(
+    "--to",
+    metavar="FILE",
+    type=click.Path(),
+    required=True,
+    help="The page: one HTML file, which appears whole or not at all.",
+)
 def command(reading: Reading, profile: str, partitions: int | None, to: str) -> None:
     """One page to look at: offsets over time, rebalances, top writers, open transactions, problems.
 
@@ -65,7 +70,9 @@ def command(reading: Reading, profile: str, partitions: int | None, to: str) -> 
         found = Found(
             memory=memory,
             groups=sorted(groups, key=groups_row_order),
-            writers=[row for row in top_rows(writers, "bytes") if row["group"] is None or session.shows_group(row["group"])],
+            writers=[
+                row for row in top_rows(writers, "bytes") if row["group"] is None or session.shows_group(row["group"])
+            ],
             sampled=samples.finish(),
             asked=Asked(
                 until_time_ms=reading.until_time,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from offsets_log.report.lines import ranks
+from offsets_log.report.lines import Numbers, ranks
 from offsets_log.report.samples import COMMIT_LINE, line_numbers
 from offsets_log.tables import Row
 
@@ -14,6 +14,9 @@ GROUPS_APART = 7
 """The busiest groups, each with bars of its own."""
 IN_PLOT = (0.0005, 0.9995)
 """Quantiles of the commits' times between which they are counted: some have times far off, which would hide the rest."""
+
+NEAR = 4
+"""All are in the plot if it is not longer by more than that."""
 
 
 def commit_bars(commits: pa.Table) -> Row:
@@ -48,9 +51,10 @@ def commit_bars(commits: pa.Table) -> Row:
     }
 
 
-def _bounds(times: np.ndarray, records: np.ndarray) -> tuple[int, int]:
+def _bounds(times: Numbers, records: Numbers) -> tuple[int, int]:
     order = np.argsort(times)
     so_far = np.cumsum(records[order])
     found = np.searchsorted(so_far, np.array(IN_PLOT) * so_far[-1])
     begin, end = times[order[np.minimum(found, len(order) - 1)]].tolist()
-    return begin, end
+    first, last = int(times[order[0]]), int(times[order[-1]])
+    return (first, last) if last - first <= NEAR * (end - begin + 1) else (begin, end)

@@ -29,7 +29,7 @@ TRANSACTION_COLUMNS = (
     "first_record_offset",
 )  # fmt: skip
 PARTITION_COLUMNS = (
-    "offsets_partition", "files", "size_bytes", "batches", "records", "first_offset", "end_offset", "missing_offsets",
+    "offsets_partition", "files", "size_bytes", "batches", "first_offset", "end_offset", "missing_offsets",
     "cleaned_until", "groups", "offsets", "loads",
 )  # fmt: skip
 PROBLEM_COLUMNS = ("severity", "problem", "file", "position", "record_offset")
@@ -81,7 +81,7 @@ def make_document(found: Found, *, release: tuple[int, int] | None = None, **abo
             "profile": found.memory.profile.name,
             "groups": sum(row["type"] is not None for row in groups),
             "offsets": len(served),
-            "records": sum(row["records"] for row in partitions),
+            "records": sum(row["records"] for row in found.writers),
             "size_bytes": sum(row["size_bytes"] for row in partitions),
             "offsets_partitions": len(partitions),
         },
@@ -162,7 +162,6 @@ def _partition_row(part: Any) -> Row:
         "files": seen.files,
         "size_bytes": seen.size_bytes,
         "batches": seen.batches,
-        "records": seen.records,
         "first_offset": seen.first_offset,
         "end_offset": seen.end_offset,
         "missing_offsets": seen.missing_offsets,
@@ -175,7 +174,17 @@ def _partition_row(part: Any) -> Row:
 
 def _problem_rows(found: Found) -> Iterator[Row]:
     """What is wrong, the worst first, and what was not read."""
-    memory = found.memory
+    yield from _of_loads(found.memory)
+    yield from _of_damage(found)
+    read = what_was_read(found.memory, found.asked, count_of(found.memory, found.asked.partitions))
+    groups = [{"group": row["group"]} for row in found.groups]
+    for words in (*doubts.of_partitions(read | {"groups": groups}), *doubts.of_logs(found.memory)):
+        yield {"severity": DOUBT, "problem": words}
+    for words in _notes(found):
+        yield {"severity": NOTE, "problem": words}
+
+
+def _of_loads(memory: Memory) -> Iterator[Row]:
     for part in memory.parts:
         if part.failure is not None:
             name = partition_name(part.log.offsets_partition)
@@ -184,27 +193,29 @@ def _problem_rows(found: Found) -> Iterator[Row]:
                 "problem": part.failure.in_words(memory.profile.name, name),
                 "record_offset": part.failure.record_offset,
             }
+
+
+def _of_damage(found: Found) -> Iterator[Row]:
     for words in doubts.of_damage(found.corrupt, found.unsupported):
         yield {"severity": DAMAGE, "problem": words}
     for row in found.damages[:MOST_DAMAGES]:
         yield {"severity": DAMAGE} | row
     if len(found.damages) > MOST_DAMAGES:
-        yield {"severity": DAMAGE, "problem": "more pieces could not be read; check names them all"}
-    read = what_was_read(memory, found.asked, count_of(memory, found.asked.partitions))
-    groups = [{"group": row["group"]} for row in found.groups]
-    for words in (*doubts.of_partitions(read | {"groups": groups}), *doubts.of_logs(memory)):
-        yield {"severity": DOUBT, "problem": words}
-    for part in memory.parts:
+        yield {"severity": DAMAGE, "problem": "more pieces could not be read; `offsets-log check` names them all"}
+
+
+def _notes(found: Found) -> Iterator[str]:
+    for part in found.memory.parts:
+        name = partition_name(part.log.offsets_partition)
         if part.log.cleaned_until:
-            yield {
-                "severity": NOTE,
-                "problem": f"offsets partition {partition_name(part.log.offsets_partition)}: below record offset "
-                f"{part.log.cleaned_until} superseded records were compacted away: lines have only what is left",
-            }
-        if part.log.untold:
-            yield {"severity": NOTE, "problem": f"this source does not tell {', '.join(sorted(part.log.untold))}"}
+            yield (
+                f"offsets partition {name}: below record offset {part.log.cleaned_until} superseded records were "
+                "compacted away: lines have only what is left"
+            )
+        if untold := sorted(part.log.untold - {"position"}):
+            yield f"offsets partition {name}: its source does not tell {', '.join(untold)}"
     if found.sampled.untimed:
-        yield {"severity": NOTE, "problem": f"commits without any time, which no line has: {found.sampled.untimed}"}
+        yield f"commits without any time, which no line has: {found.sampled.untimed}"
 
 
 # ----------------------------------------------------------------------------------------------- plots

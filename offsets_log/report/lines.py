@@ -98,14 +98,17 @@ def _iter_lines(commits: pa.Table) -> Iterator[tuple[LineName, Row]]:
         rows[name].to_pylist() for name in ("time_ms", "committed_offset", "record_offset", "records")
     )
     for name, (begin, end) in zip(names, pairwise(bounds), strict=True):
-        yield name, {
-            "topic": name[1],
-            "partition": name[2],
-            "commits": sum(records[begin:end]),
-            "times_ms": times[begin:end],
-            "offsets": offsets[begin:end],
-            "record_offsets": record_offsets[begin:end],
-        }
+        yield (
+            name,
+            {
+                "topic": name[1],
+                "partition": name[2],
+                "commits": sum(records[begin:end]),
+                "times_ms": times[begin:end],
+                "offsets": offsets[begin:end],
+                "record_offsets": record_offsets[begin:end],
+            },
+        )
 
 
 def _ended(line: Row, served: OffsetAndMetadata | None) -> Row:

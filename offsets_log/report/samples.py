@@ -217,8 +217,10 @@ class Samples:
     def _is_shown(self, table: pa.Table, name: str) -> Numbers:
         column = table[name].combine_chunks()
         names = column.dictionary.to_pylist()
-        shown = np.array([*map(self.shows[name], names), False], bool)
-        return shown[column.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)]
+        is_shown: Numbers = np.array([*map(self.shows[name], names), False], bool)
+        places: Numbers = column.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
+        found: Numbers = is_shown[places]
+        return found
 
     def _ends(self, table: pa.Table) -> tuple[Numbers, dict[int, bool]]:
         """Of each row whether it counts, waits for a marker or is void; and each producer's first marker."""

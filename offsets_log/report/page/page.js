@@ -7,8 +7,8 @@ const SUGGESTIONS = 8;
 const WRITER_COLUMNS = ["group", "bytes", "bytes_share", "garbage_bytes", "garbage_ratio", "records", "commits",
   "tombstones", "noop_commits", "commits_per_second", "peak_commits_per_second", "peak_minute_timestamp_ms"];
 const REBALANCE_COLUMNS = ["group", "rebalances", "generation", "type", "state", "members", "last_activity_timestamp_ms"];
-const GROUP_COLUMNS = ["group", "group_base64", "type", "protocol_type", "state", "members", "offsets", "pending",
-  "last_commit_timestamp_ms", "last_activity_timestamp_ms", "offsets_partition"];
+const GROUP_COLUMNS = ["group", "type", "protocol_type", "state", "members", "offsets", "pending",
+  "last_commit_timestamp_ms", "last_activity_timestamp_ms", "offsets_partition", "group_base64"];
 
 function section(id, ...children) {
   document.getElementById(id).append(...children);

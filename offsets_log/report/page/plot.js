@@ -21,6 +21,11 @@ function scale(low, high, from, to, steps) {
   return {place: (value) => from + (to - from) * ((value - least) / (most - least)), ticks, least, most};
 }
 
+/* Short enough to stand beside the plot. */
+function shownTick(tick) {
+  return Math.abs(tick) < 1e10 ? shownNumber(Number(tick.toPrecision(12))) : tick.toExponential(2);
+}
+
 function timeTicks(scaled, count) {
   return Array.from({length: count + 1}, (_, i) => scaled.least + ((scaled.most - scaled.least) * i) / count);
 }
@@ -33,7 +38,7 @@ function drawAxes(svg, height, across, up) {
   for (const tick of up.ticks) {
     const y = up.place(tick);
     svg.append(shape("line", {class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y}));
-    svg.append(shape("text", {x: LEFT - 6, y: y + 4, "text-anchor": "end"}, shownNumber(tick)));
+    svg.append(shape("text", {x: LEFT - 6, y: y + 4, "text-anchor": "end"}, shownTick(tick)));
   }
   const span = across.most - across.least, count = 4;
   timeTicks(across, count).forEach((time, i) => {
