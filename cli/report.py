@@ -99,8 +99,8 @@ def command(reading: Reading, profile: str, partitions: int | None, to: str) -> 
         about = document["about"]
         problems = len(document["tables"]["problems"]["rows"])
         session.finish(
-            f"{about['groups']} groups, {about['offsets']} offsets, {len(session.logs)} partitions, {problems} problems "
-            f"or notes; profile {profile}" + ("" if to == "-" else f"; open {to} in a browser")
+            f"{about['groups']} groups, {about['offsets']} offsets, {len(session.logs)} partitions, "
+            f"{problems} problems or notes; profile {profile}" + ("" if to == "-" else f"; open {to} in a browser")
         )
 
 

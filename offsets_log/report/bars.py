@@ -13,8 +13,7 @@ BARS = 120
 GROUPS_APART = 7
 """The busiest groups, each with bars of its own."""
 IN_PLOT = (0.0005, 0.9995)
-"""Quantiles of the commits' times between which they are counted: some have times far off, which would hide the rest."""
-
+"""Quantiles of the commits' times between which they are counted: some times may be far off, and hide the rest."""
 NEAR = 4
 """All are in the plot if it is not longer by more than that."""
 

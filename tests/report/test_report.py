@@ -177,10 +177,6 @@ def test_names_cannot_leave_their_place(tmp_path: Path) -> None:
     text = page.read_text()
     broken = "\ufffd<\ufffd\ufffd"  # as Java reads it (B-7)
     assert {row["group"] for row in rows(document, "groups")} == {*ATTACKS, "huge", broken}
-        *ATTACKS,
-        "huge",
-        BROKEN_GROUP.decode("utf8", "replace")[:1] + "<" + "\ufffd\ufffd",
-    }
     assert len(re.findall(r"<script", text)) == 2
     (block,) = BLOCK.findall(text)
     assert block.isascii()
