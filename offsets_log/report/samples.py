@@ -310,9 +310,9 @@ def last_in_buckets(samples: pa.Table, line: tuple[str, ...], width_ms: int) -> 
 
 
 def line_numbers(samples: pa.Table, line: Iterable[str]) -> tuple[Numbers, Numbers]:
-    """Of each sample the number of its line, and of each line its first sample."""
+    """Of each sample the number of its line, by name; and of each line its first sample."""
     samples = samples.unify_dictionaries()
-    keys = [pc.fill_null(_codes(samples[name]), -1).to_numpy(zero_copy_only=False) for name in line]
+    keys = [_ordered(samples[name].combine_chunks()) for name in line]
     order = np.lexsort(keys[::-1])
     is_new = np.ones(len(order), bool)
     if len(order):
@@ -320,6 +320,18 @@ def line_numbers(samples: pa.Table, line: Iterable[str]) -> tuple[Numbers, Numbe
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.cumsum(is_new) - 1
     return numbers, order[is_new]
+
+
+def _ordered(column: Any) -> Numbers:
+    """Names as numbers that have their order; null comes first."""
+    codes: Numbers
+    if not pa.types.is_dictionary(column.type):
+        codes = column.fill_null(-1).to_numpy(zero_copy_only=False)
+        return codes
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    ranks = np.full(len(column.dictionary) + 1, -1)
+    ranks[:-1][np.argsort(np.array(column.dictionary.to_pylist(), object))] = np.arange(len(column.dictionary))
+    return ranks[codes]
 
 
 def _codes(column: pa.ChunkedArray) -> Any:
