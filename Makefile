@@ -5,12 +5,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INPUTS ?= 1000000
 
-.PHONY: help demo test check fuzz bench java clean
+.PHONY: help demo test check docs fuzz bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
 	@echo "make test   install what the tests need and run everything, checks included"
 	@echo "make check  formatting, lint, types, import contracts"
+	@echo "make docs   write docs/cli.md, the help of all commands"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
 	@echo "make bench  measure the commands and others on a generated log"
 
@@ -23,7 +24,7 @@ demo: $(VENV)/.installed
 	@echo '  $(BIN)/offsets-log decode samples/kafka-4.3-mixed/log -g "metrics-*" --expand | head -3'
 	@echo '  $(BIN)/offsets-log compact YOUR-DATA-DIRECTORY -o csv --to offsets.csv'
 
-test: check java
+test: check java browser
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.installed-dev
@@ -31,6 +32,9 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/python -m tools.cli_reference
 
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
@@ -55,6 +59,9 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 java:
 	@command -v java >/dev/null || ./tools/apt-install openjdk-17-jdk-headless default-jdk-headless
 	@command -v mvn >/dev/null || ./tools/apt-install maven
+
+browser:
+	@command -v chromium >/dev/null || ./tools/apt-install chromium || echo "without a browser its tests are skipped" >&2
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

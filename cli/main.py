@@ -21,6 +21,7 @@ COMMANDS = {
     "info": "cli.info",
     "rebalances": "cli.rebalances",
     "rebuild": "cli.rebuild",
+    "report": "cli.report",
     "rescue": "cli.rescue",
     "restore": "cli.restore",
     "top": "cli.top",
@@ -28,6 +29,9 @@ COMMANDS = {
     "vote": "cli.vote",
 }
 """Command → the module whose ``command`` it is."""
+
+SENTENCE = 500
+"""Characters that a command's first sentence may have in the list of commands."""
 
 
 class LazyGroup(click.Group):
@@ -42,7 +46,22 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        command.epilog = _in_lines(command.epilog or "")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each with its first sentence, whole."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(limit=SENTENCE)) for name, command in commands.items() if command]
+            )
+
+
+def _in_lines(epilog: str) -> str:
+    """Examples each on a line of its own, to be copied: ``\\b`` keeps click from wrapping them."""
+    title, _, examples = epilog.partition(": ")
+    return "\b\n" + "\n  ".join([f"{title}:", *examples.split(" · ")]) if " · " in examples else epilog
 
 
 @click.command(
@@ -59,6 +78,10 @@ def main() -> None:
 
     Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
     unsupported (standard error says what).
+
+    \b
+    Completion in bash; for other shells zsh_source or fish_source:
+    eval "$(_OFFSETS_LOG_COMPLETE=bash_source offsets-log)"
     """
 
 

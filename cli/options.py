@@ -97,7 +97,7 @@ class Output:
 
 
 READING = (
-    click.argument("paths", metavar="PATH...", nargs=-1, required=True),
+    click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
     click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable."),
     click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable."),
     click.option(
@@ -144,7 +144,10 @@ READING = (
     ),
     click.option("--strict", is_flag=True, help="Stop at the first error, with exit status 1."),
     click.option(
-        "--quarantine", metavar="FILE", help="Write damaged and unreadable pieces there, JSON Lines with raw bytes."
+        "--quarantine",
+        metavar="FILE",
+        type=click.Path(),
+        help="Write damaged and unreadable pieces there, JSON Lines with raw bytes.",
     ),
     click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal."),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
@@ -182,7 +185,12 @@ def output_option(*formats: str) -> Callable[..., Any]:
                 type=click.Choice(formats),
                 help="Format; by default table on a terminal and jsonl in a pipe or a file.",
             ),
-            click.option("--to", metavar="FILE", help="Write there, whole or not at all, instead of standard output."),
+            click.option(
+                "--to",
+                metavar="FILE",
+                type=click.Path(),
+                help="Write there, whole or not at all, instead of standard output.",
+            ),
         ),
     )
 

@@ -106,7 +106,9 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
     """
     with atomic_directory(to) as directory:
         files = _EventFiles(directory)
-        records = _export_in_bulk(session, files) if session.is_bulk else _export(session, files, watch)
+        records = (
+            session.export_in_bulk(files.write, is_filtered=True) if session.is_bulk else _export(session, files, watch)
+        )
         files.finish()
     session.finish(f"{records} records, {len(session.logs)} partitions")
 
@@ -166,23 +168,3 @@ def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog]
         rows = (event_row(event) for event in watch(log) if isinstance(event, Event))
         records += files.write(log, number, iter_event_tables(rows))
     return records
-
-
-def _export_in_bulk(session: Session, files: _EventFiles) -> int:
-    from cli.session import processors
-    from offsets_log.columnar.event_kernels import fill
-    from offsets_log.columnar.event_rows import Shown
-    from offsets_log.columnar.events import Export
-
-    session.compile_first(fill)
-    reading = session.reading
-    export = Export(
-        files.write,
-        note=session.noting,
-        shown=Shown(session.shows_group if reading.group else None, session.shows_topic if reading.topic else None),
-        until=session.until,
-        release=reading.kafka,
-        threads=reading.threads or processors(),
-        advance=session.advance,
-    )
-    return export.run(session.logs)

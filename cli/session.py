@@ -36,6 +36,7 @@ from offsets_log.tables import Row, damage_row, partition_name, problem_row
 
 if TYPE_CHECKING:
     from offsets_log.columnar.compiled import Kernel
+    from offsets_log.columnar.events import Write
     from offsets_log.columnar.replay import Replayed
     from offsets_log.columnar.writers import WritersState
 
@@ -220,6 +221,31 @@ class Session:
             threads=self.reading.threads or processors(),
             advance=self.advance,
         )
+
+    def export_in_bulk(self, write: Write, *, is_filtered: bool = False) -> int:
+        """All records up to the bounds as Arrow tables, in parts; how many there are.
+
+        Args:
+            write: takes the tables of a part.
+            is_filtered: only records of the groups and topics that are shown; markers belong to none.
+        """
+        from offsets_log.columnar.event_kernels import fill
+        from offsets_log.columnar.event_rows import ALL, Shown
+        from offsets_log.columnar.events import Export
+
+        self.compile_first(fill)
+        group = self.shows_group if self.reading.group else None
+        topic = self.shows_topic if self.reading.topic else None
+        export = Export(
+            write,
+            note=self.noting,
+            shown=Shown(group, topic) if is_filtered else ALL,
+            until=self.until,
+            release=self.reading.kafka,
+            threads=self.reading.threads or processors(),
+            advance=self.advance,
+        )
+        return export.run(self.logs)
 
     def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | GapFound], None]:
         """What to do with what was seen in a log in bulk."""

@@ -86,7 +86,7 @@ def of_sources(untold: Set[str]) -> Iterator[str]:
 
 def of_plan(plan: Row) -> Iterator[str]:
     """Of what the plan holds and lacks."""
-    yield from _of_partitions(plan)
+    yield from of_partitions(plan)
     yield from _of_groups(plan)
     offsets = plan["offsets"]
     if plan["duplicates"]:
@@ -105,7 +105,8 @@ def of_plan(plan: Row) -> Iterator[str]:
         yield f"some files lack offsets that their tool cannot take, as left-out.jsonl says: {counts}"
 
 
-def _of_partitions(plan: Row) -> Iterator[str]:
+def of_partitions(plan: Row) -> Iterator[str]:
+    """Of offsets partitions that are absent; of a plan its ``offsets_partitions``, ``filters`` and ``groups``."""
     count, absent = plan["offsets_partitions"]["count"], plan["offsets_partitions"]["absent"] or []
     asked = plan["filters"]["offsets_partitions"]
     if asked:

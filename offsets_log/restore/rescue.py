@@ -46,9 +46,7 @@ def make_plan(
         corrupt, unsupported: pieces that there were.
     """
     document = memory.document(damages)
-    count = _count(memory, asked.partitions)
-    present = {part.log.offsets_partition for part in memory.parts}
-    absent = None if None in present else [number for number in range(count.number) if number not in present]
+    count = count_of(memory, asked.partitions)
     offsets, duplicates = settle_duplicates(document["offsets"], count)
     plan: Row = {
         "format": FORMAT,
@@ -56,16 +54,7 @@ def make_plan(
         "profile": document["profile"],
         "as_broker": asked.as_broker,
         "until": {"time_ms": asked.until_time_ms, "offsets": [list(pair) for pair in asked.until_offsets]},
-        "filters": {
-            "groups": list(asked.groups),
-            "topics": list(asked.topics),
-            "offsets_partitions": sorted(asked.offsets_partitions),
-        },
-        "offsets_partitions": {
-            "count": count.number,
-            "source": count.source,
-            "absent": absent,
-        },
+        **what_was_read(memory, asked, count),
         "end_offsets": document["end_offsets"],
         "loads": document["loads"],
         "history": document["history"],
@@ -89,7 +78,25 @@ def make_plan(
     return plan
 
 
-def _count(memory: Memory, given: int | None) -> PartitionCount:
+def what_was_read(memory: Memory, asked: Asked, count: PartitionCount) -> Row:
+    """The filters, and which offsets partitions there are."""
+    present = {part.log.offsets_partition for part in memory.parts}
+    return {
+        "filters": {
+            "groups": list(asked.groups),
+            "topics": list(asked.topics),
+            "offsets_partitions": sorted(asked.offsets_partitions),
+        },
+        "offsets_partitions": {
+            "count": count.number,
+            "source": count.source,
+            "absent": None if None in present else [n for n in range(count.number) if n not in present],
+        },
+    }
+
+
+def count_of(memory: Memory, given: int | None) -> PartitionCount:
+    """How many offsets partitions there are: as given, or as the groups show."""
     if given is not None:
         return PartitionCount(given, "option")
     groups: dict[int, set[str]] = {}

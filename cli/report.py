@@ -1,0 +1,141 @@
+"""``offsets-log report``: one page to look at."""
+
+from __future__ import annotations
+
+import time
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import PROFILE, Output, Reading, reading_options
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.investigate.writers import Writers
+    from offsets_log.memory import Memory
+    from offsets_log.report.samples import Samples
+    from offsets_log.tables import Row
+
+SOURCES_SHOWN = 5
+
+
+@click.command(
+    "report",
+    epilog="Examples: offsets-log report /var/lib/kafka/data --to report.html · "
+    "offsets-log report backup.tar.gz -g 'billing-*' --until-time 2026-12-01T14:05:00Z --to billing.html",
+)
+@reading_options
+@PROFILE
+@click.option(
+    "--partitions",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
+)
+@click.option(
+    "--to",
+    metavar="FILE",
+    type=click.Path(),
+    required=True,
+    help="The page: one HTML file, which appears whole or not at all.",
+)
+def command(reading: Reading, profile: str, partitions: int | None, to: str) -> None:
+    """One page to look at: offsets over time, rebalances, top writers, open transactions, problems.
+
+    The file needs no network and no other file: any browser opens it, and it can be sent to others. Whatever names are
+    in the log, they are only shown.
+
+    Lines of offsets and generations are samples, finer for the groups with the most commits; the last point of each
+    line is what a load serves. `history` has every commit of a group. Bytes and commits of a group count all its
+    topics, also with -t.
+    """
+    from cli.output import destination
+    from cli.session import open_session
+    from offsets_log.investigate.groups import groups_row_order
+    from offsets_log.investigate.writers import top_rows
+    from offsets_log.memory import Memory
+    from offsets_log.replay.profile import PROFILES
+    from offsets_log.report.document import Found, make_document
+    from offsets_log.report.page import html_page
+    from offsets_log.report.samples import Samples
+    from offsets_log.restore.rescue import Asked
+
+    output = Output(output=None, to=to)
+    with open_session(reading, output) as session:
+        memory = Memory(PROFILES[profile])
+        samples = Samples(memory.profile, shows_group=session.shows_group, shows_topic=session.shows_topic)
+        read = _read_in_bulk if session.is_bulk else _read_once
+        writers, groups = read(session, memory, samples)
+        found = Found(
+            memory=memory,
+            groups=sorted(groups, key=groups_row_order),
+            writers=[
+                row for row in top_rows(writers, "bytes") if row["group"] is None or session.shows_group(row["group"])
+            ],
+            sampled=samples.finish(),
+            asked=Asked(
+                until_time_ms=reading.until_time,
+                until_offsets=reading.until_offset,
+                groups=reading.group,
+                topics=reading.topic,
+                offsets_partitions=reading.offsets_partition,
+                partitions=partitions,
+            ),
+            damages=session.damages,
+            corrupt=session.corrupt,
+            unsupported=session.unsupported,
+        )
+        sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
+        document = make_document(
+            found,
+            release=reading.kafka,
+            sources=sources,
+            made_ms=int(time.time() * 1000),
+            version=version("offsets-log"),
+        )
+        with destination(output, session.files) as stream:
+            stream.write(html_page(document))
+        about = document["about"]
+        problems = len(document["tables"]["problems"]["rows"])
+        session.finish(
+            f"{about['groups']} groups, {about['offsets']} offsets, {len(session.logs)} partitions, "
+            f"{problems} problems or notes; profile {profile}" + ("" if to == "-" else f"; open {to} in a browser")
+        )
+
+
+def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writers, list[Row]]:
+    """All that is looked for, as the events of each partition pass by."""
+    from offsets_log.investigate.groups import Activity, groups_rows
+    from offsets_log.investigate.writers import Writers, count_writers
+    from offsets_log.pipeline import replay
+    from offsets_log.replay.coordinator_state import finish
+    from offsets_log.survey import Survey
+
+    writers, rows = Writers("group"), []
+    for number, log in enumerate(session.logs):
+        seen, activity = Survey.of(log), Activity()
+        events = activity.watch(seen.watch(session.events(log)))
+        events = samples.watch(log, number, count_writers(events, writers, log.offsets_partition, {}))
+        whole = finish(replay(events, memory.profile, on_damage=session.on_damage))
+        state = whole.showing(session.shows_group, session.shows_topic)
+        memory.add(log, state, seen)
+        rows += groups_rows(state, log.offsets_partition, activity.last_ms, 0)
+    writers.finish()
+    return writers, rows
+
+
+def _read_in_bulk(session: Session, memory: Memory, samples: Samples) -> tuple[Writers, list[Row]]:
+    """The same by kernels, which each read everything; what they note is told once."""
+    from offsets_log.investigate.bulk_writers import BulkWriters
+    from offsets_log.investigate.groups import groups_rows
+
+    again = session.bounded(session.reading.until_offset, session.reading.until_time)
+    writers, rows = BulkWriters("group"), []
+    for log, state, seen in session.load_all(memory.profile):
+        counted = again.count_in_bulk(log, "group")
+        writers.add(counted, log.offsets_partition)
+        memory.add(log, state, seen)
+        rows += groups_rows(state, log.offsets_partition, counted.last_activity(), 0)
+    again.export_in_bulk(samples.write)
+    return writers.finish(), rows

@@ -1,0 +1,236 @@
+"""What a report says, as one document: tables of rows, and lines of plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE
+from offsets_log.investigate.groups import GROUPS_COLUMNS
+from offsets_log.investigate.writers import COUNT_COLUMNS
+from offsets_log.memory import Memory
+from offsets_log.report.bars import commit_bars
+from offsets_log.report.lines import generation_lines, offset_lines
+from offsets_log.report.samples import Sampled
+from offsets_log.restore import doubts
+from offsets_log.restore.rescue import Asked, count_of, what_was_read
+from offsets_log.tables import Row, partition_name
+
+GROUP_COLUMNS = (
+    *(column.name for column in GROUPS_COLUMNS if column.name != "commit_age_ms"),
+    *(column.name for column in COUNT_COLUMNS if column.name not in ("first_timestamp_ms", "last_timestamp_ms")),
+    "generation",
+    "rebalances",
+    "group_base64",
+)
+TRANSACTION_COLUMNS = (
+    "offsets_partition", "producer_id", "producer_epoch", "first_commit_timestamp_ms", "offsets", "groups",
+    "first_record_offset",
+)  # fmt: skip
+PARTITION_COLUMNS = (
+    "offsets_partition", "files", "size_bytes", "batches", "first_offset", "end_offset", "missing_offsets",
+    "cleaned_until", "groups", "offsets", "loads",
+)  # fmt: skip
+PROBLEM_COLUMNS = ("severity", "problem", "file", "position", "record_offset")
+MOST_DAMAGES = 1000
+GROUPS_OF_TRANSACTION = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What was found in the logs.
+
+    Attributes:
+        groups: rows of `GROUPS_COLUMNS`.
+        writers: rows of `writers.top_rows` per group.
+        damages: the first of the pieces that could not be read.
+        corrupt, unsupported: how many there were.
+    """
+
+    memory: Memory
+    groups: Sequence[Row]
+    writers: Sequence[Row]
+    sampled: Sampled
+    asked: Asked
+    damages: Sequence[Row]
+    corrupt: int
+    unsupported: int
+
+
+def make_document(found: Found, *, release: tuple[int, int] | None = None, **about: Any) -> Row:
+    """All that the page shows.
+
+    Args:
+        release: that wrote the log, as in `pipeline.iter_events`.
+        about: what else is to be told of the report itself, by name.
+    """
+    served = {
+        (value.group, value.topic, value.partition, part.log.offsets_partition): value
+        for part in found.memory.parts
+        for value in part.state.iter_served()
+    }
+    generations = generation_lines(found.sampled.generations, release)
+    groups = list(_group_rows(found, generations))
+    offsets = offset_lines(found.sampled.commits, served)
+    transactions = list(_transaction_rows(found.memory))
+    partitions = [_partition_row(part) for part in found.memory.parts]
+    return {
+        "about": about
+        | {
+            "profile": found.memory.profile.name,
+            "groups": sum(row["type"] is not None for row in groups),
+            "offsets": len(served),
+            "records": sum(row["records"] for row in found.writers),
+            "size_bytes": sum(row["size_bytes"] for row in partitions),
+            "offsets_partitions": len(partitions),
+        },
+        "tables": {
+            "problems": _table(PROBLEM_COLUMNS, _problem_rows(found)),
+            "groups": _table(GROUP_COLUMNS, groups),
+            "transactions": _table(TRANSACTION_COLUMNS, transactions),
+            "partitions": _table(PARTITION_COLUMNS, partitions),
+        },
+        "commits": commit_bars(found.sampled.commits),
+        "lines": [
+            [group, *_of_group(offsets.get(group), generations.get(group))]
+            for group in sorted(offsets.keys() | generations.keys())
+        ],
+    }
+
+
+def _table(columns: Sequence[str], rows: Iterable[Row]) -> Row:
+    """Rows as arrays, without the columns that are null in all of them."""
+    rows = list(rows)
+    shown = [name for name in columns if any(row.get(name) is not None for row in rows)]
+    return {"columns": shown, "rows": [[row.get(name) for name in shown] for row in rows]}
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+
+def _group_rows(found: Found, generations: Mapping[str, Row]) -> Iterator[Row]:
+    """Groups that exist, then those that only wrote: they are gone, or a transaction holds all that they have."""
+    writers = {row["group"]: row for row in found.writers}
+    seen = set()
+    for row in found.groups:
+        seen.add(row["group"])
+        yield writers.get(row["group"], {}) | row | _of_generations(generations.get(row["group"]))
+    for group, row in writers.items():
+        if group is not None and group not in seen:
+            yield dict.fromkeys(GROUP_COLUMNS) | row | _of_generations(generations.get(group))
+
+
+def _of_generations(line: Row | None) -> Row:
+    if line is None:
+        return {"generation": None, "rebalances": None}
+    return {"generation": line["generations"][-1], "rebalances": line["rebalances"]}
+
+
+def _transaction_rows(memory: Memory) -> Iterator[Row]:
+    """Open transactions, the oldest first."""
+    rows: dict[tuple[Any, ...], Row] = {}
+    groups: dict[tuple[Any, ...], set[str]] = {}
+    for part in memory.parts:
+        for value in part.state.pending:
+            key = part.log.offsets_partition, value.producer_id, value.producer_epoch
+            row = rows.setdefault(
+                key,
+                {
+                    "offsets_partition": key[0],
+                    "producer_id": key[1],
+                    "producer_epoch": key[2],
+                    "first_commit_timestamp_ms": value.commit_timestamp_ms,
+                    "offsets": 0,
+                    "first_record_offset": value.record_offset,
+                },
+            )
+            row["offsets"] += 1
+            row["first_commit_timestamp_ms"] = min(row["first_commit_timestamp_ms"], value.commit_timestamp_ms)
+            row["first_record_offset"] = min(row["first_record_offset"], value.record_offset)
+            groups.setdefault(key, set()).add(value.group)
+    for key, row in sorted(rows.items(), key=lambda item: item[1]["first_commit_timestamp_ms"]):
+        names = sorted(groups[key])
+        more = len(names) - GROUPS_OF_TRANSACTION
+        yield row | {"groups": names[:GROUPS_OF_TRANSACTION] + ([f"and {more} more"] if more > 0 else [])}
+
+
+def _partition_row(part: Any) -> Row:
+    seen, log, state = part.found, part.log, part.state
+    return {
+        "offsets_partition": log.offsets_partition,
+        "files": seen.files,
+        "size_bytes": seen.size_bytes,
+        "batches": seen.batches,
+        "first_offset": seen.first_offset,
+        "end_offset": seen.end_offset,
+        "missing_offsets": seen.missing_offsets,
+        "cleaned_until": log.cleaned_until,
+        "groups": len(state.groups),
+        "offsets": sum(1 for _ in state.iter_served()),
+        "loads": "yes" if part.failure is None else "no",
+    }
+
+
+def _problem_rows(found: Found) -> Iterator[Row]:
+    """What is wrong, the worst first, and what was not read."""
+    yield from _of_loads(found.memory)
+    yield from _of_damage(found)
+    read = what_was_read(found.memory, found.asked, count_of(found.memory, found.asked.partitions))
+    groups = [{"group": row["group"]} for row in found.groups]
+    for words in (*doubts.of_partitions(read | {"groups": groups}), *doubts.of_logs(found.memory)):
+        yield {"severity": DOUBT, "problem": words}
+    for words in _notes(found):
+        yield {"severity": NOTE, "problem": words}
+
+
+def _of_loads(memory: Memory) -> Iterator[Row]:
+    for part in memory.parts:
+        if part.failure is not None:
+            name = partition_name(part.log.offsets_partition)
+            yield {
+                "severity": FAILS,
+                "problem": part.failure.in_words(memory.profile.name, name),
+                "record_offset": part.failure.record_offset,
+            }
+
+
+def _of_damage(found: Found) -> Iterator[Row]:
+    for words in doubts.of_damage(found.corrupt, found.unsupported):
+        yield {"severity": DAMAGE, "problem": words}
+    for row in found.damages[:MOST_DAMAGES]:
+        yield {"severity": DAMAGE} | row
+    if len(found.damages) > MOST_DAMAGES:
+        yield {"severity": DAMAGE, "problem": "more pieces could not be read; `offsets-log check` names them all"}
+
+
+def _notes(found: Found) -> Iterator[str]:
+    for part in found.memory.parts:
+        name = partition_name(part.log.offsets_partition)
+        if part.log.cleaned_until:
+            yield (
+                f"offsets partition {name}: below record offset {part.log.cleaned_until} superseded records were "
+                "compacted away: lines have only what is left"
+            )
+        if untold := sorted(part.log.untold - {"position"}):
+            yield f"offsets partition {name}: its source does not tell {', '.join(untold)}"
+    if found.sampled.untimed:
+        yield f"commits without any time, which no line has: {found.sampled.untimed}"
+
+
+# ----------------------------------------------------------------------------------------------- plots
+
+
+def _of_group(offsets: Row | None, generations: Row | None) -> Iterator[Any]:
+    """What the page knows of a group: how many lines it has, those that are plotted, its generations."""
+    yield offsets["count"] if offsets else 0
+    yield [
+        [line["topic"], line["partition"], line["commits"], _differences(line["times_ms"]), line["offsets"]]
+        for line in (offsets["lines"] if offsets else ())
+    ]
+    yield [_differences(generations["times_ms"]), generations["generations"]] if generations else None
+
+
+def _differences(times_ms: list[int]) -> list[int]:
+    """The first, and of each that follows how much later it is."""
+    return [later - earlier for earlier, later in zip([0, *times_ms], times_ms, strict=False)]

@@ -1,0 +1,152 @@
+
+/* The page: each section from its part of the data. */
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const LINES = new Map(DATA.lines.map(([group, count, lines, generations]) => [group, {count, lines, generations}]));
+const SUGGESTIONS = 8;
+const WRITER_COLUMNS = ["group", "bytes", "bytes_share", "garbage_bytes", "garbage_ratio", "records", "commits",
+  "tombstones", "noop_commits", "commits_per_second", "peak_commits_per_second", "peak_minute_timestamp_ms"];
+const REBALANCE_COLUMNS = ["group", "rebalances", "generation", "type", "state", "members", "last_activity_timestamp_ms"];
+const GROUP_COLUMNS = ["group", "type", "protocol_type", "state", "members", "offsets", "pending",
+  "last_commit_timestamp_ms", "last_activity_timestamp_ms", "offsets_partition", "group_base64"];
+
+function section(id, ...children) {
+  document.getElementById(id).append(...children);
+}
+
+function showFacts() {
+  const {sources, made_ms: madeMs, version, ...facts} = DATA.about;
+  document.getElementById("source").textContent =
+    `${sources.map(visible).join(" · ")} — offsets-log ${version}, ${shownTime(madeMs)}`;
+  const open = DATA.tables.transactions.rows.length;
+  section("facts", ...Object.entries({...facts, open_transactions: open}).map(([name, value]) =>
+    element("div", null, element("dt", null, titleOf(name)), element("dd", null, shownCell(name, value)))));
+}
+
+function showProblems() {
+  const table = DATA.tables.problems;
+  if (table.rows.length === 0) section("problems", element("p", null, "Nothing was found wrong, and all was read."));
+  else section("problems", new DataTable(table, {searched: "problem",
+    className: (name, value) => (name === "severity" ? value : "")}).made);
+}
+
+function showCommits() {
+  const {begin_ms: begin, width_ms: width, bars, outside} = DATA.commits;
+  if (bars.length === 0) { section("commits", element("p", {class: "hint"}, "No commits with a time.")); return; }
+  const named = bars.map((bar) => ({name: bar.group === null ? "all others" : shownName(bar.group), values: bar.commits}));
+  section("commits", barPlot(named, begin, width, "commits over time"), legend(named.map((bar) => bar.name)));
+  if (outside > 0) {
+    section("commits", element("p", {class: "hint"}, `${shownNumber(outside)} commits lie before or behind this plot.`));
+  }
+}
+
+function seriesOf(lines, isRelative) {
+  return lines.map(([topic, partition, , differences, offsets]) => {
+    const first = isRelative ? Number(offsets.find((offset) => offset !== null) ?? 0) : 0;
+    return {
+      name: `${shownName(topic)} ${partition}`,
+      times: timesOf(differences),
+      values: offsets.map((offset) => (offset === null ? null : Number(offset) - first)),
+      texts: offsets.map((offset) => (offset === null ? "none" : shownNumber(offset))),
+    };
+  });
+}
+
+function timesOf(differences) {
+  let time = 0;
+  return differences.map((difference) => { time += Number(difference); return time; });
+}
+
+function showGroup(name, isRelative = false) {
+  const place = document.getElementById("chosen"), found = LINES.get(name);
+  place.replaceChildren(element("h3", null, shownName(name)));
+  place.dataset.group = name;
+  if (found === undefined) { place.append(element("p", {class: "hint"}, "No commits with a time.")); return; }
+  if (found.lines.length > 0) {
+    const box = element("input", {type: "checkbox"});
+    box.checked = isRelative;
+    box.addEventListener("change", () => showGroup(name, box.checked));
+    const series = seriesOf(found.lines, isRelative);
+    const left = found.count - series.length;
+    place.append(
+      element("p", {class: "hint"}, `Committed offsets of ${series.length} of ${found.count} partitions` +
+        `${left > 0 ? ", those with the most commits; `offsets-log history` has all" : ""}. A line ends with what is ` +
+        "served; it breaks where the offset was deleted."),
+      element("div", {class: "controls"}, element("label", null, box, " each from its first offset on")),
+      stepPlot(series, "committed offsets over time"), legend(series.map((one) => one.name)), lastTable(found.lines));
+  }
+  if (found.generations !== null) {
+    const [differences, generations] = found.generations;
+    const texts = generations.map((one) => (one === null ? "none" : shownNumber(one)));
+    place.append(element("h3", null, "Generations"), stepPlot(
+      [{name: "generation", times: timesOf(differences), values: generations, texts}], "generations over time", 160));
+  }
+}
+
+function lastTable(lines) {
+  const rows = lines.map(([topic, partition, commits, differences, offsets]) =>
+    [topic, partition, offsets.at(-1), timesOf(differences).at(-1), commits]);
+  return new DataTable({columns: ["topic", "partition", "committed_offset", "last_commit_timestamp_ms", "commits"], rows},
+    {searched: "topic"}).made;
+}
+
+function choose(name) {
+  history.replaceState(null, "", `#group=${encodeURIComponent(name.toWellFormed ? name.toWellFormed() : name)}`);
+  showGroup(name);
+  document.getElementById("group").scrollIntoView({behavior: "smooth"});
+}
+
+/* Names that hold what is typed: as many as there is room for, the busiest first. */
+function showChoice(names) {
+  const search = element("input", {type: "search", placeholder: "part of a group's name", "aria-label": "group"});
+  const found = element("div", {class: "controls", id: "suggestions"});
+  const suggest = () => {
+    const wanted = search.value.toLowerCase();
+    const some = names.filter((name) => name.toLowerCase().includes(wanted));
+    found.replaceChildren(...some.slice(0, SUGGESTIONS).map((name) => element("button",
+      {type: "button", class: "suggestion", click: () => choose(name)}, shownName(name))),
+      some.length > SUGGESTIONS ? `and ${shownNumber(some.length - SUGGESTIONS)} more` : "");
+  };
+  search.addEventListener("input", suggest);
+  suggest();
+  document.getElementById("choice").append(search, found);
+}
+
+function namesByCommits(table) {
+  const group = table.columns.indexOf("group"), commits = table.columns.indexOf("commits");
+  const rows = [...table.rows].sort((left, right) => compareCells(right[commits] ?? 0, left[commits] ?? 0));
+  return [...new Set(rows.map((row) => row[group]))].filter((name) => LINES.has(name));
+}
+
+function showTables() {
+  const {groups, transactions, partitions} = DATA.tables;
+  section("groups", new DataTable(groups, {shown: GROUP_COLUMNS, choose}).made);
+  section("writers", new DataTable(groups, {shown: WRITER_COLUMNS, order: ["bytes", true], choose}).made);
+  section("rebalances", new DataTable(groups, {shown: REBALANCE_COLUMNS, order: ["rebalances", true], choose}).made);
+  section("transactions", new DataTable(transactions, {searched: "groups"}).made);
+  section("partitions", new DataTable(partitions).made);
+}
+
+/* The group that the address names, which is kept there to be sent to others. */
+function askedFor() {
+  try {
+    return location.hash.startsWith("#group=") ? decodeURIComponent(location.hash.slice("#group=".length)) : null;
+  } catch {
+    return null;
+  }
+}
+
+function start() {
+  showFacts();
+  showProblems();
+  showCommits();
+  showTables();
+  const names = namesByCommits(DATA.tables.groups);
+  showChoice(names);
+  const asked = askedFor();
+  const first = LINES.has(asked) ? asked : names[0];
+  if (first !== undefined) showGroup(first);
+  document.body.dataset.isReady = "true";
+}
+
+start();

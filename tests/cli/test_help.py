@@ -1,0 +1,75 @@
+"""`--help` of every command: examples that run, with samples in the place of a broker's directory and of archives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cli.main import COMMANDS, main
+from tools.cli_reference import PAGE, reference
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log"
+SEGMENT = "00000000000000000000.log"
+PLACES = {
+    "/var/lib/kafka/data/__consumer_offsets-3": SAMPLE / "__consumer_offsets-3",
+    "/var/lib/kafka/data": SAMPLE,
+    "backup.tar.gz": SAMPLE,
+    "before.tar.gz": SAMPLE,
+    SEGMENT: SAMPLE / "__consumer_offsets-1" / SEGMENT,
+}
+FOUND_WRONG = 3
+"""The exit status of `check`, whose sample would not load everywhere."""
+
+
+def examples() -> list[str]:
+    found: list[str] = []
+    top = click.Context(main)
+    for name in COMMANDS:
+        command = main.get_command(top, name)
+        assert command is not None
+        assert command.epilog is not None
+        found += [line.strip() for line in command.epilog.partition(":")[2].split("\n") if line.strip()]
+    return found
+
+
+@pytest.mark.parametrize("example", [example for example in examples() if " restore " not in example])
+def test_example(example: str, tmp_path: Path) -> None:
+    """Those of `restore` need a cluster, which its own tests start."""
+    assert "offsets-log " in example
+    command = example
+    for place, sample in PLACES.items():
+        command = command.replace(f" {place}", f" {sample}")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": path},
+    )
+    assert done.returncode in ((0, FOUND_WRONG) if " check " in example else (0,)), done.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_stand_in_lines_of_their_own(name: str) -> None:
+    shown = CliRunner().invoke(main, [name, "--help"]).output
+    own = [example for example in examples() if f"offsets-log {name} " in example]
+    assert own
+    if len(own) > 1:
+        assert all(f"  {example}\n" in shown for example in own)
+
+
+def test_the_list_of_commands_has_whole_sentences() -> None:
+    shown = CliRunner().invoke(main, ["--help"]).output
+    assert "..." not in shown.partition("Commands:")[2]
+
+
+def test_docs_have_the_help_of_every_command() -> None:
+    assert PAGE.read_text(encoding="utf-8") == reference(), "make docs writes it anew"
