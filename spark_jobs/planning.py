@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from offsets_log.columnar.reading import Order, Place
 from offsets_log.disk.segments import next_offset
 from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import LogWalk, PartitionLog
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import PLAUSIBLE, Buffer
 from offsets_log.pipeline import EVERYTHING
 from spark_jobs.stores import FoundFile, FoundLog
@@ -78,23 +79,26 @@ def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None = None, split: boo
 
 def _cuts(log: FoundLog, piece_bytes: int | None) -> Iterator[_Cut]:
     """All places where the log can be cut."""
-    last: int | None = -1
+    last = -1
+    is_known = True
     for index, file in enumerate(log.files):
         base = file.base_offset
-        if index and last is not None and base is not None and last < base:
+        if index and is_known and base is not None and last < base:
             yield _Cut(index, 0, base - 1, base)
-        elif index:
-            last = None  # from here on it is not known what was read before
         size = piece_bytes or SPLIT_BYTES
         if file.size > size * 3 // 2 and file.mapped is not None:
             yield from _cuts_inside(log, index, file.mapped, size)
-        if index + 1 < len(log.files) and last is not None:
+        if index + 1 < len(log.files):
             found = last_offset_of(file)
-            last = None if found is None else max(last, found)
+            is_known = found is not None  # else the segment behind it stays with it
+            last = max(last, -1 if found is None else found)
 
 
 def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> Iterator[_Cut]:
-    """Whole batches about so many bytes apart, each below the batch behind it."""
+    """Batches about so many bytes apart: whole, behind a whole one, below the one that follows.
+
+    Behind a damaged one a reader would go on to the next batch that is whole, over the cut.
+    """
     order = Order(mapped, EVERYTHING, None)
     total = log.files[index].size
     pieces = round(total / size)
@@ -102,22 +106,13 @@ def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> 
         cursor = order.begin(Place(0, total * i // pieces))
         if cursor is None:
             return
-        place, last_offset = cursor.place, cursor.last_offset
-        batches = [item for item, _ in _two(order.layout.walk, place, last_offset)]
-        first, second = batches[0], batches[-1]
-        if not (
-            isinstance(first, RecordBatch) and isinstance(second, RecordBatch) and first.position == place.position
-        ):
-            continue
-        if place.position and (first is second or second.base_offset > first.last_offset):
-            yield _Cut(index, place.position, last_offset, first.base_offset)
-
-
-def _two(walk: LogWalk, place: Place, last_offset: int) -> Iterator[tuple[object, int]]:
-    for number, item in enumerate(walk.items(place.segment_index, place.position, last_offset)):
-        yield item
-        if number == 1:
-            return
+        items = islice(order.layout.walk.items(0, cursor.place.position, cursor.last_offset), 3)
+        batches = [item for item, _ in items if isinstance(item, RecordBatch)]
+        if len(batches) == 3:
+            before, first, after = batches
+            follows = first.position == before.position + before.size_bytes
+            if follows and before.last_offset < first.base_offset and first.last_offset < after.base_offset:
+                yield _Cut(index, first.position, before.last_offset, first.base_offset)
 
 
 def _chosen(log: FoundLog, cuts: Sequence[_Cut], piece_bytes: int | None) -> list[_Cut]:

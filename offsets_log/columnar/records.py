@@ -237,7 +237,7 @@ class _RecordReading(Reading):
 
     def _table(self, file: str) -> pa.Table:
         n = int(self.counts[ROWS])
-        longs = self.longs[:, :n]
+        longs = self.longs[:, :n].copy()
         attributes = longs[ATTRIBUTES]
         control = pa.DictionaryArray.from_arrays(
             pa.array(longs[CONTROL].astype(np.int32), mask=longs[CONTROL] < 0), pa.array(CONTROL_TYPES)

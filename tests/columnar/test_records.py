@@ -1,0 +1,67 @@
+"""Raw records in bulk as by the construct path, in any pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from offsets_log.columnar import records as rc
+from offsets_log.columnar.pieces import Bounds
+from offsets_log.columnar.replay import Place
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
+from tests.columnar.test_equal_engines import STEPS, build
+from tests.columnar.test_partials import places
+from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+
+
+def check(log: PartitionLog, until: Until = EVERYTHING) -> None:
+    events = [event for event in iter_events(log, until=until) if isinstance(event, Event)]
+    expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
+    cuts = places(log)
+    middle = cuts[len(cuts) // 2] if cuts else (Place(0, 0), -1)
+    end = Place(len(log.segments), 0)
+    whole = [Bounds(Place(0, 0), -1, end, None)]
+    halves = [Bounds(Place(0, 0), -1, middle[0], None), Bounds(*middle, end, None)]
+    for pieces in (whole, halves) if until is EVERYTHING else (whole,):
+        tables = [table for piece in pieces for table in rc.iter_record_tables(log, piece, until, None, lambda _: None)]
+        got = [row for table in tables for row in table.to_pylist()]
+        assert [
+            {k: (a[k], b[k]) for k in a if a[k] != b[k]} for a, b in zip(got, expected, strict=True) if a != b
+        ] == []
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recordings(name: str, recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rc, "ROWS_IN_TABLE", 50)
+    monkeypatch.setattr(rc, "BYTES_IN_TABLE", 500)
+    for log in read_partitions(log_directories(recording(name))[0]).values():
+        check(log)
+    check(log, Until(record_offset=7))
+    check(log, Until(time_ms=1_795_239_300_000))
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS)
+def test_generated_logs(steps) -> None:  # type: ignore[no-untyped-def]
+    check(build(steps).log)
+
+
+def test_hostile_segments() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / "kafka-4.3-mixed.tar.xz", PACKED / "kafka-lifetime.tar.xz"]))
+    for data in islice(hostile_segments(seeds, 5), 200):
+        log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
+        events = [event for event in iter_events(log) if isinstance(event, Event)]
+        expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
+        bounds = Bounds(Place(0, 0), -1, Place(1, 0), None)
+        tables = rc.iter_record_tables(log, bounds, EVERYTHING, None, lambda _: None)
+        got = [row for table in tables for row in table.to_pylist()]
+        assert [
+            {k: (a[k], b[k]) for k in a if a[k] != b[k]} for a, b in zip(got, expected, strict=True) if a != b
+        ] == []

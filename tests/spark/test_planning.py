@@ -1,0 +1,89 @@
+"""Where logs are cut: never where a piece would depend on what is before it. No Spark is needed for these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from benchmarks.generate import Options, generate
+from offsets_log.columnar.pieces import replay_piece
+from offsets_log.pipeline import EVERYTHING
+from offsets_log.replay.profile import MODERN
+from spark_jobs.options import Reading
+from spark_jobs.pieces import open_piece
+from spark_jobs.planning import Piece
+from spark_jobs.source import plan_reading
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    generate(tmp_path / "log", Options(bytes=1_000_000, groups=20, segment_bytes=250_000))
+    return tmp_path / "log"
+
+
+def segments(log: Path) -> list[Path]:
+    return sorted(log.glob("*/*.log"))
+
+
+def ends(pieces: Sequence[Piece]) -> list[int]:
+    """The last offset of each piece; one that does not fit before the next raises."""
+    found = []
+    for piece in pieces:
+        with ExitStack() as stack:
+            opened, bounds = open_piece(piece, stack)
+            _, _, reach = replay_piece(opened, bounds, MODERN, EVERYTHING, None, lambda seen: None)
+            found.append(reach.last_offset)
+    return found
+
+
+def test_a_segment_is_a_piece(log: Path) -> None:
+    pieces = plan_reading(Reading(paths=(str(log),)))
+    assert [[Path(file.path).name for file in piece.files] for piece in pieces] == [
+        [path.name] for path in segments(log)
+    ]
+    assert ends(pieces) == sorted(ends(pieces))
+
+
+def test_small_pieces_join_and_large_ones_are_cut(log: Path) -> None:
+    assert len(plan_reading(Reading(paths=(str(log),), piece_bytes=500_000))) in (2, 3)
+    small = plan_reading(Reading(paths=(str(log),), piece_bytes=30_000))
+    assert len(small) > 20
+    assert ends(small) == sorted(ends(small))
+    assert len(plan_reading(Reading(paths=(str(log),), split=False))) == 1
+
+
+def test_segments_that_overlap_stay_together(log: Path) -> None:
+    first, second, *_ = segments(log)
+    first.write_bytes(first.read_bytes() + second.read_bytes())  # as while the cleaner swaps them
+    pieces = plan_reading(Reading(paths=(str(log),)))
+    assert [len(piece.files) for piece in pieces] == [2, 1, 1, 1]
+    ends(pieces)
+
+
+def test_a_torn_segment_stays_with_the_next(log: Path) -> None:
+    path = segments(log)[1]
+    path.write_bytes(path.read_bytes()[:-10])
+    pieces = plan_reading(Reading(paths=(str(log),)))
+    assert max(len(piece.files) for piece in pieces) >= 2
+    ends(pieces)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_damage_anywhere_does_not_keep_pieces_from_fitting(log: Path, seed: int) -> None:
+    path = segments(log)[seed % 3]
+    data = bytearray(path.read_bytes())
+    at = len(data) * (seed + 1) // 13
+    data[at : at + 300] = bytes(300)
+    path.write_bytes(data)
+    ends(plan_reading(Reading(paths=(str(log),), piece_bytes=20_000)))
+
+
+def test_an_empty_active_segment(log: Path) -> None:
+    last = segments(log)[-1]
+    last.with_name("00000000000099999999.log").write_bytes(b"")
+    pieces = plan_reading(Reading(paths=(str(log),)))
+    assert pieces[-1].log_end == 99_999_999
+    ends(pieces)
