@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from offsets_log.tables import Row
 
 DEFAULT_PARTITIONS = 50
+KEY_COLUMNS = ("key", "partition")
 OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets", "last_commit_timestamp_ms")
 
 
@@ -31,7 +32,7 @@ OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets
     type=click.IntRange(min=1),
     default=DEFAULT_PARTITIONS,
     show_default=True,
-    help="How many partitions __consumer_offsets has.",
+    help="How many partitions __consumer_offsets has; with --key, the topic.",
 )
 @click.option(
     "--of",
@@ -40,13 +41,29 @@ OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets
     help="A broker's data directory or a partition's: which groups go with it when it is lost; repeatable.",
 )
 @click.option(
+    "--key", "keys", metavar="K", multiple=True, help="A message's key: its partition of a topic; repeatable."
+)
+@click.option(
+    "--partitioner",
+    type=click.Choice(["murmur2"]),
+    default="murmur2",
+    show_default=True,
+    help="How producers place keys; murmur2 is Kafka's own.",
+)
+@click.option(
     "--input-format",
     type=click.Choice(["jsonl"]),
     help='What - holds: lines {"group", "partitions"}; without it, one group a line.',
 )
 @output_option("table", "jsonl", "json", "csv")
 def command(
-    output: Output, groups: tuple[str, ...], partitions: int, of: tuple[str, ...], input_format: str | None
+    output: Output,
+    groups: tuple[str, ...],
+    partitions: int,
+    of: tuple[str, ...],
+    keys: tuple[str, ...],
+    partitioner: str,
+    input_format: str | None,
 ) -> None:
     """Which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
 
@@ -55,15 +72,22 @@ def command(
 
     --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses
     some of them. With other replicas in sync nothing is lost with one broker.
+
+    --key tells where a producer sends a message with that key, in a topic of --partitions N.
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.session import fail
     from offsets_log.errors import OffsetsLogError
     from offsets_log.investigate.where import WHERE_COLUMNS, where_row
 
-    if not groups and not of:
-        raise click.UsageError("give groups, - to read them from standard input, or --of DIR")
+    if keys and (groups or of):
+        raise click.UsageError("--key asks for a topic's partition: give no group and no --of beside it")
+    if not groups and not of and not keys:
+        raise click.UsageError("give groups, - to read them from standard input, --of DIR or --key K")
     try:
+        if keys:
+            _write_keys(keys, partitions, output)
+            return
         asked = _questions(groups, partitions, input_format)
         if of:
             _write_of(Reading(paths=of), output, {group for group, _ in asked} if groups else None)
@@ -86,6 +110,18 @@ def _questions(groups: tuple[str, ...], partitions: int, input_format: str | Non
             yield from read_lines(sys.stdin.buffer, partitions)
         else:
             yield from read_json_lines(sys.stdin.buffer, partitions, "-")
+
+
+def _write_keys(keys: tuple[str, ...], partitions: int, output: Output) -> None:
+    from cli.output import chosen_format, destination, write_rows
+    from offsets_log.log_format.primitives import decode_string
+    from offsets_log.rebalance.partitioners import partition_for_key
+
+    rows: list[Row] = [
+        {"key": decode_string(raw), "partition": partition_for_key(raw, partitions)} for raw in map(os.fsencode, keys)
+    ]
+    with destination(output) as stream:
+        write_rows(stream, rows, KEY_COLUMNS, chosen_format(output))
 
 
 def _write_of(reading: Reading, output: Output, only: set[str] | None) -> None:

@@ -50,6 +50,18 @@ def test_names_of_the_command_line_in_their_order() -> None:
     assert [row["offsets_partition"] for row in found] == [row["partition"] for row in fifty]
 
 
+def test_keys_are_placed_as_kafkas_producer_places_them() -> None:
+    cases = list(json_lines(lzma.decompress((VECTORS / "murmur2.jsonl.xz").read_bytes()).decode()))
+    asked = [case for case in cases if case["key_hex"] and bytes.fromhex(case["key_hex"]).isascii()][:10]
+    assert len(asked) == 10
+    for case in asked:
+        key = bytes.fromhex(case["key_hex"]).decode()
+        if "\0" not in key:
+            (row,) = json_lines(run(f"--key={key}", "--partitions", case["partitions"]).stdout)
+            assert row == {"key": key, "partition": case["partition"]}
+    assert run("--key", "k", "group").exit_code == 2
+
+
 def test_malformed_utf_8_is_read_as_the_broker_reads_it() -> None:
     """``B-7``."""
     (row,) = json_lines(run("-", stdin=b"a\xed\xa0\x80b").stdout)
