@@ -84,7 +84,8 @@ def make_document(found: Found, *, release: tuple[int, int] | None = None, **abo
             "records": sum(row["records"] for row in found.writers),
             "size_bytes": sum(row["size_bytes"] for row in partitions),
             "offsets_partitions": len(partitions),
-        },
+        }
+        | _bounds(found.asked),
         "tables": {
             "problems": _table(PROBLEM_COLUMNS, _problem_rows(found)),
             "groups": _table(GROUP_COLUMNS, groups),
@@ -97,6 +98,21 @@ def make_document(found: Found, *, release: tuple[int, int] | None = None, **abo
             for group in sorted(offsets.keys() | generations.keys())
         ],
     }
+
+
+def _bounds(asked: Asked) -> Row:
+    """What was left out because nobody asked for it."""
+    offsets = [
+        str(offset) if partition is None else f"{partition}:{offset}" for partition, offset in asked.until_offsets
+    ]
+    bounds = {
+        "only_groups": list(asked.groups),
+        "only_topics": list(asked.topics),
+        "only_offsets_partitions": sorted(asked.offsets_partitions),
+        "until_record_offset": offsets,
+        "until_timestamp_ms": asked.until_time_ms,
+    }
+    return {name: value for name, value in bounds.items() if value not in (None, [])}
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> Row:

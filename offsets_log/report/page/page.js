@@ -25,7 +25,7 @@ function showFacts() {
 
 function showProblems() {
   const table = DATA.tables.problems;
-  if (table.rows.length === 0) section("problems", element("p", null, "Nothing was found wrong, and all was read."));
+  if (table.rows.length === 0) section("problems", element("p", null, "Nothing was found wrong, and nothing was left unread of what was asked for."));
   else section("problems", new DataTable(table, {searched: "problem",
     className: (name, value) => (name === "severity" ? value : "")}).made);
 }
