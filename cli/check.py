@@ -116,8 +116,9 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
 
 
 def _write(stream: IO[bytes], found: Report, format_name: str) -> None:
-    from cli.output import to_json, write_rows
+    from cli.output import write_rows
     from offsets_log.checking.findings import CHECK_COLUMNS
+    from offsets_log.tables import to_json
 
     if format_name == "json":
         stream.write(to_json(found.document(), indent=1).encode() + b"\n")

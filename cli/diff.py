@@ -94,6 +94,8 @@ def _check_usage(reading: Reading, from_time: int | None, from_offset: tuple[tup
     if from_time is None and not from_offset:
         if len(reading.paths) != 2:
             raise click.UsageError("give two copies A and B, or --from-time or --from-offset for two moments of one")
+        if reading.paths == ("-", "-"):
+            raise click.UsageError("standard input can be only one of both")
         return
     if from_time is not None and reading.until_time is not None and from_time > reading.until_time:
         raise click.UsageError("--from-time is later than --until-time")

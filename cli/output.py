@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import sys
 import unicodedata
@@ -18,7 +17,7 @@ import click
 from cli.options import Output
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import OutputError
-from offsets_log.tables import Row
+from offsets_log.tables import Row, to_json
 
 CHUNK = 1 << 16
 TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
@@ -89,12 +88,6 @@ def _forget_what_is_buffered() -> None:
 def write_rows(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str], format_name: str) -> None:
     """Write rows in one of the formats; columns matter for tables and CSV, where a row may lack some."""
     WRITERS[format_name](stream, rows, columns)
-
-
-def to_json(value: Any, indent: int | None = None) -> str:
-    """JSON, on one line unless indented, names of any alphabet as they are."""
-    separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent)
 
 
 def _write_jsonl(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cli.options import Output
-from cli.output import destination, to_json, write_rows
+from cli.output import destination, write_rows
 from cli.session import Session
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rows import (
@@ -17,7 +17,7 @@ from offsets_log.rebalance.rows import (
     verified_row,
 )
 from offsets_log.rebalance.verify import Verification
-from offsets_log.tables import Row
+from offsets_log.tables import Row, to_json
 
 
 def write_timelines(

@@ -35,10 +35,11 @@ def command(
     One JSON document, or with --table rows. Where a broker's load would end early, `loads` says at which record and
     by which rule, and what can be read is answered all the same, unless --as-broker is given.
     """
-    from cli.output import chosen_format, destination, to_json, write_rows
+    from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session, read_topic_ids
     from offsets_log.memory import MEMORY_COLUMNS, Memory
     from offsets_log.replay.profile import PROFILES
+    from offsets_log.tables import to_json
 
     with open_session(reading, output) as session:
         memory = Memory(PROFILES[profile])

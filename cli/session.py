@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import click
 
 from cli.options import Output, Reading
-from cli.output import to_json, visible
+from cli.output import visible
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
@@ -32,7 +32,7 @@ from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound,
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
-from offsets_log.tables import Row, damage_row, partition_name, problem_row
+from offsets_log.tables import Row, damage_row, partition_name, problem_row, to_json
 
 if TYPE_CHECKING:
     from offsets_log.columnar.compiled import Kernel

@@ -56,6 +56,7 @@ OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets
     help='What - holds: lines {"group", "partitions"}; without it, one group a line.',
 )
 @output_option("table", "jsonl", "json", "csv")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
 def command(
     output: Output,
     groups: tuple[str, ...],
@@ -64,6 +65,7 @@ def command(
     keys: tuple[str, ...],
     partitioner: str,
     input_format: str | None,
+    quiet: bool,
 ) -> None:
     """Which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
 
@@ -90,7 +92,7 @@ def command(
             return
         asked = _questions(groups, partitions, input_format)
         if of:
-            _write_of(Reading(paths=of), output, {group for group, _ in asked} if groups else None)
+            _write_of(Reading(paths=of, quiet=quiet), output, {group for group, _ in asked} if groups else None)
             return
         rows = (where_row(group, count) for group, count in asked)
         with destination(output) as stream:

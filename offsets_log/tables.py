@@ -7,6 +7,7 @@ beside it in a column with the suffix ``_base64`` (``replay:B-7``), which other 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -33,10 +34,16 @@ class Column:
     doc: str
 
 
-COMPACT_COLUMNS = (
-    Column("group", "string", "group id"),
+GROUP_COLUMN = Column("group", "string", "group id")
+TOPIC_PARTITION_COLUMNS = (
     Column("topic", "string", "topic the group consumes"),
     Column("partition", "int", "partition of that topic"),
+)
+OFFSETS_PARTITION_COLUMN = Column("offsets_partition", "int", "partition of __consumer_offsets")
+
+COMPACT_COLUMNS = (
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
     Column("committed_offset", "bigint", "what the group committed"),
     Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
     Column("metadata", "string", "the client's own text"),
@@ -44,7 +51,7 @@ COMPACT_COLUMNS = (
     Column("expire_timestamp_ms", "bigint", "explicit expiry of value version 1; null if none"),
     Column("topic_id", "string", "null if the record carries none"),
     Column("record_offset", "bigint", "of the commit in the offsets partition"),
-    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    OFFSETS_PARTITION_COLUMN,
 )
 
 PENDING_COLUMNS = (
@@ -54,7 +61,7 @@ PENDING_COLUMNS = (
 
 PLACE_COLUMNS = (
     Column("file", "string", "segment file"),
-    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    OFFSETS_PARTITION_COLUMN,
     Column("position", "bigint", "of the record in the file; of the compressed records where it is compressed"),
     Column("batch_base_offset", "bigint", "first offset of its batch"),
     Column("record_offset", "bigint", "of the record in the offsets partition"),
@@ -99,6 +106,12 @@ def partition_name(offsets_partition: int | None) -> str:
 def to_base64(raw: bytes) -> str:
     """Bytes as text."""
     return base64.b64encode(raw).decode("ascii")
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """JSON, on one line unless indented, names of any alphabet as they are."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent)
 
 
 def without_untold(row: Row, untold: frozenset[str]) -> Row:

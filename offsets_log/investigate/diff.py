@@ -14,12 +14,11 @@ from offsets_log.group_tables import members_count
 from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
-from offsets_log.tables import Column, Row, offset_row
+from offsets_log.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, offset_row
 
 DIFF_COLUMNS = (
-    Column("group", "string", "group id"),
-    Column("topic", "string", "topic the group consumes"),
-    Column("partition", "int", "partition of that topic"),
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
     Column("change", "string", "new, advanced, rewound, deleted, expired, or metadata: the offset is the same"),
     Column("from_offset", "bigint", "committed before; null if nothing was"),
     Column("to_offset", "bigint", "committed after; null if nothing is"),

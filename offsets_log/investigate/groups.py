@@ -17,10 +17,10 @@ from offsets_log.log_format.primitives import MalformedString
 from offsets_log.pipeline import Event, LogEvent
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
-from offsets_log.tables import Column, Row, to_base64, without_untold
+from offsets_log.tables import GROUP_COLUMN, OFFSETS_PARTITION_COLUMN, Column, Row, to_base64, without_untold
 
 GROUPS_COLUMNS = (
-    Column("group", "string", "group id"),
+    GROUP_COLUMN,
     Column("type", "string", "classic, consumer, share or streams"),
     Column("protocol_type", "string", "of a classic group; null for one that only its offsets make"),
     Column("state", "string", "as the coordinator names it after a load"),
@@ -30,7 +30,7 @@ GROUPS_COLUMNS = (
     Column("last_commit_timestamp_ms", "bigint", "of the served offsets; null without one"),
     Column("commit_age_ms", "bigint", "from then until the time asked for"),
     Column("last_activity_timestamp_ms", "bigint", "of the newest record that the group wrote"),
-    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    OFFSETS_PARTITION_COLUMN,
 )
 
 FOLLOWING = {
@@ -139,10 +139,10 @@ def can_be_deleted(row: Row) -> bool:
 
 
 def deletion_command(rows: Iterable[Row], bootstrap_server: str) -> str:
-    """The command line that deletes groups of one tool, quoted for a POSIX shell with ``$'…'``."""
+    """The command line that deletes groups of one tool, quoted for bash."""
     rows = list(rows)
-    names = " ".join(f"--group {shell_word(row['group'])}" for row in rows)
-    return f"{DELETED_BY[rows[0]['type']]} --bootstrap-server {shell_word(bootstrap_server)} --delete {names}"
+    names = " ".join(f"--group {bash_word(row['group'])}" for row in rows)
+    return f"{DELETED_BY[rows[0]['type']]} --bootstrap-server {bash_word(bootstrap_server)} --delete {names}"
 
 
 def deletion_commands(rows: Iterable[Row], bootstrap_server: str) -> Iterator[str]:
@@ -157,8 +157,8 @@ def deletion_commands(rows: Iterable[Row], bootstrap_server: str) -> Iterator[st
 _UNSEEN = re.compile(r"[^\x20-\x7e\u00a1-\ud7ff\ue000-\U0010ffff]|[\u2028-\u202e\u200b-\u200f\u2060-\u206f\ufeff]")
 
 
-def shell_word(text: str) -> str:
-    """One word of a shell's command line, all on one line: what cannot be seen as escapes in ``$'…'``."""
+def bash_word(text: str) -> str:
+    """One word of a command line, all on one line: what cannot be seen as escapes in bash's ``$'…'``."""
     if not _UNSEEN.search(text):
         return shlex.quote(text)
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.errors import ReplayError
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
+from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.primitives import MalformedString, Uuid
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.commit_metadata import decode_commit_metadata
@@ -22,15 +23,22 @@ from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import names_in
-from offsets_log.tables import Column, Row, to_base64, without_untold
+from offsets_log.tables import (
+    GROUP_COLUMN,
+    OFFSETS_PARTITION_COLUMN,
+    TOPIC_PARTITION_COLUMNS,
+    Column,
+    Row,
+    to_base64,
+    without_untold,
+)
 
 HISTORY_COLUMNS = (
-    Column("group", "string", "group id"),
-    Column("topic", "string", "topic the group consumes"),
-    Column("partition", "int", "partition of that topic"),
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
     Column("event", "string", "commit, tombstone, transaction_committed, transaction_aborted, group_gone, group_back"),
     Column("record_offset", "bigint", "of the record in the offsets partition"),
-    Column("timestamp_ms", "bigint", "of the record; -1 if none"),
+    Column("timestamp_ms", "bigint", "of the record; null if it has none"),
     Column("committed_offset", "bigint", "what the record commits; null if it is no commit"),
     Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
     Column("metadata", "string", "the client's own text"),
@@ -46,7 +54,7 @@ HISTORY_COLUMNS = (
     Column("client_id", "string", "of that member"),
     Column("host", "string", "of that member"),
     Column("member_epoch", "int", "the generation, or the epoch of a newer group's member"),
-    Column("offsets_partition", "int", "partition of __consumer_offsets"),
+    OFFSETS_PARTITION_COLUMN,
 )
 
 ShowsKey = Callable[[GroupTopicPartition], bool]
@@ -258,7 +266,7 @@ def history_row(
         "partition": partition,
         "event": entry.event,
         "record_offset": entry.record_offset,
-        "timestamp_ms": entry.timestamp_ms,
+        "timestamp_ms": None if entry.timestamp_ms == NO_TIMESTAMP else entry.timestamp_ms,
         "committed_offset": value.committed_offset if value else None,
         "leader_epoch": value.leader_epoch if value else None,
         "metadata": value.metadata if value else None,

@@ -28,24 +28,28 @@ from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import names_in
 from offsets_log.shares import counted, time_of
-from offsets_log.tables import Column, Row, without_untold
+from offsets_log.tables import (
+    GROUP_COLUMN,
+    OFFSETS_PARTITION_COLUMN,
+    TOPIC_PARTITION_COLUMNS,
+    Column,
+    Row,
+    without_untold,
+)
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 
 WRITER_COLUMNS: dict[str, tuple[Column, ...]] = {
-    "group": (Column("group", "string", "group id"),),
-    "topic": (Column("topic", "string", "topic the groups consume"),),
-    "partition": (
-        Column("topic", "string", "topic the groups consume"),
-        Column("partition", "int", "partition of that topic"),
-    ),
-    "offsets_partition": (Column("offsets_partition", "int", "partition of __consumer_offsets"),),
+    "group": (GROUP_COLUMN,),
+    "topic": TOPIC_PARTITION_COLUMNS[:1],
+    "partition": TOPIC_PARTITION_COLUMNS,
+    "offsets_partition": (OFFSETS_PARTITION_COLUMN,),
     "client": (
         Column("client_id", "string", "of the member that held the partition"),
         Column("host", "string", "of that member"),
     ),
     "member": (
-        Column("group", "string", "group id"),
+        GROUP_COLUMN,
         Column("member_id", "string", "the member that held the partition"),
         Column("group_instance_id", "string", "of a static member"),
         Column("client_id", "string", "of that member"),

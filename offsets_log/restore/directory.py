@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from offsets_log.restore.plan import encode_plan
 from offsets_log.restore.readme import readme
-from offsets_log.restore.rows import Files, to_json
+from offsets_log.restore.rows import Files
 from offsets_log.restore.tools import TOOLS, accepted_by, left_out
-from offsets_log.tables import Row
+from offsets_log.tables import Row, to_json
 
 
 def rescue_files(plan: Row) -> Files:

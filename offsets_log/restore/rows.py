@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from offsets_log.tables import Row
 
@@ -26,8 +24,3 @@ def by_topic(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
 def offsets_by_partition(rows: Sequence[Row]) -> dict[str, int]:
     """partition, as the text that a JSON key is → committed offset, of one topic's rows."""
     return {str(row["partition"]): row["committed_offset"] for row in rows}
-
-
-def to_json(value: Any) -> str:
-    """JSON on one line, names of any alphabet as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

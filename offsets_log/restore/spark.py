@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from offsets_log.restore.names import file_name, refused_by_all
-from offsets_log.restore.rows import Files, by_group, by_topic, offsets_by_partition, to_json
-from offsets_log.tables import Row
+from offsets_log.restore.rows import Files, by_group, by_topic, offsets_by_partition
+from offsets_log.tables import Row, to_json
 
 NAME = "spark"
 

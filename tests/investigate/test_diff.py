@@ -283,6 +283,7 @@ def test_damage_in_either_copy_is_told_in_the_exit_status(tmp_path: Path) -> Non
         ("x", "y", "z"),
         ("x", "--from-time", 5, "--until-time", 4),
         ("x", "--from-offset", 5, "--until-offset", 4),
+        ("-", "-"),
     ],
 )
 def test_wrong_usage(arguments: tuple[object, ...]) -> None:

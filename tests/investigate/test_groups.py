@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from offsets_log.investigate.groups import shell_word
+from offsets_log.investigate.groups import bash_word
 from tests.builders import TIME, LogBuilder, member
 from tests.conftest import json_lines, read_json
 from tests.dump_log import DumpedRecord, read_dump
@@ -127,7 +127,7 @@ AWKWARD = [
 @pytest.mark.parametrize("name", AWKWARD)
 def test_a_shell_reads_the_very_name(name: str) -> None:
     done = subprocess.run(
-        ["bash", "-c", f"printf %s {shell_word(name)}"], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+        ["bash", "-c", f"printf %s {bash_word(name)}"], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
     )
     assert done.stdout.decode() == name
-    assert "\n" not in shell_word(name)
+    assert "\n" not in bash_word(name)

@@ -171,3 +171,10 @@ def test_who_commits_where_nobody_holds_the_partition(tmp_path: Path) -> None:
 
 def test_a_group_must_be_named(tmp_path: Path) -> None:
     assert run(folder_of(LogBuilder().commit(1), tmp_path)).exit_code == 2
+
+
+def test_a_message_of_magic_0_has_no_time(recording: Recording) -> None:
+    found = rows(recording("kafka-0.8.2") / "log", "-g", "*")
+    assert found
+    assert {row["timestamp_ms"] for row in found} == {None}
+    assert all(row["commit_timestamp_ms"] for row in found if row["event"] == "commit")

@@ -113,3 +113,9 @@ def test_groups_that_go_with_a_partition_are_those_the_broker_answers_for(name: 
     assert all(row["offsets"] == offsets.count(row["group"]) for row in found)
     one = found[0]["group"]
     assert [row["group"] for row in json_lines(run("--of", folder / "log", "--", one, "nobody").stdout)] == [one]
+
+
+def test_quiet_says_nothing(recording: Recording) -> None:
+    result = run("--of", recording("kafka-2.8") / "log", "--quiet")
+    assert result.stdout
+    assert result.stderr == ""
