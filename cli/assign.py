@@ -14,7 +14,7 @@ ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", 
 @click.command(
     "assign",
     epilog="Examples: offsets-log assign --assignor range --topics invoices=12 --members m1:invoices,m2:invoices · "
-    "offsets-log assign - < questions.jsonl",
+    """echo '{"topics":{"t":3},"members":[{"member_id":"m1","topics":["t"]}]}' | offsets-log assign -""",
 )
 @click.argument("source", metavar="[-]", required=False, type=click.Choice(["-"]))
 @click.option("--assignor", type=click.Choice(ASSIGNOR_NAMES), default="range", show_default=True)

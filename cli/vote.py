@@ -10,7 +10,7 @@ from cli.options import PROFILE, Output, output_option
 @click.command(
     "vote",
     epilog="Examples: offsets-log vote --members m1:range+sticky,m2:sticky+range · "
-    "offsets-log vote - --profile classic < votes.jsonl",
+    """echo '{"members":[{"member_id":"m1","protocols":["range","sticky"]}]}' | offsets-log vote - --profile classic""",
 )
 @click.argument("source", metavar="[-]", required=False, type=click.Choice(["-"]))
 @click.option(
