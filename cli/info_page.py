@@ -10,7 +10,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import Group
 from offsets_log.survey import Survey
-from offsets_log.tables import Row
+from offsets_log.tables import Row, without_untold
 
 PAGE_COLUMNS = (
     "offsets_partition", "files", "size_bytes", "batches", "records", "tombstones", "first_offset", "end_offset",
@@ -18,10 +18,22 @@ PAGE_COLUMNS = (
     "corrupt", "unsupported",
 )  # fmt: skip
 
+FOLLOWING = {
+    "bytes": {"size_bytes"},
+    "batch_base_offset": {"batches"},
+    "record_offset": {"first_offset", "end_offset", "gaps", "missing_offsets"},
+    "committed_offset": {"offsets", "orphans"},
+    "state": {"group_kinds"},
+    "magic": {"magics"},
+    "value_version": {"written_by"},
+    "is_transactional": {"open_transactions"},
+}
+"""A column of other commands that a source does not tell → the columns here that follow from it."""
+
 
 def info_row(log: PartitionLog, found: Survey, state: CoordinatorState) -> Row:
-    """One offsets partition: what the log holds and what a load makes of it."""
-    return {
+    """One offsets partition: what the log holds and what a load makes of it; null for what its source does not tell."""
+    row = {
         "offsets_partition": found.offsets_partition,
         "files": found.files,
         "size_bytes": found.size_bytes,
@@ -51,6 +63,7 @@ def info_row(log: PartitionLog, found: Survey, state: CoordinatorState) -> Row:
         ],
         "tails": found.tails,
     }
+    return without_untold(row, log.untold.union(*(FOLLOWING.get(column, ()) for column in log.untold)))
 
 
 def _kind(group: Group) -> str:
@@ -59,7 +72,7 @@ def _kind(group: Group) -> str:
 
 def write_page(stream: IO[bytes], rows: list[Row]) -> None:
     """All partitions as one table, then what they hold together."""
-    shown = [row | {"open_transactions": len(row["open_transactions"])} for row in rows]
+    shown = [row | {"open_transactions": _length(row["open_transactions"])} for row in rows]
     write_rows(stream, shown, PAGE_COLUMNS, "table")
     lines = [""]
     for title, name in (
@@ -69,17 +82,22 @@ def write_page(stream: IO[bytes], rows: list[Row]) -> None:
         ("compression (batches)", "compression"),
         ("values as written by Kafka", "written_by"),
     ):
-        lines.append(f"{title}: {_counts(rows, name) or 'none'}")
+        is_told = any(row[name] is not None for row in rows) or not rows
+        lines.append(f"{title}: {(_counts(rows, name) or 'none') if is_told else 'not told'}")
     for row in rows:
-        lines += [_open_transaction(row, transaction) for transaction in row["open_transactions"]]
+        lines += [_open_transaction(row, transaction) for transaction in row["open_transactions"] or ()]
         lines += row["tails"]
     stream.write("".join(visible(line) + "\n" for line in lines).encode())
+
+
+def _length(values: list[Row] | None) -> int | None:
+    return None if values is None else len(values)
 
 
 def _counts(rows: list[Row], name: str) -> str:
     total: Counter[str] = Counter()
     for row in rows:
-        total.update(row[name])
+        total.update(row[name] or {})
     return " · ".join(f"{what} {count}" for what, count in total.most_common())
 
 

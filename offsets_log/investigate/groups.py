@@ -78,7 +78,7 @@ def groups_rows(
         last_ms: group → time of its last activity.
         now_ms: until when ages are counted.
     """
-    untold = state.untold.union(*(columns for told, columns in FOLLOWING.items() if told in state.untold))
+    untold = state.untold.union(*(FOLLOWING.get(column, ()) for column in state.untold))
     commits: dict[str, list[int]] = {}
     for value in state.iter_served():
         commits.setdefault(value.group, []).append(value.commit_timestamp_ms)

@@ -61,6 +61,15 @@ def test_text_and_the_segments_it_is_of_do_not_differ(
         )
 
 
+@pytest.mark.parametrize("name", ["kafka-4.3-cleaned", "random-java"])
+def test_records_of_decode_do_not_differ_from_their_segments(name: str, recording: Recordings, tmp_path: Path) -> None:
+    log, records = recording(name) / "log", tmp_path / "records.jsonl"
+    records.write_bytes(run("decode", log, "-o", "jsonl").stdout_bytes)
+    result = run("diff", log, records, "-o", "jsonl")
+    assert result.stdout == ""
+    assert "the older copy" not in result.stderr  # though the last batches of some may hold no records
+
+
 @pytest.mark.parametrize("name", ["kafka-2.8", "kafka-4.3-mixed"])
 def test_diff_of_text_until_a_time_is_that_of_the_segments(name: str, recording: Recordings, tmp_path: Path) -> None:
     folder = recording(name)
@@ -295,6 +304,36 @@ def test_groups_and_where_of_formatters_lines_claim_no_states(recording: Recordi
 def test_unstable_is_not_claimed_of_lines_without_transactions() -> None:
     (row,) = rows("compact", "--unstable", "-", stdin=b"[g,t,0]::OffsetAndMetadata[1,NO_METADATA,5]\n")
     assert row["unstable"] is None
+
+
+@pytest.mark.parametrize("name", DUMPED)
+def test_info_of_text(name: str, recording: Recordings, tmp_path: Path) -> None:
+    folder = recording(name)
+    text = text_of(folder, tmp_path / "text")
+    expected, found = rows("info", folder / "log"), rows("info", text)
+    is_old = name in ("kafka-2.8", "kafka-lifetime")
+    nulls = {column for row in found for column, value in row.items() if value is None} - {"cleaned_until"}
+    assert nulls == ({"size_bytes", "written_by"} if is_old else set())
+    if name == "kafka-lifetime":  # keys of type 0 and 1 look the same in the text
+        expected, found = without(expected, "record_names"), without(found, "record_names")
+    for row, whole in zip(found, expected, strict=True):
+        assert {column: value for column, value in whole.items() if row[column] is not None or column not in nulls} == {
+            column: value for column, value in row.items() if value is not None or column not in nulls
+        }
+    page = run("info", text, "-o", "table").stdout
+    assert ("values as written by Kafka: not told" in page) == is_old
+
+
+def test_info_of_formatters_lines_claims_nothing_of_the_log() -> None:
+    (row,) = rows("info", "-", stdin=captured("offsets-formatter-2.8.2-of-kafka-2.8"))
+    assert row["records"] > row["offsets"] > 0
+    told = {column for column, value in row.items() if value is not None}
+    assert told == {
+        "files", "records", "tombstones", "groups", "offsets", "orphans", "corrupt", "unsupported", "record_names",
+        "tails",
+    }  # fmt: skip
+    page = run("info", "-", "-o", "table", stdin=captured("offsets-formatter-2.8.2-of-kafka-2.8"))
+    assert "groups after a load: not told" in page.stdout
 
 
 # ----------------------------------------------------------------------------------------------- rescue
