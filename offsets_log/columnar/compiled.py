@@ -28,6 +28,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -138,10 +139,19 @@ def _stamp() -> str:
     """What the code depends on, hashed."""
     import llvmlite.binding as llvm
 
-    sources = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(_FOLDER.glob("*.py"))]
     processor = (llvm.get_host_cpu_name(), sorted(llvm.get_host_cpu_features().items()))
-    facts = (sources, processor, sys.version_info[:2], version("numba"), version("llvmlite"), str(_FOLDER))
+    facts = (_sources(), processor, sys.version_info[:2], version("numba"), version("llvmlite"), str(_FOLDER))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def _sources() -> list[tuple[str, Any, int]]:
+    """What tells one version of this folder's sources from another; in an archive, which is new on every machine that
+    it is sent to, their contents."""
+    if _FOLDER.is_dir():
+        return [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(_FOLDER.glob("*.py"))]
+    found = [(item.name, item.read_bytes()) for item in resources.files(__package__).iterdir()]
+    contents = [(name, hashlib.sha256(data).hexdigest(), len(data)) for name, data in found if name.endswith(".py")]
+    return sorted(contents)
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 USE = """
 import sys
+import zipfile
 import numpy as np
 from offsets_log.columnar import window as wi
 from offsets_log.columnar.decompress import Library
@@ -84,3 +86,21 @@ def test_what_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
     no_files = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
     run(no_files + USE, tmp_path)
     assert kept(tmp_path) == []
+
+
+def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: Path) -> None:
+    """`--py-files` of Spark: another version must not be given the kept kernels of this one."""
+    stamps = []
+    for number, more in enumerate(("", "", "# another version\n")):
+        archive = tmp_path / str(number) / "package.zip"
+        archive.parent.mkdir()
+        with zipfile.ZipFile(archive, "w") as made:
+            for path in sorted((ROOT / "offsets_log").rglob("*.py")):
+                text = path.read_text() + (more if path.name == "fold.py" else "")
+                made.writestr(str(path.relative_to(ROOT)), text)
+        asked = (
+            "from offsets_log.columnar.compiled import _stamp, _FOLDER; assert not _FOLDER.is_dir(); print(_stamp())"
+        )
+        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, 'package.zip'); {asked}"]
+        stamps.append(subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, check=True).stdout)
+    assert stamps[0] == stamps[1] != stamps[2]
