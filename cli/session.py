@@ -22,10 +22,9 @@ from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output
-from offsets_log.dumps.source import BYTES, POSITION
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay

@@ -16,7 +16,6 @@ from offsets_log.errors import Damage
 from offsets_log.log_format.primitives import MalformedString
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.commit_metadata import decode_commit_metadata
-from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.pipeline import Event
 from offsets_log.replay.coordinator_state import CoordinatorState
@@ -245,7 +244,10 @@ def _expand_members(decoded: CoordinatorRecord, json: Any) -> None:
         return
     if decoded.is_offset_commit:
         _replace(json, "metadataDecoded", decode_commit_metadata(value["metadata"], value["offset"]))
-    elif decoded.record_type == 2:
+        return
+    from offsets_log.messages.embedded import expand_assignment, expand_subscription
+
+    if decoded.record_type == 2:
         protocol_type, protocol = value["protocol_type"], value["protocol"]
         for shown, member in zip(json["members"], value["members"], strict=True):
             _replace(shown, "subscription", expand_subscription(protocol_type, protocol, member["subscription"]))

@@ -46,12 +46,44 @@ def schema_of(columns: Iterable[Column]) -> pa.Schema:
     return pa.schema([pa.field(column.name, TYPES[column.sql_type]) for column in columns])
 
 
+def numbers(values: npt.NDArray[Any], is_there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers as a column, on their own memory where that is contiguous.
+
+    This, `repeated`, `flags` and `strings` do what pyarrow's `array` and `scalar` do, which import pandas first.
+    """
+    values = np.ascontiguousarray(values)
+    validity = None if is_there is None else pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(values)])
+
+
+def repeated(number: int | None, count: int) -> pa.Int32Array:
+    """The same number so many times as a column."""
+    return pa.nulls(count, pa.int32()) if number is None else numbers(np.full(count, number, np.int32))
+
+
+def flags(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """Truth values as a column."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
+def strings(texts: Sequence[str | None]) -> pa.StringArray:
+    """Texts as a column."""
+    raw = [b"" if text is None else text.encode() for text in texts]
+    bounds = np.zeros(len(raw) + 1, np.int32)
+    np.cumsum([*map(len, raw)], out=bounds[1:])
+    is_there = np.array([text is not None for text in texts], np.bool_)
+    validity = None if is_there.all() else pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    return pa.Array.from_buffers(pa.string(), len(raw), [validity, pa.py_buffer(bounds), pa.py_buffer(b"".join(raw))])
+
+
 def table_of_rows(rows: Sequence[Row], columns: Sequence[Column]) -> pa.Table:
     """Rows as a table; columns of raw names, which only some rows have, come last."""
     schema = schema_of(columns)
     more = sorted({name for row in rows for name in row} - set(schema.names))
     for name in more:
         schema = schema.append(pa.field(name, pa.bool_() if name == "unstable" else pa.string()))
+    if not rows:
+        return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
     return pa.Table.from_pylist(list(rows), schema)
 
 
@@ -84,42 +116,43 @@ def served_table(
     columns = offset_columns(copied, table)
     if columns is None:
         return None
-    group = pa.DictionaryArray.from_arrays(pa.array(rows[committed, a.GROUP], pa.int32()), pa.array(names, pa.string()))
+    group = pa.DictionaryArray.from_arrays(numbers(rows[committed, a.GROUP].astype(np.int32)), strings(names))
     made = {
         "group": group.cast(pa.string()),
         **columns,
-        "record_offset": pa.array(rows[committed, a.RECORD_OFFSET]),
-        "offsets_partition": pa.array([layout.log.offsets_partition] * len(committed), pa.int32()),
+        "record_offset": numbers(rows[committed, a.RECORD_OFFSET]),
+        "offsets_partition": repeated(layout.log.offsets_partition, len(committed)),
     }
     if unstable:
-        made["unstable"] = pa.array(np.isin(committed, found.pending[:, 0]))
+        made["unstable"] = flags(np.isin(committed, found.pending[:, 0]))
     made_table = pa.table(made)
     if shows_topic is not None:
         topics = columns["topic"].dictionary_encode()
         shown = np.array([shows_topic(name) for name in topics.dictionary.to_pylist()], np.bool_)
-        made_table = made_table.filter(pa.array(shown[topics.indices.to_numpy()] if len(shown) else [], pa.bool_()))
+        if not shown.all():
+            made_table = made_table.filter(flags(shown[topics.indices.to_numpy()]))
     return made_table
 
 
 def offset_columns(copied: a.Bytes, table: a.Int64s) -> dict[str, pa.Array] | None:
     """What offset commits say besides their group, as `Scanner.gather` copied them; None if a text is not UTF-8."""
     keys, key_sizes = fi.key_reader().read(copied, table, wn.KEY)
-    numbers, sizes = fi.offset_reader().read(copied, table, wn.VALUE)
+    values, sizes = fi.offset_reader().read(copied, table, wn.VALUE)
     topic = texts(copied, keys[:, fi.TOPIC], key_sizes[:, fi.TOPIC])
-    metadata = texts(copied, numbers[:, fi.METADATA], sizes[:, fi.METADATA])
+    metadata = texts(copied, values[:, fi.METADATA], sizes[:, fi.METADATA])
     raw_group = texts(copied, keys[:, fi.GROUP], key_sizes[:, fi.GROUP])
     if topic is None or metadata is None or raw_group is None:
         return None
-    leader_epoch, expire = numbers[:, fi.LEADER_EPOCH], numbers[:, fi.EXPIRE_TIMESTAMP]
+    leader_epoch, expire = values[:, fi.LEADER_EPOCH], values[:, fi.EXPIRE_TIMESTAMP]
     return {
         "topic": topic,
-        "partition": pa.array(keys[:, fi.PARTITION], pa.int32()),
-        "committed_offset": pa.array(numbers[:, fi.OFFSET]),
-        "leader_epoch": pa.array(leader_epoch.astype(np.int32), mask=leader_epoch == -1),
+        "partition": numbers(keys[:, fi.PARTITION].astype(np.int32)),
+        "committed_offset": numbers(values[:, fi.OFFSET]),
+        "leader_epoch": numbers(leader_epoch.astype(np.int32), leader_epoch != -1),
         "metadata": metadata,
-        "commit_timestamp_ms": pa.array(numbers[:, fi.COMMIT_TIMESTAMP]),
-        "expire_timestamp_ms": pa.array(expire, mask=expire == -1),
-        "topic_id": pa.array(_topic_ids(copied, numbers[:, fi.TOPIC_ID]), pa.string()),
+        "commit_timestamp_ms": numbers(values[:, fi.COMMIT_TIMESTAMP]),
+        "expire_timestamp_ms": numbers(expire, expire != -1),
+        "topic_id": strings(_topic_ids(copied, values[:, fi.TOPIC_ID])),
     }
 
 

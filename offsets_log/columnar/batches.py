@@ -53,9 +53,7 @@ _INITIAL = U(0xFFFFFFFF)
 
 
 @inlined
-def crc32c(data: Any, start: Any, end: Any) -> Any:
-    """CRC-32C of ``data[start:end]``; the caller has checked the end."""
-    crc = _INITIAL
+def _crc32c_on(crc: Any, data: Any, start: Any, end: Any) -> Any:
     at = start
     while at + 8 <= end:
         crc = crc32c_word(crc, load64(data, at))
@@ -66,17 +64,55 @@ def crc32c(data: Any, start: Any, end: Any) -> Any:
     return np.int64(crc ^ _INITIAL)
 
 
-@part
-def batch_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the whole batch of magic 2 with a right checksum at a position, or DOUBTFUL."""
+@inlined
+def crc32c(data: Any, start: Any, end: Any) -> Any:
+    """CRC-32C of ``data[start:end]``; the caller has checked the end."""
+    return _crc32c_on(_INITIAL, data, start, end)
+
+
+@inlined
+def _size_at(data: Any, at: Any, end: Any) -> Any:
+    """The size of the batch of magic 2 that a position seems to hold, or DOUBTFUL."""
     if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != 2:
         return np.int64(DOUBTFUL)
     size = be32(data, at + LENGTH) + LOG_OVERHEAD
-    if size < HEADER_SIZE or size > end - at:
-        return np.int64(DOUBTFUL)
-    if crc32c(data, at + ATTRIBUTES, at + size) != be32(data, at + CRC) & np.int64(0xFFFFFFFF):
+    return size if HEADER_SIZE <= size <= end - at else np.int64(DOUBTFUL)
+
+
+@part
+def batch_at(data: Any, at: Any, end: Any) -> Any:
+    """The size of the whole batch of magic 2 with a right checksum at a position, or DOUBTFUL."""
+    size = _size_at(data, at, end)
+    if size < 0 or crc32c(data, at + ATTRIBUTES, at + size) != be32(data, at + CRC) & np.int64(0xFFFFFFFF):
         return np.int64(DOUBTFUL)
     return size
+
+
+@part
+def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
+    """`batch_at`, which looks at the batch behind that one too: two checksums at once take little longer than one."""
+    if at == desk[a.CHECKED]:
+        return desk[a.CHECKED_SIZE]
+    size = _size_at(data, at, end)
+    if size < 0:
+        return size
+    behind = at + size
+    next_size = _size_at(data, behind, end)
+    if next_size < 0:
+        return batch_at(data, at, end)
+    crc, next_crc = _INITIAL, _INITIAL
+    i, j = at + ATTRIBUTES, behind + ATTRIBUTES
+    for _ in range((min(size, next_size) - ATTRIBUTES) // 8):
+        crc = crc32c_word(crc, load64(data, i))
+        next_crc = crc32c_word(next_crc, load64(data, j))
+        i += 8
+        j += 8
+    crc = _crc32c_on(crc, data, i, behind)
+    next_crc = _crc32c_on(next_crc, data, j, behind + next_size)
+    if next_crc == be32(data, behind + CRC) & np.int64(0xFFFFFFFF):
+        desk[a.CHECKED] = behind
+        desk[a.CHECKED_SIZE] = next_size
+    return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(DOUBTFUL)
 
 
 @part

@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import resources
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,8 +140,17 @@ def _stamp() -> str:
     import llvmlite.binding as llvm
 
     processor = (llvm.get_host_cpu_name(), sorted(llvm.get_host_cpu_features().items()))
-    facts = (_sources(), processor, sys.version_info[:2], version("numba"), version("llvmlite"), str(_FOLDER))
+    facts = (_sources(), processor, sys.version_info[:2], _compiler(), llvm.llvm_version_info, str(_FOLDER))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def _compiler() -> tuple[int, int]:
+    """What tells one installation of numba from another, without its import."""
+    spec = find_spec("numba")
+    assert spec is not None
+    assert spec.origin is not None
+    found = Path(spec.origin).stat()
+    return found.st_mtime_ns, found.st_ino
 
 
 def _sources() -> list[tuple[str, Any, int]]:

@@ -15,6 +15,7 @@ RFC 8878.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import sys
 import zlib
@@ -331,6 +332,7 @@ _ZSTD_STATE, _ZSTD_BEGIN, _ZSTD_NEXT, _ZSTD_CONTINUE = 2, 3, 4, 5
 _Z_STREAM = 6
 _NEXT_IN, _AVAILABLE_IN, _NEXT_OUT, _AVAILABLE_OUT, _TOTAL_OUT = 6, 7, 9, 10, 11
 _Z_STREAM_WORDS = 14
+_ZSTD_PIECEWISE = ("ZSTD_decompressBegin", "ZSTD_nextSrcSizeToDecompress", "ZSTD_decompressContinue")
 
 
 class Library:
@@ -347,7 +349,7 @@ class Library:
             self._open_zstd()
 
     def _open_zlib(self) -> None:
-        library = _find(("inflateInit2_", "inflate", "inflateReset", "inflateEnd"), _zlib_libraries())
+        library = _zlib_library()
         if library is None:
             return
         stream = ctypes.c_void_p(self.addresses[_Z_STREAM:].ctypes.data)
@@ -359,8 +361,7 @@ class Library:
             self.addresses[_INFLATE_RESET] = _address_of(library.inflateReset)
 
     def _open_zstd(self) -> None:
-        names = ("ZSTD_decompressBegin", "ZSTD_nextSrcSizeToDecompress", "ZSTD_decompressContinue")
-        library = _find(("ZSTD_createDCtx", "ZSTD_freeDCtx", *names), _package_libraries("zstandard", "_cffi*"))
+        library = _zstd_library()
         if library is None:
             return
         library.ZSTD_createDCtx.restype = ctypes.c_void_p
@@ -368,7 +369,9 @@ class Library:
         if state is not None:
             self._closing.append(lambda: library.ZSTD_freeDCtx(ctypes.c_void_p(state)))
             self.addresses[_ZSTD_STATE] = state
-            self.addresses[_ZSTD_BEGIN : _ZSTD_CONTINUE + 1] = [_address_of(getattr(library, name)) for name in names]
+            self.addresses[_ZSTD_BEGIN : _ZSTD_CONTINUE + 1] = [
+                _address_of(getattr(library, name)) for name in _ZSTD_PIECEWISE
+            ]
 
     def close(self) -> None:
         """Free what the decompressors work in. No kernel may be running with the addresses; they are zeros then."""
@@ -383,6 +386,17 @@ class Library:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+@functools.cache
+def _zlib_library() -> ctypes.CDLL | None:
+    return _find(("inflateInit2_", "inflate", "inflateReset", "inflateEnd"), _zlib_libraries())
+
+
+@functools.cache
+def _zstd_library() -> ctypes.CDLL | None:
+    names = ("ZSTD_createDCtx", "ZSTD_freeDCtx", *_ZSTD_PIECEWISE)
+    return _find(names, _package_libraries("zstandard", "_cffi*"))
 
 
 def _zlib_libraries() -> Iterator[str | None]:

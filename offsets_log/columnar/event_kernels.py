@@ -28,18 +28,19 @@ from offsets_log.messages.schema import Scalar
     EXPIRE_TIMESTAMP, LONGS,
 ) = range(9)  # fmt: skip
 
-# Rows of ``ints``: columns of 32 bits. Names are numbered as they come; the sizes are those of what stands in
-# ``texts``, NOTHING for null.
+# Rows of ``ints``: columns of 32 bits. Names are numbered as they come; from ENDS_AT on it is where what stands in
+# ``texts`` for a row ends.
 (
     KIND, ATTRIBUTES, PRODUCER_EPOCH, RECORD_TYPE, GROUP, TOPIC, PARTITION, VALUE_VERSION, LEADER_EPOCH, TOPIC_ID,
-    SIZES_AT,
+    ENDS_AT,
 ) = range(11)  # fmt: skip
 METADATA, RAW_KEY, RAW_VALUE, TEXTS = range(4)
 """Rows of ``texts``: bytes of one column behind each other."""
-INTS = SIZES_AT + TEXTS
+INTS = ENDS_AT + TEXTS
 
-COMMITTED, TOMBSTONE, GROUP_VALUE, ABORT_MARKER, COMMIT_MARKER = range(5)
-"""Kinds of rows."""
+COMMITTED, COMMITTED_RAW, GROUP_VALUE, GROUP_TOMBSTONE, TOMBSTONE, ABORT_MARKER, COMMIT_MARKER = range(7)
+"""Kinds of rows: offset commits, the second kind with bytes that no column tells; classic groups; tombstones of groups
+and of offsets; markers. All but COMMITTED and TOMBSTONE have a raw key."""
 
 # Columns of ``staged``, in place of what a replay has there.
 HASH = a.KIND
@@ -225,13 +226,12 @@ def _look_ahead(desk: Any, slots: Any, entries: Any, arena: Any, data: Any, stag
 
 @inlined
 def _add_text(counts: Any, ints: Any, texts: Any, n: Any, which: Any, data: Any, start: Any, size: Any) -> None:
-    """What stands in a row of ``texts``; the caller has made sure of room. A size of −1 is null."""
-    ints[SIZES_AT + which, n] = size
-    if size > 0:
-        used = counts[TEXTS_USED + which]
-        for i in range(size):
-            texts[which, U(used + i)] = data[U(start + i)]
-        counts[TEXTS_USED + which] = used + size
+    """What stands in a row of ``texts``; the caller has made sure of room."""
+    used = counts[TEXTS_USED + which]
+    for i in range(size):
+        texts[which, U(used + i)] = data[U(start + i)]
+    ints[ENDS_AT + which, n] = used + max(size, 0)
+    counts[TEXTS_USED + which] = used + max(size, 0)
 
 
 @part
@@ -244,9 +244,14 @@ def _add_raw(
 
 
 @inlined
-def _add_no_raw(ints: Any, n: Any) -> None:
-    ints[SIZES_AT + RAW_KEY, n] = a.NOTHING
-    ints[SIZES_AT + RAW_VALUE, n] = a.NOTHING
+def _add_no_text(counts: Any, ints: Any, n: Any, which: Any) -> None:
+    ints[ENDS_AT + which, n] = counts[TEXTS_USED + which]
+
+
+@inlined
+def _add_no_raw(counts: Any, ints: Any, n: Any) -> None:
+    _add_no_text(counts, ints, n, RAW_KEY)
+    _add_no_text(counts, ints, n, RAW_VALUE)
 
 
 @inlined
@@ -294,7 +299,7 @@ def _add_commit(
             return sc.DOUBTFUL
         left = np.int64(0)
     leader_at, expire_at = SHAPES[version, LEADER_AT], SHAPES[version, EXPIRE_AT]
-    ints[KIND, n] = COMMITTED
+    ints[KIND, n] = COMMITTED_RAW if left > 0 else COMMITTED
     ints[VALUE_VERSION, n] = version
     ints[TOPIC_ID, n] = topic_id
     longs[COMMITTED_OFFSET, n] = be64(data, value + 2)
@@ -305,7 +310,7 @@ def _add_commit(
     if left > 0:
         _add_raw(counts, ints, texts, n, data, key, key_size, value, size)
     else:
-        _add_no_raw(ints, n)
+        _add_no_raw(counts, ints, n)
     return sc.FINISHED
 
 
@@ -322,11 +327,11 @@ def _add_other(
     ints[LEADER_EPOCH, n] = -1
     longs[COMMIT_TIMESTAMP, n] = 0
     longs[EXPIRE_TIMESTAMP, n] = -1
-    ints[SIZES_AT + METADATA, n] = a.NOTHING
-    if kind != TOMBSTONE or be16(data, key) == 2:
+    _add_no_text(counts, ints, n, METADATA)
+    if kind != TOMBSTONE:
         _add_raw(counts, ints, texts, n, data, key, key_size, value, size)
     else:
-        _add_no_raw(ints, n)
+        _add_no_raw(counts, ints, n)
 
 
 @part
@@ -365,7 +370,7 @@ def _add_record(
         return _add_commit(desk, counts, slots, entries, arena, longs, ints, texts, n, data, key, key_size, value, size)
     if size >= 0 and not _is_group(desk, data, value, size):
         return sc.DOUBTFUL
-    kind = np.int64(GROUP_VALUE if size >= 0 else TOMBSTONE)
+    kind = np.int64(GROUP_VALUE if size >= 0 else GROUP_TOMBSTONE if number == 2 else TOMBSTONE)
     _add_other(counts, longs, ints, texts, n, kind, data, key, key_size, value, size)
     return sc.FINISHED
 
@@ -504,8 +509,7 @@ def fill(
     while True:
         at = desk[a.AT]
         if outcome == sc.FINISHED and at < desk[a.STOP] and desk[a.STAGED] < sc.FLUSH_AT:
-            is_known = at == desk[a.CHECKED]
-            size = desk[a.CHECKED_SIZE] if is_known else bt.batch_at(data, at, np.int64(len(data)))
+            size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
             outcome = np.int64(_take(desk, counts, staged, data, window, table, at, size, longs, ints, text_size))
             if outcome == sc.FINISHED:
                 desk[a.LAST_OFFSET] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import batches as bt
 from offsets_log.columnar import event_kernels as k
+from offsets_log.columnar.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.event_rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, table_of_events
 from offsets_log.columnar.programs import NoProgramError, Program, compile_program, desk_of
 from offsets_log.log_format.compression import CODECS
@@ -51,6 +52,10 @@ class Presence:
         made = [pa.py_buffer(buffer) for buffer in buffers]
         return pa.Array.from_buffers(kind, self.count, [self.bits, *made], null_count=self.nulls)
 
+    def texts(self, kind: pa.DataType, ends: Numbers, data: a.Bytes) -> pa.Array:
+        """Texts or bytes that stand behind each other as a column, by where each ends."""
+        return self.column(kind, np.concatenate([np.zeros(1, np.int32), ends]), data)
+
     def flags(self, is_true: Mask) -> pa.Array:
         """Truth values as a column."""
         return self.column(pa.bool_(), np.packbits(is_true, bitorder="little"))
@@ -58,15 +63,8 @@ class Presence:
     def dictionary(self, numbers: Numbers, texts: pa.StringArray | Sequence[str]) -> pa.Array:
         """Numbers of texts, int32, as a column; there is a text for each number of a row that is not null."""
         indices = self.column(pa.int32(), numbers)
-        values = texts if isinstance(texts, pa.StringArray) else pa.array(texts, pa.string())
+        values = texts if isinstance(texts, pa.StringArray) else strings(texts)
         return pa.DictionaryArray.from_arrays(indices, values, safe=False)
-
-
-def bytes_column(data: a.Bytes, sizes: Numbers, kind: pa.DataType) -> pa.Array:
-    """Texts or bytes that stand behind each other as a column; a negative size is null."""
-    bounds = np.zeros(len(sizes) + 1, np.int32)
-    np.cumsum(np.maximum(sizes, 0), out=bounds[1:])
-    return Presence(sizes >= 0).column(kind, bounds, data)
 
 
 # ---------------------------------------------------------------------------------------------- entries
@@ -77,7 +75,7 @@ class _Names:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self._column = pa.array([], pa.string())
+        self._column = strings([])
 
     def column(self, numbers: Numbers, presence: Presence) -> pa.Array:
         """Numbers as a column; of many texts only those that stand in it."""
@@ -86,7 +84,7 @@ class _Names:
             texts = [self.texts[number] if number >= 0 else "" for number in used.tolist()]
             return presence.dictionary(numbers.astype(np.int32), texts)
         if len(self._column) < len(self.texts):
-            self._column = pa.array(self.texts, pa.string())
+            self._column = strings(self.texts)
         return presence.dictionary(numbers, self._column)
 
 
@@ -210,13 +208,13 @@ class Chunk:
         places = self._places
         if not shown.is_all:
             mask = self._shown(shown)
-            table = table.filter(pa.array(mask))
+            table = table.filter(flags(mask))
             places = np.concatenate([[0], np.cumsum(mask)])[places].tolist() if places else []
         if not self._by_hand:
             return table
         order = np.insert(np.arange(len(table)), places, len(table) + np.arange(len(places)))
         both = pa.concat_tables([table, table_of_events(self._by_hand)]).unify_dictionaries()
-        return both.take(pa.array(order))
+        return both.take(numbers(order))
 
     def _shown(self, shown: Shown) -> Mask:
         """By row of the kernel, whether it is asked for. The last name stands for none at all."""
@@ -232,23 +230,35 @@ class Chunk:
         is_append_time = (attributes & bt.TIMESTAMP_TYPE_MASK != 0).astype(np.int32)
         return {
             "file": self._file_column(),
-            "offsets_partition": pa.repeat(pa.scalar(offsets_partition, pa.int32()), n),
-            "position": pa.array(longs[k.POSITION]),
-            "batch_base_offset": pa.array(longs[k.BATCH_BASE_OFFSET]),
-            "record_offset": pa.array(longs[k.RECORD_OFFSET]),
-            "timestamp_ms": pa.array(longs[k.TIMESTAMP]),
+            "offsets_partition": repeated(offsets_partition, n),
+            "position": numbers(longs[k.POSITION]),
+            "batch_base_offset": numbers(longs[k.BATCH_BASE_OFFSET]),
+            "record_offset": numbers(longs[k.RECORD_OFFSET]),
+            "timestamp_ms": numbers(longs[k.TIMESTAMP]),
             "timestamp_type": always.dictionary(is_append_time, ["create", "log_append"]),
-            "magic": pa.repeat(pa.scalar(2, pa.int32()), n),
+            "magic": repeated(2, n),
             "compression": always.dictionary(attributes & bt.CODEC_MASK, CODEC_NAMES),
-            "producer_id": pa.array(longs[k.PRODUCER_ID]),
-            "producer_epoch": pa.array(self.ints[k.PRODUCER_EPOCH, :n]),
+            "producer_id": numbers(longs[k.PRODUCER_ID]),
+            "producer_epoch": numbers(self.ints[k.PRODUCER_EPOCH, :n]),
             "is_transactional": always.flags(attributes & bt.TRANSACTIONAL_MASK != 0),
             "is_control": always.flags(attributes & bt.CONTROL_MASK != 0),
-            "key": bytes_column(self.texts[k.RAW_KEY], self.ints[k.SIZES_AT + k.RAW_KEY, :n], pa.binary()),
-            "value": bytes_column(self.texts[k.RAW_VALUE], self.ints[k.SIZES_AT + k.RAW_VALUE, :n], pa.binary()),
             "error": pa.nulls(n, pa.string()),
             **self._key_columns(),
             **self._value_columns(),
+            **self._raw_columns(),
+        }
+
+    @property
+    def _kinds(self) -> Numbers:
+        return self.ints[k.KIND, : self.rows].astype(np.uint8)
+
+    def _raw_columns(self) -> dict[str, pa.Array]:
+        kinds, ints = self._kinds, self.ints[:, : self.rows]
+        has_key = (kinds != k.COMMITTED) & (kinds != k.TOMBSTONE)
+        keys, values = Presence(has_key), Presence(has_key & (kinds != k.GROUP_TOMBSTONE))
+        return {
+            "key": keys.texts(pa.binary(), ints[k.ENDS_AT + k.RAW_KEY], self.texts[k.RAW_KEY]),
+            "value": values.texts(pa.binary(), ints[k.ENDS_AT + k.RAW_VALUE], self.texts[k.RAW_VALUE]),
         }
 
     def _file_column(self) -> pa.Array:
@@ -258,9 +268,10 @@ class Chunk:
 
     def _key_columns(self) -> dict[str, pa.Array]:
         ints, entries = self.ints[:, : self.rows], self.entries
-        is_data = ints[k.KIND] < k.ABORT_MARKER
+        kinds = self._kinds
+        is_data = kinds < k.ABORT_MARKER
         data, commits = Presence(is_data), Presence(ints[k.TOPIC] >= 0)
-        is_commit_marker = (ints[k.KIND] == k.COMMIT_MARKER).astype(np.int32)
+        is_commit_marker = (kinds == k.COMMIT_MARKER).astype(np.int32)
         return {
             "control_type": Presence(~is_data).dictionary(is_commit_marker, ["ABORT", "COMMIT"]),
             "record_type": data.column(pa.int32(), ints[k.RECORD_TYPE]),
@@ -268,18 +279,18 @@ class Chunk:
             "group": entries.groups.column(ints[k.GROUP], data),
             "topic": entries.topics.column(ints[k.TOPIC], commits),
             "partition": commits.column(pa.int32(), ints[k.PARTITION]),
-            "is_tombstone": data.flags(ints[k.KIND] == k.TOMBSTONE),
+            "is_tombstone": data.flags((kinds == k.TOMBSTONE) | (kinds == k.GROUP_TOMBSTONE)),
         }
 
     def _value_columns(self) -> dict[str, pa.Array]:
         longs, ints = self.longs[:, : self.rows], self.ints[:, : self.rows]
-        committed = Presence(ints[k.KIND] == k.COMMITTED)
-        expire, leader_epoch, version = longs[k.EXPIRE_TIMESTAMP], ints[k.LEADER_EPOCH], ints[k.VALUE_VERSION]
+        committed = Presence(self._kinds <= k.COMMITTED_RAW)
+        expire, leader_epoch = longs[k.EXPIRE_TIMESTAMP], ints[k.LEADER_EPOCH]
         return {
-            "value_version": Presence(version >= 0).column(pa.int32(), version),
+            "value_version": Presence(self._kinds <= k.GROUP_VALUE).column(pa.int32(), ints[k.VALUE_VERSION]),
             "committed_offset": committed.column(pa.int64(), longs[k.COMMITTED_OFFSET]),
             "leader_epoch": Presence(leader_epoch != -1).column(pa.int32(), leader_epoch),
-            "metadata": bytes_column(self.texts[k.METADATA], ints[k.SIZES_AT + k.METADATA], pa.string()),
+            "metadata": committed.texts(pa.string(), ints[k.ENDS_AT + k.METADATA], self.texts[k.METADATA]),
             "commit_timestamp_ms": committed.column(pa.int64(), longs[k.COMMIT_TIMESTAMP]),
             "expire_timestamp_ms": Presence(expire != -1).column(pa.int64(), expire),
             "topic_id": self.entries.topic_ids.column(ints[k.TOPIC_ID], Presence(ints[k.TOPIC_ID] >= 0)),

@@ -19,7 +19,6 @@ from offsets_log.columnar import window as wi
 from offsets_log.columnar.arrow import schema_of
 from offsets_log.columnar.compiled import U, inlined, kernel, part
 from offsets_log.columnar.event_rows import event_row
-from offsets_log.columnar.event_tables import bytes_column
 from offsets_log.columnar.layout import Scanner
 from offsets_log.columnar.pieces import Bounds, check_reach
 from offsets_log.columnar.reading import Cursor, Note, Order, Place, Reading
@@ -243,8 +242,8 @@ class _RecordReading(Reading):
             pa.array(longs[CONTROL].astype(np.int32), mask=longs[CONTROL] < 0), pa.array(CONTROL_TYPES)
         )
         columns = {
-            "key": bytes_column(self.keys[: self.counts[KEYS_USED]].copy(), longs[KEY_SIZE], pa.binary()),
-            "value": bytes_column(self.values[: self.counts[VALUES_USED]].copy(), longs[VALUE_SIZE], pa.binary()),
+            "key": _bytes_column(self.keys[: self.counts[KEYS_USED]].copy(), longs[KEY_SIZE]),
+            "value": _bytes_column(self.values[: self.counts[VALUES_USED]].copy(), longs[VALUE_SIZE]),
             "topic": pa.repeat(pa.scalar(OFFSETS_TOPIC), n),
             "partition": pa.repeat(pa.scalar(self.order.log.offsets_partition, pa.int32()), n),
             "offset": pa.array(longs[OFFSET]),
@@ -260,6 +259,14 @@ class _RecordReading(Reading):
             "position": pa.array(longs[POSITION]),
         }
         return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _bytes_column(data: a.Bytes, sizes: a.Int64s) -> pa.Array:
+    """Bytes that stand behind each other as a column; a negative size is null."""
+    bounds = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(np.maximum(sizes, 0), out=bounds[1:])
+    validity = np.packbits(sizes >= 0, bitorder="little")
+    return pa.Array.from_buffers(pa.binary(), len(sizes), [pa.py_buffer(part) for part in (validity, bounds, data)])
 
 
 TIMESTAMP_TYPES = {"none": -1, "create": 0, "log_append": 1}

@@ -210,8 +210,7 @@ def stage(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any,
         and desk[a.STAGED] < FLUSH_AT
     ):
         at = desk[a.AT]
-        is_known = at == desk[a.CHECKED]
-        size = desk[a.CHECKED_SIZE] if is_known else bt.batch_at(data, at, np.int64(len(data)))
+        size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
         outcome = np.int64(_take(desk, cold, staged, data, window, table, at, size))
         if outcome == FINISHED:
             _accept(desk, data, at, size)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from offsets_log.disk.folder import SEGMENT, Folder
-from offsets_log.dumps.formats import SEGMENTS, build_segments, guess_format
-from offsets_log.dumps.source import BYTES, POSITION
 from offsets_log.errors import Damage, InputError
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
 from offsets_log.log_format.segment import Buffer
 
 
@@ -28,11 +26,18 @@ class Dumps:
 
     def take(self, folder: Folder) -> None:
         """Read the folder's dumps, and leave its other files where they are. Raises InputError."""
+        named = [name for name in folder.files if name in folder.named]
+        if self.input_format is None:
+            named = [name for name in named if not SEGMENT.fullmatch(name)]
+        if named or self.input_format is not None:
+            self._take(folder, named)
+
+    def _take(self, folder: Folder, named: list[str]) -> None:
+        from offsets_log.dumps.formats import SEGMENTS, guess_format
+
         if self.input_format == SEGMENTS:
             return
-        for name in list(folder.files):
-            if name not in folder.named or (self.input_format is None and SEGMENT.fullmatch(name)):
-                continue
+        for name in named:
             buffer, shown = folder.files[name](), folder.shown(name)
             format_name = self.input_format or guess_format(buffer)
             if format_name != SEGMENTS:
@@ -42,6 +47,8 @@ class Dumps:
             raise InputError(f"it holds segments, not {self.input_format}; name the files", file=folder.shown_path)
 
     def _read(self, shown: str, buffer: Buffer, format_name: str) -> None:
+        from offsets_log.dumps.formats import build_segments
+
         built = build_segments(shown, buffer, format_name)
         logs = built.logs()
         self.damages += built.damages

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -75,7 +74,7 @@ def _output_errors(path: str | Path) -> Iterator[None]:
 
 
 def _beside(target: Path) -> Path:
-    return target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
+    return target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.tmp")
 
 
 def _sync(path: Path) -> None:

@@ -15,15 +15,13 @@ from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.compression import CODEC_NAMED
-from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, Segment
 from offsets_log.log_format.record import Record, rebuild_batch
 from offsets_log.log_format.segment import Buffer
 
 SEGMENT_NAME = re.compile(
     r"(?:^|/)(?:(?P<topic>[^/]+)-(?P<partition>[0-9]{1,9})/)?(?P<base_offset>[0-9]{20})\.log[^/]*$"
 )
-POSITION, BYTES = "position", "bytes"
-"""Names in ``untold`` that are of the files themselves: where a record lies, and how much of it is whose (`top`)."""
 OFFSETS_TOPIC = "__consumer_offsets"
 CHUNK_BYTES = 1 << 20
 MAX_LINE_BYTES = 64 << 20

@@ -13,6 +13,9 @@ from offsets_log.errors import CorruptBatchError, Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 
+POSITION, BYTES = "position", "bytes"
+"""Names in `Segment.untold` that are of the files themselves: where a record lies, and how much of it is whose."""
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:

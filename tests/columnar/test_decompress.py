@@ -577,7 +577,8 @@ def test_what_is_not_there_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
         assert attempt(library.addresses, codec_id, data[codec_id], 1000) == commits(3)
     library.close()
     library.close()
-    monkeypatch.setattr(d, "_find", lambda names, paths: None)
+    for library_of in ("_zlib_library", "_zstd_library"):
+        monkeypatch.setattr(d, library_of, lambda: None)
     with d.Library() as missing:
         for addresses in (library.addresses, missing.addresses):
             assert not addresses.any()
