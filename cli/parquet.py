@@ -8,6 +8,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cli.output import destination
@@ -49,7 +50,8 @@ def write_compact(
         replays: of the partitions, in bulk; None for the construct path.
     """
     tables = list(_compact_tables(session, profile, replays, orphans=orphans, unstable=unstable))
-    table = pa.concat_tables(tables, promote_options="default").sort_by(SORTED_BY)
+    table = pa.concat_tables(tables, promote_options="default")
+    table = table.take(pc.sort_indices(table, SORTED_BY))
     write_table(session, output, table, profile.name)
 
 
@@ -57,7 +59,7 @@ def write_table(session: Session, output: Output, table: pa.Table, profile: str)
     """Rows of `compact` as one file, and the words of the result."""
     with destination(output, session.files) as stream:
         pq.write_table(table, stream, compression=COMPRESSION)
-    groups = len(table["group"].unique())
+    groups = pc.count_distinct(table["group"]).as_py()
     session.finish(f"{len(table)} offsets of {groups} groups, {session.partitions} partitions; profile {profile}")
 
 

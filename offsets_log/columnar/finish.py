@@ -150,15 +150,19 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
 def existing_groups(layout: Layout, state: ColumnarState, scanner: Scanner, found: Found) -> npt.NDArray[np.bool_]:
     """By group number, whether the group exists."""
     names = group_names(state)
-    numbers = state.arrays.rows[:, a.GROUP]
     groups, _ = settle_groups(
         state.profile,
         dict(_timelines(layout, state, scanner, False)),
-        committed={names[number] for number in np.unique(numbers[found.committed]).tolist()},
-        pending={names[number] for number in np.unique(numbers[found.pending[:, 0]]).tolist()},
+        committed=_groups_of(state, names, found.committed),
+        pending=_groups_of(state, names, found.pending[:, 0]),
         end_offset=state.end_offset,
     )
     return np.array([name in groups for name in names], np.bool_)
+
+
+def _groups_of(state: ColumnarState, names: list[str], rows: a.Int64s) -> set[str]:
+    is_there = np.bincount(state.arrays.rows[rows, a.GROUP])
+    return {names[number] for number in np.flatnonzero(is_there).tolist()}
 
 
 def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Iterator[OffsetAndMetadata]:
