@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from offsets_log.columnar import event_rows, events
 from offsets_log.columnar import replay as columnar
+from offsets_log.columnar.event_rows import ALL, Shown
 from offsets_log.columnar.finish import finish as finish_columnar
 from offsets_log.columnar.layout import Scanner
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import EVERYTHING, GapFound, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.pipeline import EVERYTHING, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey
 
 Answer = dict[str, Any]
+RowsAnswer = tuple[list[dict[str, Any]], list[Any]]
+EVENT_NAMES = [column.name for column in event_rows.EVENT_COLUMNS]
 
 
 def construct_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING) -> Answer:
@@ -73,3 +79,43 @@ def _told(item: Damage | TailFound | GapFound) -> tuple[Any, ...]:
             return ("tail", segment.file, tail)
         case GapFound(segment, first, last):
             return ("gap", segment.file, first, last)
+
+
+def construct_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL) -> RowsAnswer:
+    """Rows and what was seen on the way, one record at a time."""
+    rows, seen = [], []
+    for event in iter_events(log, until=until):
+        if isinstance(event, Damage | TailFound | GapFound):
+            seen.append(_told(event))
+        elif isinstance(event, Event):
+            if event.damage is not None:
+                seen.append(_told(event.damage))
+            row = event_rows.event_row(event)
+            if shown.shows(row):
+                rows.append({name: row.get(name) for name in EVENT_NAMES})
+    return rows, seen
+
+
+def columnar_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, threads: int = 1) -> RowsAnswer:
+    """The same of the kernels."""
+    parts: dict[int, list[dict[str, Any]]] = {}
+    seen: list[Any] = []
+
+    def write(log: PartitionLog, number: int, tables: Iterator[pa.Table]) -> int:
+        parts[number] = []
+        for table in tables:
+            table.validate(full=True)
+            parts[number] += table.to_pylist()
+        return len(parts[number])
+
+    export = events.Export(
+        write,
+        note=lambda log: lambda item: seen.append(_told(item)),
+        shown=shown,
+        until=lambda log: until,
+        threads=threads,
+    )
+    count = export.run([log])
+    rows = [row for _, part in sorted(parts.items()) for row in part]
+    assert count == len(rows)
+    return rows, seen

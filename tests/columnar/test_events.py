@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -17,65 +16,21 @@ from hypothesis import strategies as st
 
 from cli import session as cli_session
 from cli.main import main
-from offsets_log.columnar import event_rows, event_tables, events
+from offsets_log.columnar import event_tables, events
 from offsets_log.columnar.event_rows import ALL, Shown
-from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Event, GapFound, TailFound, Until, iter_events
+from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member
-from tests.columnar.engines import _told as told
+from tests.columnar.engines import EVENT_NAMES, columnar_rows, construct_rows
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, json_lines, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
-NAMES = [column.name for column in event_rows.EVENT_COLUMNS]
-Answer = tuple[list[dict[str, Any]], list[Any]]
-
-
-def construct_answer(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL) -> Answer:
-    """Rows and what was seen on the way, one record at a time."""
-    rows, seen = [], []
-    for event in iter_events(log, until=until):
-        if isinstance(event, Damage | TailFound | GapFound):
-            seen.append(told(event))
-        elif isinstance(event, Event):
-            if event.damage is not None:
-                seen.append(told(event.damage))
-            row = event_rows.event_row(event)
-            if shown.shows(row):
-                rows.append({name: row.get(name) for name in NAMES})
-    return rows, seen
-
-
-def bulk_answer(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, threads: int = 1) -> Answer:
-    """The same of the kernels."""
-    parts: dict[int, list[dict[str, Any]]] = {}
-    seen: list[Any] = []
-
-    def write(log: PartitionLog, number: int, tables: Iterator[pa.Table]) -> int:
-        parts[number] = []
-        for table in tables:
-            table.validate(full=True)
-            parts[number] += table.to_pylist()
-        return len(parts[number])
-
-    export = events.Export(
-        write,
-        note=lambda log: lambda item: seen.append(told(item)),
-        shown=shown,
-        until=lambda log: until,
-        threads=threads,
-    )
-    count = export.run([log])
-    rows = [row for _, part in sorted(parts.items()) for row in part]
-    assert count == len(rows)
-    return rows, seen
-
 
 def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, threads: int = 1) -> None:
-    rows, seen = construct_answer(log, until, shown)
-    bulk_rows, bulk_seen = bulk_answer(log, until, shown, threads)
+    rows, seen = construct_rows(log, until, shown)
+    bulk_rows, bulk_seen = columnar_rows(log, until, shown, threads)
     assert bulk_seen == seen
     for row, expected in zip(bulk_rows, rows, strict=False):
         assert row == expected
@@ -100,7 +55,7 @@ def test_recordings_in_parts_and_bounds(name: str, recording: Callable[[str], Pa
     dice = random.Random(name)
     for log in read_partitions(log_directories(recording(name))[0]).values():
         assert_equal(log, threads=2)
-        rows, _ = construct_answer(log)
+        rows, _ = construct_rows(log)
         if rows:
             last = rows[-1]["record_offset"]
             assert_equal(log, Until(record_offset=dice.randrange(last + 2)), threads=2)
@@ -110,7 +65,7 @@ def test_recordings_in_parts_and_bounds(name: str, recording: Callable[[str], Pa
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-lifetime"])
 def test_filters(name: str, recording: Callable[[str], Path]) -> None:
     for log in read_partitions(log_directories(recording(name))[0]).values():
-        rows, _ = construct_answer(log)
+        rows, _ = construct_rows(log)
         for group in sorted({row["group"] for row in rows if row["group"] is not None})[:3]:
             assert_equal(log, shown=Shown(group=group.__eq__))
         for topic in sorted({row["topic"] for row in rows if row["topic"] is not None})[:2]:
@@ -189,7 +144,7 @@ def test_nothing_is_lost() -> None:
     plain = b"\x00\x00" + bytes(8) + b"\x00\x00" + bytes(8)
     tagged = b"\x00\x04" + bytes(8) + b"\xff\xff\xff\xff" + b"\x01" + bytes(8) + b"\x01\x07\x01z"
     log.add((key, plain + b"more"), (key + b"more", plain), (key, tagged), (b"\x00\x02\x00\x01g", None))
-    rows, _ = bulk_answer(log.log)
+    rows, _ = columnar_rows(log.log)
     assert [row["key"] for row in rows] == [None, key, key + b"more", key, b"\x00\x02\x00\x01g"]
     assert [row["value"] for row in rows] == [None, plain + b"more", plain, tagged, None]
     assert_equal(log.log)
@@ -221,7 +176,7 @@ def test_files(
     assert small.stderr.splitlines()[-1] == bulk.stderr.splitlines()[-1]
     rows = read(tmp_path / "bulk")
     assert rows == read(tmp_path / "small")
-    same = sorted({column.name for column in DECODE_COLUMNS} & set(NAMES) - {"key", "value", "error"})
+    same = sorted({column.name for column in DECODE_COLUMNS} & set(EVENT_NAMES) - {"key", "value", "error"})
     assert [[row[name] for name in same] for row in rows] == [[row.get(name) for name in same] for row in expected]
 
 
@@ -230,7 +185,7 @@ def test_files_of_nothing(tmp_path: Path) -> None:
     partition.mkdir()
     (partition / f"{0:020}.log").touch()
     assert run("decode", partition, "-o", "parquet", "--to", tmp_path / "out").exit_code == 0
-    assert pq.read_table(tmp_path / "out").column_names == NAMES
+    assert pq.read_table(tmp_path / "out").column_names == EVENT_NAMES
 
 
 def test_directory_is_whole_or_not_there(recording: Callable[[str], Path], tmp_path: Path) -> None:
