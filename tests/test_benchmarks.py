@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from benchmarks import commands, inputs, subjects
+from benchmarks import as_peer, commands, inputs, subjects
 from benchmarks.generate import Options, generate
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
@@ -160,3 +160,11 @@ def test_a_row_knows_right_answers_from_wrong_ones(tmp_path: Path) -> None:
     wrong = inputs.Log(log.folder, log.truth | {"served": {"keys": 1, "sum": 1}})
     assert commands.construct_path(log, 1).agrees
     assert not commands.construct_path(wrong, 1).agrees
+
+
+def test_compact_as_a_reader_of_other_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = generate(tmp_path, Options(bytes=300_000))
+    as_peer.main([str(path) for path in sorted(tmp_path.glob("*/*.log"))])
+    said = json.loads(capsys.readouterr().out)
+    assert {"keys": said["keys"], "sum": said["checksum"]} == truth["served"]
+    assert said["inner_seconds"] > 0
