@@ -68,7 +68,9 @@ class Piece(Reading):
         """The events of a batch that was read by hand, told to the state."""
         for event in events:
             if isinstance(event, BatchStart):
-                self.state.saw_batch(event.base_offset, event.batch.records_count)
+                self.state.saw_batch(event.base_offset)
+            elif isinstance(event, Event):
+                self.desk[a.RECORDS] += 1
             yield event
 
     def _key_by_hand(self, index: int) -> None:

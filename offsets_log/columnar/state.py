@@ -194,7 +194,7 @@ class ColumnarState:
     def end_offset(self, offset: int) -> None:
         self.arrays.desk[a.END_OFFSET] = offset
 
-    def saw_batch(self, base_offset: int, records_count: int) -> None:
+    def saw_batch(self, base_offset: int) -> None:
         """Count a batch that was read by hand."""
         desk = self.arrays.desk
         if desk[a.FIRST_OFFSET] == a.NOTHING:
@@ -202,7 +202,6 @@ class ColumnarState:
         else:
             desk[a.MISSING] += max(base_offset - desk[a.LAST_OFFSET] - 1, 0)
         desk[a.BATCHES] += 1
-        desk[a.RECORDS] += records_count
 
     def tell(self, found: Survey) -> None:
         """What was counted on the way."""

@@ -66,7 +66,8 @@ def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | GapFoun
         "topic_names": state.topic_names,
         "end_offset": state.end_offset,
         "seen": [_told(item) for item in seen],
-        "found": (found.first_offset, found.end_offset, found.batches, found.missing_offsets, found.tails),
+        "found": (found.first_offset, found.end_offset, found.tails),
+        "counts": (found.batches, found.records, found.missing_offsets),
     }
 
 
