@@ -46,16 +46,8 @@ UTF8 = 0
 ZSTD = 6
 
 
-class Number(IntEnum):
-    """Integers and enums, by their numbers in the compact protocol."""
-
-    I32 = 5
-    I64 = 6
-
-
-BINARY = 8
-LIST = 9
-STRUCT = 12
+I32, I64, TEXT, LIST, STRUCT = 5, 6, 8, 9, 12
+"""Types by their numbers in the compact protocol; an enum is an I32, bytes are a TEXT too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +59,8 @@ class Many:
 
 Struct: TypeAlias = "Mapping[str, tuple[int, Kind]]"
 """Name of a field → its id and its type, in order of the ids; a union is a struct of one field."""
-Kind: TypeAlias = "Number | bytes | Many | Struct"
-"""The type of a field; `TEXT` is bytes or text."""
-
-I32, I64, TEXT = Number.I32, Number.I64, b""
+Kind: TypeAlias = "int | Many | Struct"
+"""The type of a field."""
 
 STATISTICS: Struct = {"null_count": (3, I64), "max_value": (5, TEXT), "min_value": (6, TEXT)}
 DATA_PAGE_HEADER: Struct = {
@@ -132,12 +122,11 @@ FILE_META_DATA: Struct = {
 
 def uvarint(number: int) -> bytes:
     """A number that is not negative, 7 bits a byte, least significant first."""
-    made = bytearray()
+    made = []
     while number > 0x7F:
         made.append(number & 0x7F | 0x80)
         number >>= 7
-    made.append(number)
-    return bytes(made)
+    return bytes([*made, number])
 
 
 def zigzag(number: int) -> int:
@@ -152,15 +141,14 @@ def encode(kind: Kind, value: Any) -> bytes:
         value: an integer, bytes or text, a list; of a struct the names of fields → values, None for fields that are
             not there.
     """
-    match kind:
-        case Number():
-            return uvarint(zigzag(value))
-        case bytes():
-            data = value.encode() if isinstance(value, str) else value
-            return uvarint(len(data)) + data
-        case Many(of):
-            head = bytes([len(value) << 4 | _code(of)]) if len(value) < 15 else bytes([0xF0 | _code(of)])
-            return b"".join([head, uvarint(len(value)) if len(value) >= 15 else b"", *(encode(of, x) for x in value)])
+    if kind == TEXT:
+        data = value.encode() if isinstance(value, str) else value
+        return uvarint(len(data)) + data
+    if isinstance(kind, int):
+        return uvarint(zigzag(value))
+    if isinstance(kind, Many):
+        size = bytes([min(len(value), 15) << 4 | _code(kind.of)]) + (uvarint(len(value)) if len(value) >= 15 else b"")
+        return b"".join([size, *(encode(kind.of, item) for item in value)])
     made = []
     last = 0
     for name, (number, field) in kind.items():
@@ -171,11 +159,4 @@ def encode(kind: Kind, value: Any) -> bytes:
 
 
 def _code(kind: Kind) -> int:
-    match kind:
-        case Number():
-            return kind
-        case bytes():
-            return BINARY
-        case Many():
-            return LIST
-    return STRUCT
+    return kind if isinstance(kind, int) else LIST if isinstance(kind, Many) else STRUCT

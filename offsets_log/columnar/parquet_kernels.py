@@ -117,23 +117,28 @@ def _put_bits(words: Any, width: Any, out: Any, at: Any) -> Any:
 
 
 @kernel
-def pack_differences(values: Any, unused: Any, differences: Any, words: Any, out: Any) -> Any:
+def pack_differences(values: Any, unused: Any, differences: Any, words: Any, ends: Any, out: Any) -> Any:
     """The blocks of DELTA_BINARY_PACKED, which follow the first value; their size in bytes.
 
     Args:
         values: int64, one at least.
         unused: of 64 bits, those that values of the column's type do not have: differences go over as they do.
         differences, words: of a block, and of a miniblock: int64 and uint64, for the kernel alone.
+        ends: gets the least and the greatest value.
         out: `MAX_BLOCK_BYTES` for each block, the last too.
     """
     at = np.int64(0)
+    low = high = values[0]
     for begin in range(1, len(values), BLOCK):
         count = min(BLOCK, len(values) - begin)
         least = np.int64((1 << 63) - 1)
         for i in range(count):
-            difference = values[U(begin + i)] - values[U(begin + i - 1)] << unused >> unused
+            value = values[U(begin + i)]
+            difference = value - values[U(begin + i - 1)] << unused >> unused
             differences[U(i)] = difference
             least = min(least, difference)
+            low = min(low, value)
+            high = max(high, value)
         for i in range(count, BLOCK):
             differences[U(i)] = least
         left = U(least << np.int64(1) ^ least >> np.int64(63))
@@ -157,6 +162,8 @@ def pack_differences(values: Any, unused: Any, differences: Any, words: Any, out
             out[U(widths_at + miniblock)] = width
             if width:
                 at = _put_bits(words, width, out, at)
+    ends[0] = low
+    ends[1] = high
     return at
 
 

@@ -22,6 +22,8 @@ MAX_PAGE_BYTES = (1 << 31) - 1
 MOST_NUMBERS = 1 << 12
 MOST_TEXTS = 1 << 12
 """Of a dictionary that is made here."""
+FIRST_NUMBERS = 1 << 14
+"""Where these have too large a range the others are not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class Pages:
         self._values = np.zeros(0, np.int64)
         self._differences = np.zeros(k.BLOCK, np.int64)
         self._words = np.zeros(k.MINIBLOCK, np.uint64)
+        self._ends = np.zeros(2, np.int64)
         self._slots = np.zeros(4 * MOST_TEXTS, np.int64)
         self._rows = np.zeros(MOST_TEXTS, np.int64)
 
@@ -187,23 +190,29 @@ class Pages:
     def _of_integers(self, array: pa.Array, bits: Array | None) -> Page:
         kind = np.dtype(array.type.to_pandas_dtype())
         values = self._present(_numbers(array.buffers()[1], kind, array.offset, len(array)), bits)
-        least, most = int(values.min()), int(values.max())
-        low, high = (number.to_bytes(kind.itemsize, "little", signed=True) for number in (least, most))
-        entries = most - least + 1
-        if entries <= min(MOST_NUMBERS, len(values)):
+        least, most = _ends(values[:FIRST_NUMBERS])
+        if most - least < MOST_NUMBERS:
+            least, most = _ends(values)
+        dictionary = None
+        if most - least < min(MOST_NUMBERS, len(values)):
             self._put_indices(values, least, least, most)
-            body = np.arange(least, most + 1, dtype=np.int64).astype(kind.newbyteorder("<")).view(np.uint8)
-            return Page(Encoding.RLE_DICTIONARY, self._page.whole, Dictionary(entries, body), (low, high))
-        self._put_differences(values, unused=64 - 8 * kind.itemsize)
-        return Page(Encoding.DELTA_BINARY_PACKED, self._page.whole, bounds=(low, high))
+            entries = np.arange(least, most + 1, dtype=np.int64).astype(kind.newbyteorder("<"))
+            dictionary = Dictionary(len(entries), entries.view(np.uint8))
+        else:
+            least, most = self._put_differences(values, unused=64 - 8 * kind.itemsize)
+        low, high = (number.to_bytes(kind.itemsize, "little", signed=True) for number in (least, most))
+        encoding = Encoding.RLE_DICTIONARY if dictionary else Encoding.DELTA_BINARY_PACKED
+        return Page(encoding, self._page.whole, dictionary, (low, high))
 
-    def _put_differences(self, values: Array, *, unused: int) -> None:
+    def _put_differences(self, values: Array, *, unused: int) -> tuple[int, int]:
+        """The least and the greatest value."""
         page = self._page
         for number in (k.BLOCK, k.MINIBLOCKS, len(values), zigzag(int(values[0]))):
             page.put(uvarint(number))
         room = page.room((len(values) // k.BLOCK + 1) * k.MAX_BLOCK_BYTES)
         whole = np.ascontiguousarray(values, np.int64)
-        page.size += k.pack_differences(whole, unused, self._differences, self._words, room)
+        page.size += k.pack_differences(whole, unused, self._differences, self._words, self._ends, room)
+        return int(self._ends[0]), int(self._ends[1])
 
     def _of_flags(self, array: pa.Array, bits: Array | None) -> Page:
         buffer = array.buffers()[1]
@@ -229,6 +238,10 @@ class Pages:
         room = self._page.room(4 * len(array) + int(bounds[-1]) - int(bounds[0]))
         self._page.size += k.put_texts(bounds, data, bits, room)
         return Page(Encoding.PLAIN, self._page.whole)
+
+
+def _ends(values: Array) -> tuple[int, int]:
+    return int(values.min()), int(values.max())
 
 
 def _dictionary(texts: pa.StringArray) -> Dictionary:

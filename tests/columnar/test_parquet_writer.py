@@ -116,6 +116,13 @@ def _column(kind: pa.DataType, count: int, nulls: float, dice: random.Random) ->
     return pa.chunked_array(arrays, kind)
 
 
+def any_table(rows: int, columns: int) -> pa.Table:
+    """Columns of all kinds, each of its own shape."""
+    dice = random.Random(rows)
+    made = [_column(KINDS[i % len(KINDS)], rows, dice.choice([0, 0.01, 0.5, 0.99]), dice) for i in range(columns)]
+    return pa.table(made, [f"column {i}" for i in range(columns)])
+
+
 @st.composite
 def table_lists(draw: st.DrawFn) -> list[pa.Table]:
     dice = random.Random(draw(st.integers(0, 1 << 32)))

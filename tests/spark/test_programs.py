@@ -21,6 +21,7 @@ from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import Reading, as_options, parse
+from tests.columnar.test_parquet_writer import any_table, written
 from tests.test_docs import blocks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -121,6 +122,18 @@ def test_spark_reads_what_decode_writes_in_bulk(spark: Any, tmp_path: Path, monk
     for group in sorted(groups)[:3]:
         found = spark.read.parquet(str(events)).where(f"`group` = '{group}' and record_offset >= 0").count()
         assert found == sum(row["group"] == group for row in expected)
+
+
+@pytest.mark.parametrize("is_vectorized", ["true", "false"])
+def test_both_of_sparks_readers_read_any_table(spark: Any, is_vectorized: str, tmp_path: Path) -> None:
+    table = any_table(rows=6000, columns=24)
+    written(tmp_path / "file.parquet", [table])
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", is_vectorized)
+    try:
+        read = spark.read.parquet(str(tmp_path / "file.parquet")).coalesce(1).toArrow()
+    finally:
+        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+    assert read.to_pylist() == table.to_pylist()
 
 
 def _as_bytes(row: dict[str, Any]) -> dict[str, Any]:
