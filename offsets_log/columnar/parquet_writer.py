@@ -1,4 +1,4 @@
-"""Parquet files of Arrow tables, by kernels: Arrow's own writer takes 2.4 times as long, over half the time of an export.
+"""Parquet files of Arrow tables, by kernels: Arrow's own writer takes 2.4 times as long, half the time of an export.
 
 Each column of a row group is one page of version 1, behind its dictionary if it has one.
 """

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from offsets_log.columnar import parquet_writer
 from offsets_log.columnar.event_rows import BOUNDED, SCHEMA
 from offsets_log.columnar.parquet_kernels import BLOCK, MINIBLOCK
-from offsets_log.columnar.parquet_pages import MOST_NUMBERS, MOST_TEXTS
+from offsets_log.columnar.parquet_pages import MOST_NUMBERS, MOST_TEXTS, Pages
 from offsets_log.columnar.parquet_writer import ParquetWriter
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
@@ -198,6 +198,21 @@ def test_the_same_bytes_whatever_dictionaries_were(tmp_path: Path) -> None:
     for name, table in (("one", one), ("other", other)):
         written(tmp_path / name, [table])
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_tells_nothing_of_what_is_around_its_rows(kind: pa.DataType) -> None:
+    """The same bytes from a part of an array, and in memory that was used."""
+    pages = Pages()
+    dice = random.Random(3)
+    for begin, count in ((0, 3), (3, 9), (8, 13), (16, 77)):
+        longer = _array(kind, 300, 0.3, dice)
+        part = longer.slice(begin, count)
+        alone = pa.array(part.to_pylist(), pa.string() if kind == TEXTS else kind)
+        alone = alone.dictionary_encode() if kind == TEXTS else alone
+        expected = Pages().page(alone, is_optional=True).body.tobytes()
+        pages.page(longer, is_optional=True)
+        assert pages.page(part, is_optional=True).body.tobytes() == expected
 
 
 def test_a_large_table_becomes_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
