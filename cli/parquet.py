@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from cli.options import Output
     from cli.session import Session
+    from offsets_log.columnar.parquet_writer import ParquetWriter
     from offsets_log.columnar.replay import Replayed
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import LogEvent
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 COMPRESSION = "zstd"
 EVENT_COMPRESSION_LEVEL = 1
-PAGES: dict[str, Any] = {"write_batch_size": 1 << 15, "data_page_size": 1 << 23}
-"""Encoders that take many rows at once and make one page of them: 3/4 of the time that Arrow's own choice takes."""
-if "max_rows_per_page" in signature(pq.ParquetWriter).parameters:  # of Arrow 22 and later, which have a bound of 20,000
-    PAGES["max_rows_per_page"] = 1 << 30
 
 
 def write_compact(
@@ -107,7 +103,7 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
         watch: the events of a partition that are shown, with damage told.
     """
     with atomic_directory(to) as directory:
-        files = _EventFiles(directory)
+        files = _EventFiles(directory, is_bulk=session.is_bulk)
         records = (
             session.export_in_bulk(files.write, is_filtered=True) if session.is_bulk else _export(session, files, watch)
         )
@@ -116,10 +112,15 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
 
 
 class _EventFiles:
-    """The files of a directory, one for each part of a log that has records."""
+    """The files of a directory, one for each part of a log that has records.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        is_bulk: whether kernels write them: a few records are not worth a wait for these.
+    """
+
+    def __init__(self, directory: Path, *, is_bulk: bool) -> None:
         self.directory = directory
+        self._open = _in_bulk if is_bulk else _by_arrow
 
     def write(self, log: PartitionLog, number: int, tables: Iterable[pa.Table]) -> int:
         """Write one file, instead of what was there before; how many rows it has."""
@@ -129,36 +130,37 @@ class _EventFiles:
         writer = None
         with ExitStack() as stack:
             for table in tables:
-                writer = writer or stack.enter_context(_event_writer(path))
-                writer.write_table(table, row_group_size=len(table))
+                writer = writer or stack.enter_context(self._writer(path))
+                writer.write_table(table)
                 rows += len(table)
         return rows
 
     def finish(self) -> None:
         """Where there are no records, one empty file still tells the columns."""
         if next(self.directory.iterdir(), None) is None:
-            with _event_writer(self.directory / "part-00000.parquet"):
+            with self._writer(self.directory / "part-00000.parquet"):
                 pass
 
+    @contextmanager
+    def _writer(self, path: Path) -> Iterator[Any]:
+        name = os.fsencode(path)  # Arrow takes names that are not UTF-8 as bytes only
+        with pa.OSFile(name, "wb") as sink, self._open(sink) as writer:
+            yield writer
 
-@contextmanager
-def _event_writer(path: Path) -> Iterator[pq.ParquetWriter]:
-    """Numbers that go on as their differences, others as they are; repeated texts as numbers of a dictionary."""
-    from offsets_log.columnar.event_rows import BOUNDED, GOING_ON, SCHEMA, TEXTS
 
-    numbers = [field.name for field in SCHEMA if pa.types.is_integer(field.type)]
-    encodings = {name: "DELTA_BINARY_PACKED" if name in GOING_ON else "PLAIN" for name in numbers}
-    options: dict[str, Any] = {
-        "compression": COMPRESSION,
-        "compression_level": EVENT_COMPRESSION_LEVEL,
-        "use_dictionary": [*TEXTS, "metadata"],
-        "column_encoding": encodings,
-        "write_statistics": list(BOUNDED),
-        **PAGES,
-    }
-    name = os.fsencode(path)  # Arrow takes names that are not UTF-8 as bytes only
-    with pa.OSFile(name, "wb") as sink, pq.ParquetWriter(sink, SCHEMA, **options) as writer:
-        yield writer
+def _in_bulk(sink: pa.NativeFile) -> ParquetWriter:
+    from offsets_log.columnar.event_rows import BOUNDED, SCHEMA
+    from offsets_log.columnar.parquet_writer import ParquetWriter
+
+    return ParquetWriter(sink, SCHEMA, bounded=BOUNDED, compression_level=EVENT_COMPRESSION_LEVEL)
+
+
+def _by_arrow(sink: pa.NativeFile) -> pq.ParquetWriter:
+    from offsets_log.columnar.event_rows import BOUNDED, SCHEMA
+
+    return pq.ParquetWriter(
+        sink, SCHEMA, compression=COMPRESSION, compression_level=EVENT_COMPRESSION_LEVEL, write_statistics=list(BOUNDED)
+    )
 
 
 def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> int:

@@ -1,18 +1,23 @@
 """The smaller kernels compiled in a process of their own, beside the one that needs them: ``python -m …columnar.warm``.
 
+With ``fill`` behind it these are the kernels of the table of all records alone.
 On a machine that has not compiled yet the largest kernel takes as long as all others together. What is made here is
 found on disk by whoever asks for it.
 """
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
+import pyarrow as pa
 
 from offsets_log.columnar import machine  # here numba is in the process before anything is linked
 from offsets_log.columnar.arrow import served_table
 from offsets_log.columnar.event_tables import Chunk
 from offsets_log.columnar.finish import finish
 from offsets_log.columnar.layout import Scanner
+from offsets_log.columnar.parquet_writer import ParquetWriter
 from offsets_log.columnar.reading import Order, Place
 from offsets_log.columnar.state import ColumnarState
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -22,13 +27,22 @@ from offsets_log.replay.partial import Marker
 from offsets_log.replay.profile import MODERN
 
 
-def warm() -> None:
-    """Call every kernel but `scan`, `fill` and those of compressed batches."""
+def warm(largest: str = "") -> None:
+    """Call every kernel but `scan`, `fill` and those of compressed batches.
+
+    Args:
+        largest: the name of the kernel that is compiled meanwhile.
+    """
     assert machine
+    if largest != "fill":
+        _warm_replay()
+    _warm_export()
+
+
+def _warm_replay() -> None:
     batch = build_batch([Record(offset=0, key=bytes(12), value=bytes(26))])
     order = Order(PartitionLog(0, (Segment("", 0, batch),)), EVERYTHING, None)
     order.begin(Place(0, 1))
-    Chunk().grow()
     left, right = ColumnarState(MODERN), ColumnarState(MODERN)
     for state in (left, right):
         state.add_tombstone(("g", "t", 0), 0, -1, False)
@@ -41,5 +55,12 @@ def warm() -> None:
         scanner.gather(order.layout, np.zeros((1, 2), np.int64))
 
 
+def _warm_export() -> None:
+    Chunk().grow()
+    table = pa.table({"number": [1 << 20, 0, None], "flag": [True, None, True], "text": ["", "a", None]})
+    table = table.append_column("name", table["text"].dictionary_encode())
+    ParquetWriter(pa.BufferOutputStream(), table.schema, bounded=(), compression_level=1).write_table(table)
+
+
 if __name__ == "__main__":
-    warm()
+    warm(*sys.argv[1:])
