@@ -235,10 +235,10 @@ def _environment() -> dict[str, str]:
 
 
 def compile_beside(but: Kernel) -> None:
-    """Have all kernels that every replay needs compiled by one more process, but one, which is about to be used."""
+    """Have the kernels that go with one, which is about to be used, compiled by one more process meanwhile."""
     if not _BESIDE:
         nothing = subprocess.DEVNULL
-        command = [sys.executable, "-m", WARM]
+        command = [sys.executable, "-m", WARM, but.function.__name__]
         _BESIDE.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment()))
         _BY_OURSELVES.append(but.function)
 

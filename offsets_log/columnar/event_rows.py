@@ -47,15 +47,6 @@ BOUNDED = (
     "record_type",
 )
 """Columns whose least and greatest values tell which rows can be passed over."""
-GOING_ON = (
-    "position",
-    "batch_base_offset",
-    "record_offset",
-    "timestamp_ms",
-    "committed_offset",
-    "commit_timestamp_ms",
-)
-"""Numbers of which one is not far from the one before, so that their differences are small."""
 TEXTS = ("file", "timestamp_type", "compression", "control_type", "name", "group", "topic", "topic_id")
 """Columns whose texts are many times the same: their Arrow type is a dictionary."""
 ALWAYS = (

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from offsets_log.columnar import parquet_kernels as k
+from offsets_log.columnar.arrow import numbers
 from offsets_log.columnar.parquet_format import Encoding, uvarint, zigzag
 
 Array = npt.NDArray[Any]
@@ -176,15 +177,15 @@ class Pages:
         page.size += len(room)
 
     def _of_dictionary(self, array: pa.DictionaryArray, bits: Array | None) -> Page:
-        numbers, texts = array.indices, array.dictionary
-        indices = self._present(_numbers(numbers.buffers()[1], np.int32, numbers.offset, len(numbers)), bits)
+        indices, texts = array.indices, array.dictionary
+        given = self._present(_numbers(indices.buffers()[1], np.int32, indices.offset, len(indices)), bits)
         places, used = np.zeros((2, len(texts)), np.int32)
-        out = self._scratch(indices)
-        distinct = k.renumber(indices, places, used, out)
+        out = self._scratch(given)
+        distinct = k.renumber(given, places, used, out)
         if distinct == k.OUTSIDE:
             raise ValueError("a number without a text in its dictionary")
         self._put_indices(out, 0, 0, distinct - 1)
-        texts = texts.take(pa.array(used[:distinct]))
+        texts = texts.take(numbers(used[:distinct]))
         return Page(Encoding.RLE_DICTIONARY, self._page.whole, _dictionary(texts))
 
     def _of_integers(self, array: pa.Array, bits: Array | None) -> Page:
@@ -229,11 +230,11 @@ class Pages:
             bits = np.full((len(array) + 7) // 8, 0xFF, np.uint8)
         if pa.types.is_string(array.type):
             self._slots[:] = 0
-            numbers = np.empty(len(array), np.int32)
-            distinct = k.number_texts(bounds, data, bits, self._slots, self._rows, numbers)
+            made = np.empty(len(array), np.int32)
+            distinct = k.number_texts(bounds, data, bits, self._slots, self._rows, made)
             if distinct != k.MANY_TEXTS:
-                self._put_indices(numbers[: len(array) - array.null_count], 0, 0, distinct - 1)
-                texts = array.take(pa.array(self._rows[:distinct]))
+                self._put_indices(made[: len(array) - array.null_count], 0, 0, distinct - 1)
+                texts = array.take(numbers(self._rows[:distinct]))
                 return Page(Encoding.RLE_DICTIONARY, self._page.whole, _dictionary(texts))
         room = self._page.room(4 * len(array) + int(bounds[-1]) - int(bounds[0]))
         self._page.size += k.put_texts(bounds, data, bits, room)
