@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cli.options import Output
     from cli.session import Session
-    from offsets_log.columnar.parquet_writer import ParquetWriter
+    from offsets_log.columnar.parquet.writer import ParquetWriter
     from offsets_log.columnar.replay import Replayed
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import LogEvent
@@ -95,7 +95,7 @@ def _compact_tables(
 
 
 def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> None:
-    """Every record as a row of `columnar.event_rows.EVENT_COLUMNS`, in a new directory of files.
+    """Every record as a row of `columnar.events.rows.EVENT_COLUMNS`, in a new directory of files.
 
     Each file holds records of one offsets partition in log order; the files' names are in that order too.
 
@@ -149,14 +149,14 @@ class _EventFiles:
 
 
 def _in_bulk(sink: pa.NativeFile) -> ParquetWriter:
-    from offsets_log.columnar.event_rows import BOUNDED, SCHEMA
-    from offsets_log.columnar.parquet_writer import ParquetWriter
+    from offsets_log.columnar.events.rows import BOUNDED, SCHEMA
+    from offsets_log.columnar.parquet.writer import ParquetWriter
 
     return ParquetWriter(sink, SCHEMA, bounded=BOUNDED, compression_level=EVENT_COMPRESSION_LEVEL)
 
 
 def _by_arrow(sink: pa.NativeFile) -> pq.ParquetWriter:
-    from offsets_log.columnar.event_rows import BOUNDED, SCHEMA
+    from offsets_log.columnar.events.rows import BOUNDED, SCHEMA
 
     return pq.ParquetWriter(
         sink, SCHEMA, compression=COMPRESSION, compression_level=EVENT_COMPRESSION_LEVEL, write_statistics=list(BOUNDED)
@@ -164,7 +164,7 @@ def _by_arrow(sink: pa.NativeFile) -> pq.ParquetWriter:
 
 
 def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> int:
-    from offsets_log.columnar.event_rows import event_row, iter_event_tables
+    from offsets_log.columnar.events.rows import event_row, iter_event_tables
     from offsets_log.pipeline import Event
 
     records = 0

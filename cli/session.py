@@ -35,7 +35,7 @@ from offsets_log.tables import Row, damage_row, partition_name, problem_row, to_
 
 if TYPE_CHECKING:
     from offsets_log.columnar.compiled import Kernel
-    from offsets_log.columnar.events import Write
+    from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.replay import Replayed
     from offsets_log.columnar.writers import WritersState
 
@@ -228,9 +228,9 @@ class Session:
             write: takes the tables of a part.
             is_filtered: only records of the groups and topics that are shown; markers belong to none.
         """
-        from offsets_log.columnar.event_kernels import fill
-        from offsets_log.columnar.event_rows import ALL, Shown
-        from offsets_log.columnar.events import Export
+        from offsets_log.columnar.events.export import Export
+        from offsets_log.columnar.events.kernels import fill
+        from offsets_log.columnar.events.rows import ALL, Shown
 
         self.compile_first(fill)
         group = self.shows_group if self.reading.group else None

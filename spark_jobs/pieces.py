@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.arrow import schema_of
-from offsets_log.columnar.event_rows import EVENT_COLUMNS, Shown
+from offsets_log.columnar.events.rows import EVENT_COLUMNS, Shown
 from offsets_log.columnar.layout import Scanner
 from offsets_log.columnar.partials import PARTIAL_COLUMNS, partial_table, table_of
 from offsets_log.columnar.pieces import Bounds, iter_event_tables, replay_piece

@@ -26,9 +26,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import resources
+from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -157,10 +158,17 @@ def _sources() -> list[tuple[str, Any, int]]:
     """What tells one version of this folder's sources from another; in an archive, which is new on every machine that
     it is sent to, their contents."""
     if _FOLDER.is_dir():
-        return [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(_FOLDER.glob("*.py"))]
-    found = [(item.name, item.read_bytes()) for item in resources.files(__package__).iterdir()]
-    contents = [(name, hashlib.sha256(data).hexdigest(), len(data)) for name, data in found if name.endswith(".py")]
-    return sorted(contents)
+        return [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(_FOLDER.rglob("*.py"))]
+    found = [(item.name, item.read_bytes()) for item in _modules(resources.files(__package__))]
+    return sorted((name, hashlib.sha256(data).hexdigest(), len(data)) for name, data in found)
+
+
+def _modules(folder: Traversable) -> Iterator[Traversable]:
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _modules(item)
+        elif item.name.endswith(".py"):
+            yield item
 
 
 @functools.cache
@@ -186,7 +194,7 @@ def _file_of(function: Callable[..., Any], kinds: Kinds) -> Path:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    return f"{function.__module__.rpartition('.')[2]}.{function.__name__}-{_stamp()}"
+    return f"{function.__module__.removeprefix(f'{__package__}.')}.{function.__name__}-{_stamp()}"
 
 
 def is_kept(of: Kernel) -> bool:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from offsets_log.columnar.event_rows import Shown
-from offsets_log.columnar.event_tables import Chunk
-from offsets_log.columnar.events import EventReading
+from offsets_log.columnar.events.export import EventReading
+from offsets_log.columnar.events.rows import Shown
+from offsets_log.columnar.events.tables import Chunk
 from offsets_log.columnar.layout import Layout, Scanner
 from offsets_log.columnar.reading import Cursor, Note, Order, Place
 from offsets_log.columnar.replay import Piece
@@ -64,7 +64,7 @@ def replay_piece(
 def iter_event_tables(
     log: PartitionLog, bounds: Bounds, shown: Shown, until: Until, release: tuple[int, int] | None, note: Note
 ) -> Iterator[pa.Table]:
-    """The records of a piece by `event_rows.SCHEMA`; each table is good until the next is asked for.
+    """The records of a piece by `events.rows.SCHEMA`; each table is good until the next is asked for.
 
     Raises:
         InputError: the next piece does not fit behind it.

@@ -18,7 +18,7 @@ from offsets_log.columnar import scan as sc
 from offsets_log.columnar import window as wi
 from offsets_log.columnar.arrow import schema_of
 from offsets_log.columnar.compiled import U, inlined, kernel, part
-from offsets_log.columnar.event_rows import event_row
+from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.layout import Scanner
 from offsets_log.columnar.pieces import Bounds, check_reach
 from offsets_log.columnar.reading import Cursor, Note, Order, Place, Reading

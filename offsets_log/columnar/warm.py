@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from offsets_log.columnar import machine  # here numba is in the process before anything is linked
 from offsets_log.columnar.arrow import served_table
-from offsets_log.columnar.event_tables import Chunk
+from offsets_log.columnar.events.tables import Chunk
 from offsets_log.columnar.finish import finish
 from offsets_log.columnar.layout import Scanner
-from offsets_log.columnar.parquet_writer import ParquetWriter
+from offsets_log.columnar.parquet.writer import ParquetWriter
 from offsets_log.columnar.reading import Order, Place
 from offsets_log.columnar.state import ColumnarState
 from offsets_log.log_format.partition_log import PartitionLog, Segment

@@ -1,4 +1,4 @@
-"""Offsets and generations over time, sampled from tables of records (`columnar.event_rows`).
+"""Offsets and generations over time, sampled from tables of records (`columnar.events.rows`).
 
 Of each group, topic and partition the last commit within a bucket of time is kept, and of each group the last record
 with its generation. Buckets are as wide as it takes to keep few enough; a sample has its own time, not the bucket's.
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets_log.columnar.event_rows import ROWS_IN_TABLE, SCHEMA, event_row, table_of_events
+from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, event_row, table_of_events
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import Event, LogEvent
@@ -132,7 +132,7 @@ class Samples:
     def write(self, log: PartitionLog, number: int, tables: Iterable[pa.Table]) -> int:
         """Sample one part of a log, instead of what it was before; parts are numbered in log order.
 
-        How many rows it had, as `columnar.events.Write` wants it.
+        How many rows it had, as `columnar.events.export.Write` wants it.
         """
         rows = 0
         run = self._run_of(SCHEMA.empty_table())

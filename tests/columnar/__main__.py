@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from offsets_log.columnar import events, replay
+from offsets_log.columnar import replay
+from offsets_log.columnar.events import export
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES
 from tests.columnar.engines import columnar_answer, columnar_rows, construct_answer, construct_rows
@@ -62,7 +63,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
-    vars(replay)["ThreadPoolExecutor"] = vars(events)["ThreadPoolExecutor"] = _AtOnce
+    vars(replay)["ThreadPoolExecutor"] = vars(export)["ThreadPoolExecutor"] = _AtOnce
     jobs = [(options.seed + i, min(CHUNK, options.inputs - i * CHUNK)) for i in range(-(-options.inputs // CHUNK))]
     differing = done = 0
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:

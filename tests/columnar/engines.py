@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from offsets_log.columnar import event_rows, events
 from offsets_log.columnar import replay as columnar
-from offsets_log.columnar.event_rows import ALL, Shown
+from offsets_log.columnar.events.export import Export
+from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_row
 from offsets_log.columnar.finish import finish as finish_columnar
 from offsets_log.columnar.layout import Scanner
 from offsets_log.errors import Damage
@@ -21,7 +21,7 @@ from offsets_log.survey import Survey
 
 Answer = dict[str, Any]
 RowsAnswer = tuple[list[dict[str, Any]], list[Any]]
-EVENT_NAMES = [column.name for column in event_rows.EVENT_COLUMNS]
+EVENT_NAMES = [column.name for column in EVENT_COLUMNS]
 
 
 def construct_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING) -> Answer:
@@ -91,7 +91,7 @@ def construct_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = 
         elif isinstance(event, Event):
             if event.damage is not None:
                 seen.append(_told(event.damage))
-            row = event_rows.event_row(event)
+            row = event_row(event)
             if shown.shows(row):
                 rows.append({name: row.get(name) for name in EVENT_NAMES})
     return rows, seen
@@ -109,7 +109,7 @@ def columnar_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = A
             parts[number] += table.to_pylist()
         return len(parts[number])
 
-    export = events.Export(
+    export = Export(
         write,
         note=lambda log: lambda item: seen.append(_told(item)),
         shown=shown,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from cli import session as cli_session
 from cli.main import main
-from offsets_log.columnar import event_tables, events
-from offsets_log.columnar.event_rows import ALL, Shown
+from offsets_log.columnar.events import export, tables
+from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.tables import DECODE_COLUMNS
@@ -39,7 +39,7 @@ def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = AL
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "PART_BYTES", 3000)
+    monkeypatch.setattr(export, "PART_BYTES", 3000)
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -98,9 +98,9 @@ def test_hostile_segments_in_a_row() -> None:
 
 def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables end where they are full; batches, keys and texts may need more room than there is."""
-    monkeypatch.setattr(event_tables, "ROWS_IN_TABLE", 8)
-    monkeypatch.setattr(event_tables, "LEAST_ENTRIES", 4)
-    monkeypatch.setattr(event_tables, "MOST_ENTRIES", 40)
+    monkeypatch.setattr(tables, "ROWS_IN_TABLE", 8)
+    monkeypatch.setattr(tables, "LEAST_ENTRIES", 4)
+    monkeypatch.setattr(tables, "MOST_ENTRIES", 40)
     log = LogBuilder()
     for i in range(60):
         log.commit(i, group=f"g{i % 20}", topic=f"t{i % 3}", metadata="m" * (i * 7 % 90))
@@ -124,7 +124,7 @@ def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     log.commit(None).commit(9, version=4, topic_id=bytes(range(16))).commit(3, type_=0)
     log.end(7, commit=True).end(8, commit=False)
     log.group(member("m"), group="g").group(group="g", gone=True)
-    monkeypatch.setattr(events.EventReading, "take", by_hand)
+    monkeypatch.setattr(export.EventReading, "take", by_hand)
     assert_equal(log.log)
 
 

@@ -12,7 +12,7 @@ from offsets_log.columnar.compiled import IS_CHECKED, IS_PYTHON
 
 EQUAL = "tests/columnar/test_equal_engines.py"
 WRITERS = "tests/columnar/test_writers.py"
-PARQUET = "tests/columnar/test_parquet_writer.py"
+PARQUET = "tests/columnar/test_parquet.py"
 MODES = {
     "NUMBA_BOUNDSCHECK": (
         EQUAL,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from offsets_log.columnar import events
-from offsets_log.columnar.events import Export
+from offsets_log.columnar.events import export
+from offsets_log.columnar.events.export import Export
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import EVERYTHING, Until, iter_events
 from offsets_log.replay.profile import MODERN, Profile
@@ -71,7 +71,7 @@ def test_parts_read_by_kernels_are_sampled_as_events_are(
     folder = recording(name)
     profile = profile_of(read_json(folder / "recording.json"))
     logs = list(read_partitions(log_directories(folder)[0]).values())
-    monkeypatch.setattr(events, "PART_BYTES", 3000)
+    monkeypatch.setattr(export, "PART_BYTES", 3000)
     bulk = s.Samples(profile)
     Export(bulk.write, note=lambda log: lambda seen: None, threads=2).run(logs)
     one, other = sampled(logs, profile), bulk.finish()

@@ -21,7 +21,7 @@ from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import Reading, as_options, parse
-from tests.columnar.test_parquet_writer import any_table, written
+from tests.columnar.test_parquet import any_table, written
 from tests.test_docs import blocks
 
 ROOT = Path(__file__).parent.parent.parent

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.columnar import parquet_writer
-from offsets_log.columnar.event_rows import BOUNDED, SCHEMA
-from offsets_log.columnar.parquet_kernels import BLOCK, MINIBLOCK
-from offsets_log.columnar.parquet_pages import MOST_NUMBERS, MOST_TEXTS, Pages
-from offsets_log.columnar.parquet_writer import ParquetWriter
+from offsets_log.columnar.events.rows import BOUNDED, SCHEMA
+from offsets_log.columnar.parquet import writer as parquet_writer
+from offsets_log.columnar.parquet.kernels import BLOCK, MINIBLOCK
+from offsets_log.columnar.parquet.pages import MOST_NUMBERS, MOST_TEXTS, Pages
+from offsets_log.columnar.parquet.writer import ParquetWriter
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 BITS = {pa.int32(): 32, pa.int64(): 64}

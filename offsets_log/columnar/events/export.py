@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import batches as bt
-from offsets_log.columnar import event_kernels as k
 from offsets_log.columnar import scan as sc
-from offsets_log.columnar.event_rows import ALL, Shown, event_row
-from offsets_log.columnar.event_tables import Chunk
+from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events.rows import ALL, Shown, event_row
+from offsets_log.columnar.events.tables import Chunk
 from offsets_log.columnar.layout import Scanner
 from offsets_log.columnar.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
 from offsets_log.errors import Damage

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from offsets_log.columnar import parquet_kernels as k
 from offsets_log.columnar.arrow import numbers
-from offsets_log.columnar.parquet_format import Encoding, uvarint, zigzag
+from offsets_log.columnar.parquet import kernels as k
+from offsets_log.columnar.parquet.format import Encoding, uvarint, zigzag
 
 Array = npt.NDArray[Any]
 

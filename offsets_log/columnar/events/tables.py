@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import batches as bt
-from offsets_log.columnar import event_kernels as k
 from offsets_log.columnar.arrow import flags, numbers, repeated, strings
-from offsets_log.columnar.event_rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, table_of_events
+from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, table_of_events
 from offsets_log.columnar.programs import NoProgramError, Program, compile_program, desk_of
 from offsets_log.log_format.compression import CODECS
 from offsets_log.log_format.primitives import Uuid

@@ -12,9 +12,9 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
-from offsets_log.columnar import parquet_format as f
-from offsets_log.columnar.parquet_format import Encoding, PageType, Type
-from offsets_log.columnar.parquet_pages import MAX_PAGE_BYTES, Array, Pages
+from offsets_log.columnar.parquet import format as f
+from offsets_log.columnar.parquet.format import Encoding, PageType, Type
+from offsets_log.columnar.parquet.pages import MAX_PAGE_BYTES, Array, Pages
 
 MAX_ROWS = 1 << 20
 MAX_BYTES = 1 << 27
