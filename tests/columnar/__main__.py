@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from offsets_log.columnar import replay
-from offsets_log.columnar.events import export
+from offsets_log.columnar.events import export, tables
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES
 from tests.columnar.engines import columnar_answer, columnar_rows, construct_answer, construct_rows
@@ -64,6 +64,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     vars(replay)["ThreadPoolExecutor"] = vars(export)["ThreadPoolExecutor"] = _AtOnce
+    vars(tables).update(ROWS_IN_TABLE=512, LEAST_ENTRIES=64)  # quicker made, and outgrown sooner
     jobs = [(options.seed + i, min(CHUNK, options.inputs - i * CHUNK)) for i in range(-(-options.inputs // CHUNK))]
     differing = done = 0
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
