@@ -101,7 +101,9 @@ def run() -> None:
     if 2 in was_closed:
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
     if 1 in was_closed:
-        sys.exit("offsets-log: error: standard output is closed; --to FILE writes into a file")
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        if not any(word == "--to" or word.startswith("--to=") for word in sys.argv):
+            sys.exit("offsets-log: error: standard output is closed; --to FILE writes into a file")
     try:
         main()
     except OSError as error:

@@ -21,7 +21,7 @@ from cli.output import visible
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
-from offsets_log.disk.writer import atomic_output
+from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, iter_log
@@ -182,7 +182,7 @@ class Session:
         from offsets_log.columnar.compiled import compile_beside, is_kept
 
         if not is_kept(largest):
-            self.say("compiling for this machine, once: about ten seconds")
+            self.say("compiling for this machine, once for commands of this kind: about ten seconds")
             compile_beside(but=largest)
 
     def replay_in_bulk(self, profile: Profile, found: Mapping[int, Survey] | None = None) -> Iterator[Replayed]:
@@ -293,7 +293,8 @@ class Session:
         else:
             self.corrupt += 1
         if self._quarantine is not None:
-            self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
+            with output_errors(str(self.reading.quarantine)):
+                self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
         if len(self.damages) < MAX_DAMAGES_KEPT:
             self.damages.append(problem_row(damage))
         count = self.corrupt + self.unsupported

@@ -23,7 +23,7 @@ def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Ite
     Raises:
         OutputError: the path is an input or no regular file, or the system refuses.
     """
-    with _output_errors(path):
+    with output_errors(path):
         target = Path(path).resolve()
         if target in {Path(file).resolve() for file in inputs}:
             raise OutputError("this is one of the inputs, it is not overwritten", file=str(path))
@@ -47,7 +47,7 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
     Raises:
         OutputError: the path exists and is not an empty directory, or the system refuses.
     """
-    with _output_errors(path):
+    with output_errors(path):
         target = Path(path).resolve()
         if target.exists() and not (target.is_dir() and next(target.iterdir(), None) is None):
             raise OutputError("this exists and is not an empty directory", file=str(path))
@@ -64,7 +64,8 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _output_errors(path: str | Path) -> Iterator[None]:
+def output_errors(path: str | Path) -> Iterator[None]:
+    """What the system refuses in the block is an OutputError of this file."""
     try:
         yield
     except BrokenPipeError:  # of standard output: no file gives it

@@ -8,7 +8,8 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -438,10 +439,13 @@ def test_a_full_disk_behind_standard_output_is_one_line(command: str) -> None:
     assert done.stderr == "offsets-log: error: standard output cannot be written: No space left on device\n"
 
 
-def test_closed_streams_are_one_line_or_do_not_matter() -> None:
+def test_closed_streams_are_one_line_or_do_not_matter(tmp_path: Path) -> None:
     assert shell(f"offsets-log compact '{SAMPLE}' >&-").stderr.startswith(
         "offsets-log: error: standard output is closed"
     )
+    to = tmp_path / "offsets.jsonl"
+    assert shell(f"offsets-log compact '{SAMPLE}' --to '{to}' >&-").returncode == 0
+    assert list(json_lines(to.read_text())) == rows("compact", SAMPLE)
     assert shell("offsets-log --help >/dev/full").stderr.count("\n") == 1
     assert shell("offsets-log compact - <&-").returncode == 1
     for closed in ("2>&-", "2>/dev/full"):
@@ -456,6 +460,19 @@ def test_a_folder_whose_name_is_not_utf8_is_read(tmp_path: Path) -> None:
                  f"offsets-log decode '{tmp_path}'/bytes/$'caf\\xe9' -p 2")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.split("\n")) == len(rows("decode", SAMPLE, "-p", "2")) + 1
+
+
+def test_a_full_disk_under_the_quarantine_is_told_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def on_a_full_disk(path: str, *, inputs: object = ()) -> Iterator[io.BufferedIOBase]:
+        with Path("/dev/full").open("wb", buffering=0) as file:
+            yield file
+
+    monkeypatch.setattr("cli.session.atomic_output", on_a_full_disk)
+    result = run("compact", broken(tmp_path / "data"), "--quarantine", "kept.jsonl", "--to", tmp_path / "offsets")
+    assert result.exit_code == 1
+    assert "kept.jsonl: cannot be written: No space left on device" in result.stderr
+    assert not (tmp_path / "offsets").exists()
 
 
 def test_output_and_quarantine_in_one_file_is_wrong_usage(tmp_path: Path) -> None:

@@ -96,11 +96,13 @@ def test_hostile_segments_in_a_row() -> None:
         assert_equal(PartitionLog(None, files), threads=2)
 
 
-def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("most_entries", "most_bytes"), [(40, 1 << 28), (1 << 20, 1200)])
+def test_room(most_entries: int, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables end where they are full; batches, keys and texts may need more room than there is."""
     monkeypatch.setattr(tables, "ROWS_IN_TABLE", 8)
     monkeypatch.setattr(tables, "LEAST_ENTRIES", 4)
-    monkeypatch.setattr(tables, "MOST_ENTRIES", 40)
+    monkeypatch.setattr(tables, "MOST_ENTRIES", most_entries)
+    monkeypatch.setattr(tables, "MOST_ENTRY_BYTES", most_bytes)
     log = LogBuilder()
     for i in range(60):
         log.commit(i, group=f"g{i % 20}", topic=f"t{i % 3}", metadata="m" * (i * 7 % 90))

@@ -224,6 +224,15 @@ def test_a_large_table_becomes_row_groups(tmp_path: Path, monkeypatch: pytest.Mo
     assert file.read().equals(table)
 
 
+def test_a_large_dictionary_makes_no_small_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = pa.array([f"{number}" * 1000 for number in range(300)])
+    table = pa.table({"text": pa.DictionaryArray.from_arrays(pa.array([*range(300)] * 3, pa.int32()), texts)})
+    monkeypatch.setattr(parquet_writer, "MAX_BYTES", 150_000)
+    file = written(tmp_path / "file.parquet", [table])
+    assert file.num_row_groups == 1
+    assert file.read().equals(table)
+
+
 def test_no_rows_still_tell_the_columns(tmp_path: Path) -> None:
     assert_same(tmp_path / "file.parquet", [SCHEMA.empty_table()])
 

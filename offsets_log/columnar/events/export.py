@@ -75,6 +75,8 @@ class EventReading(Reading):
             )  # fmt: skip
             if outcome != sc.NEEDS_ROOM:
                 return outcome
+            if chunk.rows and chunk.has_many_entries:
+                return k.FULL
             chunk.grow()
 
     def take(self, index: int, batch: RecordBatch) -> None:

@@ -27,7 +27,9 @@ Mask = npt.NDArray[np.bool_]
 
 LEAST_ENTRIES = 1 << 12
 MOST_ENTRIES = 1 << 20
-"""Distinct keys and topic ids that are remembered."""
+"""Distinct keys, names and topic ids that are remembered."""
+MOST_ENTRY_BYTES = 1 << 28
+"""Of these; where more are needed the table ends and all are forgotten."""
 BYTES_BY_HAND = 1 << 24
 """Of batches whose rows wait in Python for their table."""
 CODEC_NAMES = [codec.name for codec in CODECS]
@@ -182,6 +184,11 @@ class Chunk:
         else:
             self.texts = np.zeros((k.TEXTS, 2 * self.texts.shape[1]), np.uint8)
 
+    @property
+    def has_many_entries(self) -> bool:
+        """Whether it is time to forget them."""
+        return bool(self.counts[k.ENTRIES] > MOST_ENTRIES or self.counts[k.ARENA_USED] > MOST_ENTRY_BYTES // 2)
+
     def grow(self) -> None:
         """Room for more entries."""
         self.entries.grow(self.desk, self.counts)
@@ -194,7 +201,7 @@ class Chunk:
     def clear(self) -> None:
         """Begin anew, behind a table."""
         self.counts[[k.ROWS, *range(k.TEXTS_USED, k.TEXTS_USED + k.TEXTS)]] = 0
-        if self.counts[k.ENTRIES] > MOST_ENTRIES:
+        if self.has_many_entries:
             self.entries = Entries()
             self.counts[:] = 0
         self._files = [(0, file) for _, file in self._files[-1:]]

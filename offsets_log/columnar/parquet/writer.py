@@ -194,9 +194,17 @@ class ParquetWriter:
             yield {"type": kind, "repetition_type": repetition, "name": field.name, **text}
 
 
+def _size_of_rows(table: pa.Table) -> int:
+    """Without dictionaries, which each part has whole."""
+    return sum(
+        sum(chunk.indices.nbytes for chunk in column.chunks) if pa.types.is_dictionary(column.type) else column.nbytes
+        for column in table.columns
+    )
+
+
 def _parts(table: pa.Table) -> Iterator[pa.Table]:
     """Halves of it, and halves of these, until one is not too large for a row group."""
-    if len(table) > 1 and (len(table) > MAX_ROWS or table.nbytes > MAX_BYTES):
+    if len(table) > 1 and (len(table) > MAX_ROWS or _size_of_rows(table) > MAX_BYTES):
         middle = len(table) // 2
         yield from _parts(table.slice(0, middle))
         yield from _parts(table.slice(middle))
