@@ -194,7 +194,12 @@ def _file_of(function: Callable[..., Any], kinds: Kinds) -> Path:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    return f"{function.__module__.removeprefix(f'{__package__}.')}.{function.__name__}-{_stamp()}"
+    return f"{_place_of(function)}-{_stamp()}"
+
+
+def _place_of(function: Callable[..., Any]) -> str:
+    """Its module in this package, and its name."""
+    return f"{function.__module__.removeprefix(f'{__package__}.')}.{function.__name__}"
 
 
 def is_kept(of: Kernel) -> bool:
@@ -246,7 +251,7 @@ def compile_beside(but: Kernel) -> None:
     """Have the kernels that go with one, which is about to be used, compiled by one more process meanwhile."""
     if not _BESIDE:
         nothing = subprocess.DEVNULL
-        command = [sys.executable, "-m", WARM, but.function.__name__]
+        command = [sys.executable, "-m", WARM, _place_of(but.function)]
         _BESIDE.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment()))
         _BY_OURSELVES.append(but.function)
 

@@ -1,6 +1,5 @@
 """The smaller kernels compiled in a process of their own, beside the one that needs them: ``python -m …columnar.warm``.
 
-With ``fill`` behind it these are the kernels of the table of all records alone.
 On a machine that has not compiled yet the largest kernel takes as long as all others together. What is made here is
 found on disk by whoever asks for it.
 """
@@ -12,7 +11,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 
-from offsets_log.columnar import machine  # here numba is in the process before anything is linked
+from offsets_log.columnar import machine, tally  # here numba is in the process before anything is linked
 from offsets_log.columnar.arrow import served_table
 from offsets_log.columnar.events.tables import Chunk
 from offsets_log.columnar.finish import finish
@@ -20,6 +19,7 @@ from offsets_log.columnar.layout import Scanner
 from offsets_log.columnar.parquet.writer import ParquetWriter
 from offsets_log.columnar.reading import Order, Place
 from offsets_log.columnar.state import ColumnarState
+from offsets_log.columnar.writers import WritersState
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, build_batch
 from offsets_log.pipeline import EVERYTHING
@@ -27,22 +27,25 @@ from offsets_log.replay.partial import Marker
 from offsets_log.replay.profile import MODERN
 
 
-def warm(largest: str = "") -> None:
-    """Call every kernel but `scan`, `fill` and those of compressed batches.
+def warm(largest: str) -> None:
+    """Call the other kernels of an engine, but those of compressed batches.
 
     Args:
-        largest: the name of the kernel that is compiled meanwhile.
+        largest: the kernel that is compiled meanwhile, by its module and name.
     """
     assert machine
-    if largest != "fill":
-        _warm_replay()
-    _warm_export()
+    {"scan.scan": _warm_replay, "tally.scan": _warm_count, "events.kernels.fill": _warm_export}[largest]()
 
 
-def _warm_replay() -> None:
+def _order() -> Order:
     batch = build_batch([Record(offset=0, key=bytes(12), value=bytes(26))])
     order = Order(PartitionLog(0, (Segment("", 0, batch),)), EVERYTHING, None)
     order.begin(Place(0, 1))
+    return order
+
+
+def _warm_replay() -> None:
+    order = _order()
     left, right = ColumnarState(MODERN), ColumnarState(MODERN)
     for state in (left, right):
         state.add_tombstone(("g", "t", 0), 0, -1, False)
@@ -55,7 +58,15 @@ def _warm_replay() -> None:
         scanner.gather(order.layout, np.zeros((1, 2), np.int64))
 
 
+def _warm_count() -> None:
+    left, right = WritersState(MODERN, tally.PER_GROUP), WritersState(MODERN, tally.PER_GROUP)
+    _order()
+    right.grow()
+    left.merge(right)
+
+
 def _warm_export() -> None:
+    _order()
     Chunk().grow()
     table = pa.table({"number": [1 << 20, 0, None], "flag": [True, None, True], "text": ["", "a", None]})
     table = table.append_column("name", table["text"].dictionary_encode())
