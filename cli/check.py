@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cli.options import Output, Reading, Time, output_option, reading_options
+from cli.options import SHUTDOWN, Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
     from offsets_log.checking.report import Report
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from offsets_log.replay.releases import Release
     from offsets_log.tables import Row
 
-LOADS_COLUMNS = ("offsets_partition", "loads_on", "fails_on")
+LOADS_COLUMNS = (
+    "offsets_partition", "shutdown", "loads_on", "fails_on", "never_ends_on", "does_not_start", "log_end_offset",
+)  # fmt: skip
 FINDINGS_COLUMNS = (
     "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
 )  # fmt: skip
@@ -55,6 +58,7 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
     help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
 )
 @click.option("--now", type=Time(), help="Until when open transactions are old; by default the newest record read.")
+@SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: Reading,
@@ -62,12 +66,14 @@ def command(
     loads_on: tuple[tuple[Release, ...], ...],
     partitions: int | None,
     now: int | None,
+    shutdown: str | None,
 ) -> None:
     """Would these partitions load on Kafka X.Y, and what else is wrong with them?
 
-    A dry run of the load on each release: which record ends it, by which rule, and what would be skipped. Also damage,
-    torn tails, gaps and overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always
-    of the whole partition: -g only chooses which findings are shown, and -t chooses nothing.
+    A dry run on each release: does a broker start over these files, what does it cut off, does the load end, at which
+    record does it fail and by which rule, what is served then, and what would be skipped. Also damage, torn tails, gaps
+    and overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always of the whole
+    partition: -g only chooses which findings are shown, and -t chooses nothing.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
     damaged or doubtful. What is only skipped or noted does not count.
@@ -82,9 +88,16 @@ def command(
     releases = tuple(asked.values()) or known_releases()
     judged = asked.keys() or {releases[-1].name}
     with open_session(reading, output, needs={"value_version", "is_transactional"}) as session:
+        session.tells_brokers = True
         checks = [PartitionCheck(log, releases) for log in session.logs]
         for check in checks:
-            check.read(session.events(check.log), session.on_damage)
+            check.read(
+                session.events(check.log),
+                session.on_damage,
+                until=session.until(check.log),
+                release=reading.kafka,
+                shutdown=shutdown,
+            )
         found = report(checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group)
         format_name = chosen_format(output)
         with destination(output, session.files) as stream:
@@ -123,33 +136,50 @@ def _write(stream: IO[bytes], found: Report, format_name: str) -> None:
     if format_name == "json":
         stream.write(to_json(found.document(), indent=1).encode() + b"\n")
     elif format_name == "table":
-        _write_tables(stream, found.document())
+        _write_tables(stream, found)
     else:
         write_rows(stream, [*found.loads, *found.findings], CHECK_COLUMNS, format_name)
 
 
-def _write_tables(stream: IO[bytes], document: Row) -> None:
+def _write_tables(stream: IO[bytes], found: Report) -> None:
     """What loads where, and below it the findings."""
     from cli.output import write_rows
 
-    names = list(document["releases"])
-    write_rows(stream, _load_table(document["loads"], names), LOADS_COLUMNS, "table")
-    rows = [row | {"releases": _shown_releases(row["releases"] or names, names)} for row in document["findings"]]
+    names = [release.name for release in found.releases]
+    write_rows(stream, _load_table(found.loads, names), LOADS_COLUMNS, "table")
+    rows = [row | {"releases": _shown_releases(row["releases"] or names, names)} for row in found.findings]
     if rows:
         stream.write(b"\n")
         write_rows(stream, rows, FINDINGS_COLUMNS, "table")
 
 
-def _load_table(loads: dict[str, Row], names: list[str]) -> list[Row]:
-    """One row for each partition."""
+def _load_table(loads: list[Row], names: list[str]) -> list[Row]:
+    """One row for each partition, and for each stop before where that makes a difference."""
+    rows: dict[tuple[int | None, str | None], list[Row]] = {}
+    for load in loads:
+        rows.setdefault((load["offsets_partition"], load["shutdown"]), []).append(load)
     return [
         {
-            "offsets_partition": partition,
-            "loads_on": _shown_releases([name for name in names if verdicts[name]["ok"]], names),
-            "fails_on": _shown_releases([name for name in names if not verdicts[name]["ok"]], names),
+            "offsets_partition": "unknown" if offsets_partition is None else offsets_partition,
+            "shutdown": shutdown,
+            **{column: _shown_releases(_named(some, is_so), names) for column, is_so in COMES_TO.items()},
+            "log_end_offset": max((load["log_end_offset"] for load in some if load["starts"]), default=None),
         }
-        for partition, verdicts in loads.items()
+        for (offsets_partition, shutdown), some in rows.items()
     ]
+
+
+COMES_TO: dict[str, Callable[[Row], bool]] = {
+    "loads_on": lambda load: load["ok"],
+    "fails_on": lambda load: load["starts"] and load["ends"] and not load["ok"],
+    "never_ends_on": lambda load: not load["ends"],
+    "does_not_start": lambda load: not load["starts"],
+}
+"""Column → which loads' releases stand there."""
+
+
+def _named(loads: list[Row], is_so: Callable[[Row], bool]) -> list[str]:
+    return [load["releases"][0] for load in loads if is_so(load)]
 
 
 def _shown_releases(some: list[str], names: list[str]) -> str | None:

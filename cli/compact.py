@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import PROFILE, Output, Reading, output_option, reading_options
+from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, Reading, output_option, reading_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cli.session import Session
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.coordinator_state import CoordinatorState
+    from offsets_log.replay.profile import Profile
     from offsets_log.tables import Row
 
 
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 )
 @reading_options
 @PROFILE
+@AS_BROKER
+@SHUTDOWN
 @click.option(
     "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
 )
@@ -37,15 +44,18 @@ def command(
     reading: Reading,
     output: Output,
     profile: str,
+    as_broker: bool,
+    shutdown: str | None,
     orphans: bool,
     unstable: bool,
     engine: str,
     master: str | None,
 ) -> None:
-    """The latest served offset of every group, topic and partition.
+    """The latest committed offset of every group, topic and partition.
 
-    One row each, as OffsetFetch would answer after a broker has loaded these files: transactions resolved, deleted
-    offsets and groups gone. Sorted by group, topic and partition.
+    One row each, as a coordinator has it that has read all that can be read here: transactions resolved, deleted
+    offsets and groups gone. Sorted by group, topic and partition. A broker that starts over damaged files may read
+    less, or load nothing at all: --as-broker answers what OffsetFetch would then.
     """
     from cli.output import chosen_format
     from cli.session import open_session
@@ -55,6 +65,8 @@ def command(
     format_name = chosen_format(output)
     if master is not None and engine != "spark":
         raise click.UsageError("--master is Spark's: say --engine spark too")
+    if as_broker and engine == "spark":
+        raise click.UsageError("--as-broker reads files beside the segments, which --engine spark does not")
     with open_session(reading, output, needs={"committed_offset"}, is_local=engine == "local") as session:
         if engine == "spark":
             from cli.spark import compact_table
@@ -67,19 +79,39 @@ def command(
                 return
             _write_rows(session, output, format_name, table.to_pylist(), table.column_names, profile)
             return
-        if format_name == "parquet":
+        if format_name == "parquet" and not as_broker:
             replays = session.replay_in_bulk(PROFILES[profile]) if session.is_bulk else None
             from cli.parquet import write_compact  # loads Arrow while the threads work
 
             write_compact(session, output, PROFILES[profile], replays, orphans=orphans, unstable=unstable)
             return
         rows: list[Row] = []
-        for log, state, _ in session.load_all(PROFILES[profile], whole_groups=False):
+        for log, state in _states(session, PROFILES[profile], as_broker=as_broker, shutdown=shutdown):
             rows += committed_rows(state, log.offsets_partition, orphans=orphans, unstable=unstable)
         rows.sort(key=offset_row_order)
+        if format_name == "parquet":
+            from cli.parquet import write_table
+            from offsets_log.columnar.arrow import table_of_rows
+
+            write_table(session, output, table_of_rows(rows, COMPACT_COLUMNS), profile)
+            return
         names = [column.name for column in COMPACT_COLUMNS] + ["unstable"] * unstable
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
         _write_rows(session, output, format_name, rows, names, profile)
+
+
+def _states(
+    session: Session, profile: Profile, *, as_broker: bool, shutdown: str | None
+) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
+    if as_broker:
+        for log, state, _, outcomes in session.load_parts(
+            profile, as_broker=True, shutdown=shutdown, whole_groups=False
+        ):
+            session.say_outcomes(log, profile, state, outcomes)
+            yield log, state
+    else:
+        for log, state, _ in session.load_all(profile, whole_groups=False):
+            yield log, state
 
 
 def _write_rows(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import AS_BROKER, PROFILE, UNITS_MS, Output, Reading, Time, output_option, reading_options
+from cli.options import AS_BROKER, PROFILE, SHUTDOWN, UNITS_MS, Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
     from offsets_log.replay.expiry import Era, GroupExpiry
@@ -56,6 +56,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option("--expired-only", is_flag=True, help="Only what would be removed.")
 @AS_BROKER
+@SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: Reading,
@@ -66,6 +67,7 @@ def command(
     retention: int | None,
     expired_only: bool,
     as_broker: bool,
+    shutdown: str | None,
 ) -> None:
     """What expiry would remove: offsets and groups, when, and by which rule.
 
@@ -74,24 +76,19 @@ def command(
     """
     from cli.output import chosen_format, destination, shown_time, write_rows
     from cli.session import open_session
-    from offsets_log.pipeline import replay
-    from offsets_log.replay.coordinator_state import finish
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.tables import partition_name
 
     rules = _era(profile, era)
     rules_with = rules.retention(retention)
     now_ms = int(time.time() * 1000) if now is None else now
     with open_session(reading, output, needs=NEEDED_COLUMNS) as session:
         rows: list[Row] = []
-        for log in session.logs:
-            loaded = finish(replay(session.events(log), PROFILES[rules.profile], on_damage=session.on_damage))
-            # All topics, for a group goes with the last of all its offsets.
-            state = loaded.showing(session.shows_group, lambda topic: True)
-            if (failure := state.failure) is not None:
-                session.say(failure.in_words(rules.profile, partition_name(log.offsets_partition)))
-            for expiry in cycle_of(state.as_broker() if as_broker else state, now_ms, rules_with):
+        # All topics, for a group goes with the last of all its offsets.
+        parts = session.load_parts(PROFILES[rules.profile], as_broker=as_broker, shutdown=shutdown, all_topics=True)
+        for log, state, _, outcomes in parts:
+            session.say_outcomes(log, PROFILES[rules.profile], state, outcomes)
+            for expiry in cycle_of(state, now_ms, rules_with):
                 rows += _rows(expiry, log.offsets_partition)
         if reading.topic:
             rows = [row for row in rows if row["kind"] == "offset" and session.shows_topic(row["topic"])]

@@ -168,6 +168,12 @@ TOPIC_IDS = click.option(
     type=click.Path(exists=True, dir_okay=False),
     help="JSON object topic id -> name, for records that name topics by id only.",
 )
+SHUTDOWN = click.option(
+    "--shutdown",
+    type=click.Choice(("clean", "unclean")),
+    help="How the broker was stopped that wrote these files, which decides what the next one recovers; by default what "
+    "the data directory tells (.kafka_cleanshutdown), else both are answered.",
+)
 AS_BROKER = click.option(
     "--as-broker", is_flag=True, help="Leave out partitions whose load would fail, as that broker would serve them."
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cli.options import AS_BROKER, PROFILE, TOPIC_IDS, Output, Reading, output_option, reading_options
+from cli.options import AS_BROKER, PROFILE, SHUTDOWN, TOPIC_IDS, Output, Reading, output_option, reading_options
 
 TABLES = ("groups", "members", "offsets", "pending")
 
@@ -18,6 +18,7 @@ TABLES = ("groups", "members", "offsets", "pending")
 @PROFILE
 @TOPIC_IDS
 @AS_BROKER
+@SHUTDOWN
 @click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document.")
 @click.option("--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded.")
 @output_option("table", "jsonl", "json", "csv")
@@ -27,13 +28,15 @@ def command(
     profile: str,
     topic_ids: str | None,
     as_broker: bool,
+    shutdown: str | None,
     table: str | None,
     expand: bool,
 ) -> None:
     """What a coordinator holds after loading: groups, members, committed and pending offsets.
 
-    One JSON document, or with --table rows. Where a broker's load would end early, `loads` says at which record and
-    by which rule, and what can be read is answered all the same, unless --as-broker is given.
+    One JSON document, or with --table rows. Where a broker would not start, cut something off, or end its load early,
+    `loads` says so, at which record and by which rule, and what can be read is answered all the same; with --as-broker
+    that what this broker answers.
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session, read_topic_ids
@@ -42,9 +45,10 @@ def command(
     from offsets_log.tables import to_json
 
     with open_session(reading, output) as session:
+        session.tells_brokers = True
         memory = Memory(PROFILES[profile])
-        for log, state, found in session.load_all(memory.profile):
-            memory.add(log, state, found, as_broker=as_broker)
+        for log, state, found, outcomes in session.load_parts(memory.profile, as_broker=as_broker, shutdown=shutdown):
+            memory.add(log, state, found, outcomes)
         memory.name_topics(read_topic_ids(topic_ids), session.topic_ids)
         document = memory.document(session.damages, expand=expand)
         format_name = chosen_format(output)

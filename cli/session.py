@@ -34,6 +34,7 @@ from offsets_log.survey import Survey, describe_tail
 from offsets_log.tables import Row, damage_row, partition_name, problem_row, to_json
 
 if TYPE_CHECKING:
+    from offsets_log.broker.outcome import Outcome
     from offsets_log.columnar.compiled import Kernel
     from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.replay import Replayed
@@ -46,6 +47,13 @@ MAX_DAMAGES_KEPT = 100_000
 BULK_FROM_BYTES = 4 << 20
 """From here on compiled kernels are worth their start."""
 PROGRESS_FROM_BYTES = 8 << 20
+
+
+Loaded = tuple[PartitionLog, CoordinatorState, Survey]
+"""A log, what is held of it, and what was seen in it."""
+
+LoadedPart = tuple[PartitionLog, CoordinatorState, Survey, dict[str, "Outcome"]]
+"""The same, with what brokers make of its files, by the stop before."""
 
 
 class Watcher(Protocol):
@@ -61,18 +69,22 @@ class Session:
     Attributes:
         advance: to be called with a number of bytes read, from any thread.
         partitions: how many were read.
+        damaged_logs: by ``id``, those that hold something other than whole batches and records.
         is_wrong: whether a command found something wrong that is no damage, for the exit status.
+        tells_brokers: whether a command says itself what brokers make of damage.
     """
 
     def __init__(self, reading: Reading, opened: DiskLogs, stack: ExitStack) -> None:
         self.reading = reading
         self.logs = opened.logs
         self.files = opened.files
+        self.damaged_logs: set[int] = set()
         self.damages: list[Row] = []
         self._opened = opened
         self.corrupt = 0
         self.unsupported = 0
         self.is_wrong = False
+        self.tells_brokers = False
         self.partitions = len(opened.logs)
         self.shows_group = matcher(reading.group)
         self.shows_topic = matcher(reading.topic)
@@ -139,6 +151,8 @@ class Session:
             match event:
                 case BatchEnd(batch=batch):
                     self.advance(batch.size_bytes)
+                case Damage():
+                    self.damaged_logs.add(id(log))
                 case TailFound() | GapFound():
                     self.tell(log, event)
             yield event
@@ -154,6 +168,7 @@ class Session:
         """Say what was seen that is no damage."""
         match seen:
             case TailFound(segment, tail):
+                self.damaged_logs.add(id(log))
                 self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
             case GapFound(segment, first, last):
                 self.say(
@@ -167,9 +182,11 @@ class Session:
         Args:
             found: notes what passes by.
         """
+        return self._load(log, profile, found).showing(self.shows_group, self.shows_topic)
+
+    def _load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
         events = found.watch(self.events(log))
-        state = replace(finish(replay(events, profile, on_damage=self.on_damage)), untold=log.untold)
-        return state.showing(self.shows_group, self.shows_topic)
+        return replace(finish(replay(events, profile, on_damage=self.on_damage)), untold=log.untold)
 
     @property
     def is_bulk(self) -> bool:
@@ -251,6 +268,8 @@ class Session:
 
         def note(seen: Damage | TailFound | GapFound) -> None:
             if isinstance(seen, Damage):
+                if not seen.is_of_content:
+                    self.damaged_logs.add(id(log))
                 self.on_damage(seen)
                 return
             self.tell(log, seen)
@@ -259,18 +278,20 @@ class Session:
 
         return note
 
-    def load_all(
-        self, profile: Profile, *, whole_groups: bool = True
-    ) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey]]:
+    def load_all(self, profile: Profile, *, whole_groups: bool = True) -> Iterator[Loaded]:
         """Every partition as `load` has it, and what was seen in it; of bulk only what `rebuild` tells.
 
         Args:
             whole_groups: with the members of classic groups.
         """
+        for log, state, found in self._load_all(profile, whole_groups=whole_groups):
+            yield log, state.showing(self.shows_group, self.shows_topic), found
+
+    def _load_all(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
         if not self.is_bulk:
             for log in self.logs:
                 found = Survey.of(log)
-                yield log, self.load(log, profile, found), found
+                yield log, self._load(log, profile, found), found
             return
         seen = {id(log): Survey.of(log) for log in self.logs}
         for replayed in self.replay_in_bulk(profile, seen):
@@ -281,7 +302,77 @@ class Session:
                 state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
             found = seen[id(replayed.log)]
             replayed.state.tell(found)
-            yield replayed.log, state.showing(self.shows_group, self.shows_topic), found
+            yield replayed.log, state, found
+
+    def outcomes(self, log: PartitionLog, profile: Profile, shutdown: str | None) -> dict[str, Outcome]:
+        """What brokers make of the files of a log that was read, by the stop before; nothing if that is what was read.
+
+        Args:
+            shutdown: the stop; None for what the data directory tells.
+        """
+        from offsets_log.broker.shutdowns import outcomes_by_shutdown
+
+        found = outcomes_by_shutdown(
+            log,
+            (profile,),
+            is_damaged=id(log) in self.damaged_logs,
+            shutdown=shutdown,
+            until=self.until(log),
+            release=self.reading.kafka,
+        )
+        return {stop: outcomes[profile] for stop, outcomes in found.items()}
+
+    def load_parts(
+        self,
+        profile: Profile,
+        *,
+        as_broker: bool,
+        shutdown: str | None,
+        whole_groups: bool = True,
+        all_topics: bool = False,
+    ) -> Iterator[LoadedPart]:
+        """Every partition as `load_all` has it, with what brokers make of those whose files are damaged.
+
+        Args:
+            as_broker: what the coordinators of a broker answer that has started over the files, in place of what can be
+                read; where both stops come into question, that after a clean one.
+            shutdown: as of `outcomes`.
+            whole_groups: as of `load_all`.
+            all_topics: whichever are asked for.
+        """
+        shows_topic = matcher(()) if all_topics else self.shows_topic
+        parts = self._load_all(profile, whole_groups=whole_groups)
+        for log, state, found, outcomes in (
+            self._as_broker(parts, profile, shutdown) if as_broker else self._with_outcomes(parts, profile, shutdown)
+        ):
+            yield log, state.showing(self.shows_group, shows_topic), found, outcomes
+
+    def _with_outcomes(self, parts: Iterable[Loaded], profile: Profile, shutdown: str | None) -> Iterator[LoadedPart]:
+        for log, state, found in parts:
+            yield log, state, found, self.outcomes(log, profile, shutdown) if id(log) in self.damaged_logs else {}
+
+    def _as_broker(self, parts: Iterable[Loaded], profile: Profile, shutdown: str | None) -> Iterator[LoadedPart]:
+        from offsets_log.broker.home import at_home
+
+        self.tells_brokers = True
+        judged = [(log, state, found, self.outcomes(log, profile, shutdown)) for log, state, found in parts]
+        answered = [next((it.state for it in outcomes.values()), state.as_broker()) for _, state, _, outcomes in judged]
+        at_homes = at_home({log.offsets_partition: state for (log, *_), state in zip(judged, answered, strict=True)})
+        for log, state, found, outcomes in judged:
+            yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes
+
+    def say_outcomes(
+        self, log: PartitionLog, profile: Profile, state: CoordinatorState, outcomes: Mapping[str, Outcome]
+    ) -> None:
+        """Tell what a broker makes of a partition, if that is not what was read, or why it would not load it."""
+        name = partition_name(log.offsets_partition)
+        if outcomes:
+            from offsets_log.broker.shutdowns import in_words
+
+            for words in in_words(outcomes, profile.name, name):
+                self.say(words)
+        elif state.failure is not None:
+            self.say(state.failure.in_words(profile.name, name))
 
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
@@ -312,6 +403,8 @@ class Session:
                 f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
                 + ("" if self.reading.quarantine else "; --quarantine FILE keeps the pieces")
             )
+        if self.damaged_logs and not self.tells_brokers:
+            self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
 
     @property
     def exit_status(self) -> int:

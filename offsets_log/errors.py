@@ -126,6 +126,10 @@ class ReplayError(OffsetsLogError):
         self.rule = rule
 
 
+RECORD_PARTS = frozenset({"key", "value", "control"})
+"""First part of the path of a field in a record's contents."""
+
+
 @dataclass(frozen=True, slots=True)
 class Damage:
     """A piece of a segment that could not be read, kept as it is.
@@ -142,3 +146,9 @@ class Damage:
     def is_unsupported(self) -> bool:
         """Whether Kafka may have written it."""
         return isinstance(self.error, UnsupportedError)
+
+    @property
+    def is_of_content(self) -> bool:
+        """Whether only a record's key or value cannot be read; the record and its batch are whole."""
+        part = (self.error.field or "").partition(".")[0]
+        return part in RECORD_PARTS and not isinstance(self.error, CorruptBatchError)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from offsets_log.broker.outcome import Outcome
+from offsets_log.broker.shutdowns import in_words
 from offsets_log.group_tables import GROUP_COLUMNS, MEMBER_COLUMNS, group_row, members_count
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
@@ -33,12 +35,20 @@ MEMORY_COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One loaded partition: its log, what is held of it, what ends its load, what was seen on the way."""
+    """One loaded partition: its log, what is held of it, what ends its load, what was seen on the way.
+
+    Attributes:
+        outcomes: what a broker makes of the files, by the stop before; nothing where it loads what is read here.
+    """
 
     log: PartitionLog
     state: CoordinatorState
     failure: Problem | None
     found: Survey
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+
+
+NO_OUTCOMES: Mapping[str, Outcome] = {}
 
 
 class Memory:
@@ -49,14 +59,24 @@ class Memory:
         self.parts: list[Part] = []
         self.names = TopicNames()
 
-    def add(self, log: PartitionLog, state: CoordinatorState, found: Survey, *, as_broker: bool = False) -> None:
+    def add(
+        self,
+        log: PartitionLog,
+        state: CoordinatorState,
+        found: Survey,
+        outcomes: Mapping[str, Outcome] = NO_OUTCOMES,
+        *,
+        as_broker: bool = False,
+    ) -> None:
         """One loaded partition.
 
         Args:
             found: what was seen on the way.
+            outcomes: as of `Part`.
             as_broker: leave its rows out if its load ends early.
         """
-        self.parts.append(Part(log, state.as_broker() if as_broker else state, state.failure, found))
+        failure = state.failure
+        self.parts.append(Part(log, state.as_broker() if as_broker else state, failure, found, outcomes))
 
     def name_topics(self, given: Mapping[bytes, str], found: Mapping[bytes, str]) -> None:
         """Take topic names from the user, the topics' folders and all partitions' records, in this order."""
@@ -120,7 +140,9 @@ class Memory:
         """What to know before trusting the answer: loads that fail, history that is gone."""
         for part in self.parts:
             name, cleaned_until = partition_name(part.log.offsets_partition), part.log.cleaned_until
-            if part.failure is not None:
+            if part.outcomes:
+                yield from in_words(part.outcomes, self.profile.name, name)
+            elif part.failure is not None:
                 yield part.failure.in_words(self.profile.name, name)
             if cleaned_until is not None and part.state.end_offset < cleaned_until:
                 yield (
@@ -149,7 +171,26 @@ def _end_offset(part: Part) -> int | None:
 
 
 def _load(part: Part) -> dict[str, Any]:
-    failure = part.failure
+    """Whether the partition loads; of a damaged one, by the stop before where that makes a difference."""
+    if not part.outcomes:
+        return _verdict(part, part.failure)
+    (shutdown, first), *others = part.outcomes.items()
+    verdict = _outcome(part, first)
+    if all(other.equals(first) for _, other in others):
+        return verdict | {"shutdown": None if others else shutdown}
+    return verdict | {"shutdown": shutdown, **{f"after_{name}_shutdown": _outcome(part, it) for name, it in others}}
+
+
+def _outcome(part: Part, outcome: Outcome) -> dict[str, Any]:
+    return _verdict(part, outcome.failure) | {
+        "ok": outcome.starts and outcome.ends and outcome.failure is None,
+        "starts": outcome.starts,
+        "ends": outcome.ends,
+        "log_end_offset": outcome.opened.end_offset if outcome.starts else None,
+    }
+
+
+def _verdict(part: Part, failure: Problem | None) -> dict[str, Any]:
     return {
         "ok": failure is None,
         "record_offset": failure.record_offset if failure and _tells_record_offsets(part) else None,

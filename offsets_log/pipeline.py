@@ -236,6 +236,22 @@ def _decode(
         return None, None, Damage(error, (record.key or b"") + (record.value or b""))
 
 
+PIECE = 4096
+"""Events that are held at a time."""
+
+
+def pieces(events: Iterable[LogEvent]) -> Iterator[list[LogEvent]]:
+    """Runs of events that end between two batches."""
+    piece: list[LogEvent] = []
+    for event in events:
+        piece.append(event)
+        if len(piece) >= PIECE and isinstance(event, BatchEnd):
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
 # ---------------------------------------------------------------------------------------------- replay
 
 OnDamage = Callable[[Damage], None]

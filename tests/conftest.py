@@ -28,19 +28,20 @@ PARTITION_DIRECTORY = "__consumer_offsets-"
 @pytest.fixture(scope="session")
 def recording(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[[str], Path]:
     """``recording(name)`` is the folder of an unpacked recording, shared by all workers: read it, never write."""
+    return lambda name: unpack_once(PACKED / f"{name}.tar.xz", tmp_path_factory, request)
+
+
+def unpack_once(archive: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """The folder of an unpacked archive, shared by all workers: read it, never write."""
     base = tmp_path_factory.getbasetemp()
     if hasattr(request.config, "workerinput"):
         base = base.parent  # the run's own folder, in which every worker has one
     shared = base / "recordings"
     shared.mkdir(exist_ok=True)
-
-    def unpacked(name: str) -> Path:
-        folder = shared / name
-        if not folder.exists():
-            _unpack(PACKED / f"{name}.tar.xz", folder)
-        return folder
-
-    return unpacked
+    folder = shared / archive.name.removesuffix(".tar.xz")
+    if not folder.exists():
+        _unpack(archive, folder)
+    return folder
 
 
 def _unpack(archive: Path, folder: Path) -> None:

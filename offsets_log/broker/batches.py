@@ -132,9 +132,9 @@ class FileBatch:
         if computed != stored:
             raise self.invalid(f"the checksum is {computed:#010x}, the batch says {stored:#010x}")
 
-    def invalid(self, problem: str) -> InvalidBatchError:
+    def invalid(self, problem: str, rule: str = "D-2") -> InvalidBatchError:
         """An error about this batch."""
-        return InvalidBatchError(problem, rule="D-2", file=self.file, position=self.position)
+        return InvalidBatchError(problem, rule=rule, file=self.file, position=self.position)
 
 
 def entry_at(file: str, view: memoryview, position: int, end: int) -> FileBatch | None:

@@ -7,9 +7,10 @@ offset would not be behind the one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import NamedTuple
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError
@@ -19,7 +20,7 @@ from offsets_log.broker.written_offsets import WrittenOffsets
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.pipeline import EVERYTHING, BatchEnd, BatchStart, LogEvent, Until, decode_event, replay_into
+from offsets_log.pipeline import EVERYTHING, BatchEnd, BatchStart, LogEvent, Until, decode_event, pieces, replay_into
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
@@ -58,63 +59,104 @@ class Outcome:
         return self.opened.refusal is None
 
     @property
-    def is_loaded(self) -> bool:
-        """Whether there is a coordinator for its groups."""
-        return self.starts and self.ends and self.failure is None and self.answers is None
+    def ok(self) -> bool:
+        """Whether the broker starts and the load ends with the log."""
+        return self.starts and self.ends and self.failure is None
+
+    def in_words(self) -> str:
+        """What a broker does, as the rest of a sentence."""
+        why = f": {self.failure.rule}: {self.failure.problem}" if self.failure is not None else ""
+        at = f" ({self.file}, position {self.position})" if self.file is not None else ""
+        if not self.starts:
+            return f"does not start over these files{why}{at}"
+        if not self.ends:
+            return "loads this partition for ever, and none behind it (D-7)"
+        if self.failure is not None:
+            return f"would not load it: record offset {self.failure.record_offset}{why}{at}"
+        if self.answers is not None:
+            return f"loads it and answers every request for its groups with {self.answers} (D-13)"
+        return f"loads what it can use of it, up to offset {self.opened.end_offset}"
+
+    def equals(self, other: Outcome) -> bool:
+        """Whether it comes to the same for whoever asks."""
+        mine, others = (
+            (it.starts, it.ends, it.failure, it.answers, it.opened.end_offset, set(it.state.iter_served()))
+            for it in (self, other)
+        )
+        return mine == others
 
 
 def on_broker(
     log: PartitionLog,
-    profile: Profile,
+    profiles: Collection[Profile],
     *,
     stopped_cleanly: bool,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
-) -> Outcome:
-    """Start a broker over a partition and load it.
+) -> dict[Profile, Outcome]:
+    """Start brokers of several releases over a partition and load it.
+
+    Those that read a log alike are fed by one reading of it.
 
     Args:
         until: what of the open log is loaded.
         release: that wrote the log, where layouts share a version number.
     """
-    opened = open_log(log, stopped_cleanly=stopped_cleanly, finds_by_base_offset=profile.finds_by_base_offset)
-    if opened.refusal is not None:
-        return _outcome(_Loading(log, opened, profile, until, release), PartialState(profile), opened.refusal)
-    loading, partial = _load(log, opened, profile, until, release)
+    alike: dict[Way, list[Profile]] = {}
+    for profile in profiles:
+        alike.setdefault(Way.of(profile), []).append(profile)
+    opened = {
+        finds: open_log(log, stopped_cleanly=stopped_cleanly, finds_by_base_offset=finds)
+        for finds in {way.finds_by_base_offset for way in alike}
+    }
+    outcomes: dict[Profile, Outcome] = {}
+    for way, some in alike.items():
+        outcomes |= _load(_Loading(log, opened[way.finds_by_base_offset], way, until, release), some)
+    return outcomes
+
+
+class Way(NamedTuple):
+    """How a release goes through a log; attributes as of `Profile`."""
+
+    finds_by_base_offset: bool
+    counts_written_offsets: bool
+    commit_interval_offsets: int | None
+
+    @classmethod
+    def of(cls, profile: Profile) -> Way:
+        """That of a release."""
+        return cls(profile.finds_by_base_offset, profile.counts_written_offsets, profile.commit_interval_offsets)
+
+
+def _load(loading: _Loading, profiles: Sequence[Profile]) -> dict[Profile, Outcome]:
+    states = loading.replay(profiles)
     written = loading.written
-    if written is None or until != EVERYTHING or written.answered_batches in (None, written.batches):
-        return _outcome(loading, partial, loading.error)
-    _, answered = _load(log, opened, profile, until, release, batches=written.answered_batches)
-    return _outcome(loading, answered, loading.error)
+    answered = None if written is None or loading.until != EVERYTHING else written.answered_batches
+    if answered is not None and written is not None and answered < written.batches:
+        # What the coordinator answers ends before what it has replayed.
+        again = replace(loading)
+        states = again.replay(profiles, batches=answered)
+    return {profile: _outcome(loading, state) for profile, state in states.items()}
 
 
-def _load(
-    log: PartitionLog,
-    opened: OpenLog,
-    profile: Profile,
-    until: Until,
-    release: tuple[int, int] | None,
-    batches: int | None = None,
-) -> tuple[_Loading, PartialState]:
-    """Replay an open log, or so many batches of it."""
-    loading, partial = _Loading(log, opened, profile, until, release), PartialState(profile)
-    replay_into(partial, loading.events(batches), on_damage=lambda damage: None)
-    return loading, partial
-
-
-def _outcome(loading: _Loading, partial: PartialState, error: BrokerError | None) -> Outcome:
-    opened, profile, ends = loading.opened, loading.profile, loading.reading.ends
+def _outcome(loading: _Loading, partial: PartialState) -> Outcome:
+    opened, profile = loading.opened, partial.profile
     state = loading.in_log_offsets(finish(partial))
-    failure = state.failure
+    failure, error = state.failure, opened.refusal or loading.error
     if error is not None and (failure is None or failure.is_served):
         failure = Problem(error.record_offset or loading.reading.next_offset, error.rule, error.problem)
-    answers = _answers(profile, failure, starts=opened.refusal is None, ends=ends)
+    answers = _answers(profile, failure, starts=opened.refusal is None, ends=loading.reading.ends)
     if answers is None and loading.written is not None and loading.written.answered_batches is None:
         answers = UNKNOWN_SERVER_ERROR
     if answers is not None:
         state = replace(state, groups={}, committed=(), pending=())
     file, position = (error.file, error.position) if error is not None else (None, None)
-    return Outcome(opened, ends, failure, state, answers, file, position)
+    return Outcome(opened, loading.reading.ends, failure, state, answers, file, position)
+
+
+def answer_after_failure(profile: Profile) -> str:
+    """What clients get for the groups of a partition whose load failed (``L-42``, ``J-3``, ``D-11``)."""
+    return NOT_COORDINATOR if profile.is_unavailable_after_failure else EMPTY
 
 
 def _answers(profile: Profile, failure: Problem | None, *, starts: bool, ends: bool) -> str | None:
@@ -124,7 +166,7 @@ def _answers(profile: Profile, failure: Problem | None, *, starts: bool, ends: b
         return LOAD_IN_PROGRESS
     if failure is None or failure.is_served:
         return None
-    return NOT_COORDINATOR if profile.is_unavailable_after_failure else EMPTY
+    return answer_after_failure(profile)
 
 
 @dataclass(slots=True)
@@ -138,22 +180,31 @@ class _Loading:
 
     log: PartitionLog
     opened: OpenLog
-    profile: Profile
+    way: Way
     until: Until
     release: tuple[int, int] | None
-    error: BrokerError | None = None
-    moved: dict[int, int] = field(default_factory=dict)
-    written: WrittenOffsets | None = None
+    error: BrokerError | None = field(init=False, default=None)
+    moved: dict[int, int] = field(init=False, default_factory=dict)
+    written: WrittenOffsets | None = field(init=False, default=None)
     reading: Reading = field(init=False)
-    _last: int = -1
+    _last: int = field(init=False, default=-1)
 
     def __post_init__(self) -> None:
-        if self.profile.counts_written_offsets:
-            self.written = WrittenOffsets(self.opened.end_offset or 0, self.profile.commit_interval_offsets)
+        if self.way.counts_written_offsets:
+            self.written = WrittenOffsets(self.opened.end_offset or 0, self.way.commit_interval_offsets)
         self.reading = Reading(self.opened, self.written)
 
-    def events(self, batches: int | None = None) -> Iterator[LogEvent]:
-        """In the order of the load; of so many batches, or all."""
+    def replay(self, profiles: Sequence[Profile], batches: int | None = None) -> dict[Profile, PartialState]:
+        """What coordinators hold behind it; of so many batches, or all."""
+        states = {profile: PartialState(profile) for profile in profiles}
+        if self.opened.refusal is None:
+            for piece in pieces(self._events(batches)):
+                for state in states.values():
+                    if not state.problems:  # what follows the record that ends a load changes nothing
+                        replay_into(state, piece, on_damage=lambda damage: None)
+        return states
+
+    def _events(self, batches: int | None) -> Iterator[LogEvent]:
         segments = {segment.file: segment for segment in self.log.segments}
         for batch in islice(self.reading.batches(), batches):
             try:
@@ -170,7 +221,7 @@ class _Loading:
         yield BatchStart(segment, batch, batch.base_offset)
         for record in iter_records(batch, as_loaded=True):
             if isinstance(record, Damage):
-                raise found.invalid(record.error.problem)
+                raise found.invalid(record.error.problem, "D-5")
             if self.until.cuts(record):
                 return
             yield decode_event(self.log, segment, batch, self._numbered(record), self.release)

@@ -14,7 +14,10 @@ from offsets_log.tables import Row
 
 SEVERITIES = FAILS, SKIPPED, DAMAGE, DOUBT, NOTE = "fails", "skipped", "damage", "doubt", "note"
 
-VERDICT_COLUMNS = ("ok", "served", "rule", "problem", "file", "position", "record_offset", "group", "detail")
+VERDICT_COLUMNS = (
+    "ok", "served", "starts", "ends", "log_end_offset", "shutdown", "rule", "problem", "file", "position",
+    "record_offset", "group", "detail",
+)  # fmt: skip
 CHECK_COLUMNS = ("kind", "offsets_partition", "severity", "releases", *VERDICT_COLUMNS)
 """Of both kinds of rows, ``load`` and ``finding``; what does not apply is null."""
 

@@ -1,18 +1,21 @@
 """What each release makes of a partition: the dry run of its load, and the findings that follow from it.
 
 `dry_run` takes the events once, in pieces: every distinct set of rules replays each piece and joins it to what it has,
-until it meets the record that ends the load.
+until it meets the record that ends the load. Where something is damaged, what was read is not what a broker reads: then
+`judged` asks `broker` what each release would make of the files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from offsets_log.broker.outcome import Outcome, answer_after_failure
+from offsets_log.broker.reading import LOAD_BUFFER_BYTES
 from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding, counted
 from offsets_log.checking.places import NOWHERE, Place, find_places
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import BatchEnd, BatchStart, LogEvent, replay
+from offsets_log.pipeline import BatchStart, LogEvent, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import PartialState
 from offsets_log.replay.problem import Problem
@@ -20,32 +23,38 @@ from offsets_log.replay.profile import Profile
 from offsets_log.replay.releases import Release
 from offsets_log.tables import Row
 
-LOAD_BUFFER_BYTES = 5_242_880
-"""``offsets.load.buffer.size``."""
-
-PIECE = 4096
-"""Events that are held at a time."""
+ALL, SOME, NOTHING = "all", "some", "nothing"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What a release makes of a partition.
 
     Attributes:
-        failure: what ends the load.
+        failure: what ends the load, or keeps the broker from starting.
         place: of the failure; its group is that of the record where the failure names none.
+        served: ``all`` that can be read here, ``some`` of it or other values, or ``nothing``.
+        answers: what clients get in place of offsets; None for these.
+        starts: false if this partition keeps the broker from starting (``D-8``).
+        ends: false if the load never ends and holds up all others (``D-7``, ``L-6``).
+        log_end_offset: where the log goes on after recovery; None if the broker does not start.
+        shutdown: the broker's stop that this is about, ``clean`` or ``unclean``; None where it makes no difference.
     """
 
     release: Release
     failure: Problem | None = None
     place: Place = NOWHERE
+    served: str = ALL
+    answers: str | None = None
+    starts: bool = True
+    ends: bool = True
+    log_end_offset: int | None = None
+    shutdown: str | None = None
 
     @property
-    def served(self) -> str:
-        """``all``; ``nothing`` (``L-42``, ``J-3``); or, up to 0.10.0, the ``part`` before the record (``L-10``)."""
-        if self.failure is None or self.failure.is_served:
-            return "all"
-        return "part" if self.release.serves_what_it_read else "nothing"
+    def ok(self) -> bool:
+        """Whether the broker starts and the load ends with the log."""
+        return self.starts and self.ends and self.failure is None
 
     def skips(self, record_type: int, record_offset: int) -> bool:
         """Whether it comes to a record of this type and passes over it (``records:Y3``)."""
@@ -59,19 +68,19 @@ class Load:
         return dict.fromkeys(CHECK_COLUMNS) | {
             "kind": "load",
             "offsets_partition": offsets_partition,
-            "severity": FAILS if self.failure else None,
+            "severity": None if self.ok else FAILS,
             "releases": [self.release.name],
-            "ok": self.failure is None,
+            "ok": self.ok,
             "served": self.served,
+            "starts": self.starts,
+            "ends": self.ends,
+            "log_end_offset": self.log_end_offset,
+            "shutdown": self.shutdown,
             "rule": self.failure.rule if self.failure else None,
             "problem": self.failure.problem if self.failure else None,
             **self.place.cells(),
-            "detail": {"answers": self._answers()} if self.served == "nothing" else None,
+            "detail": {"answers": self.answers} if self.answers else None,
         }
-
-    def _answers(self) -> str:
-        """To whoever asks for a group of the partition: an error, or that there is nothing (``L-42``, ``J-3``)."""
-        return "not_coordinator" if self.release.profile.is_unavailable_after_failure else "empty"
 
 
 def verdict_in(row: Row) -> Row:
@@ -129,7 +138,7 @@ class DryRun:
         """Offsets that a release loads and serves to nobody (``J-15``), by group."""
         releases: dict[tuple[str, int, int], list[str]] = {}
         for load in self.loads:
-            if load.served == "all":
+            if load.served == ALL and load.release.profile in self.states:
                 record_offsets: dict[str, list[int]] = {}
                 for value in self.states[load.release.profile].iter_orphans():
                     record_offsets.setdefault(value.group, []).append(value.record_offset)
@@ -175,20 +184,71 @@ def dry_run(log: PartitionLog, events: Iterable[list[LogEvent]], releases: Seque
     wanted = {failure.record_offset for failure in failures.values() if failure is not None}
     wanted |= {value.record_offset for state in states.values() for value in state.iter_orphans()}
     places = find_places(log, wanted)
-    loads = tuple(_load(release, failure, places) for release, failure in failures.items())
+    loads = tuple(
+        _load(release, failure, places, states[release.profile].end_offset) for release, failure in failures.items()
+    )
     return DryRun(loads, states, places, tuple(large_batches))
 
 
-def pieces(events: Iterable[LogEvent]) -> Iterator[list[LogEvent]]:
-    """Runs of events that end between two batches."""
-    piece: list[LogEvent] = []
-    for event in events:
-        piece.append(event)
-        if len(piece) >= PIECE and isinstance(event, BatchEnd):
-            yield piece
-            piece = []
-    if piece:
-        yield piece
+def judged(run: DryRun, outcomes: Mapping[str, Mapping[Profile, Outcome]], log: PartitionLog) -> DryRun:
+    """The same with what brokers make of the files in place of what was read.
+
+    Args:
+        outcomes: by the stop before, ``clean`` or ``unclean``; None where only one comes into question.
+    """
+    loads = [
+        _judged(load, outcome, run.states[load.release.profile], shutdown)
+        for load in run.loads
+        for shutdown, outcome in _differing(
+            {shutdown: by_profile[load.release.profile] for shutdown, by_profile in outcomes.items()}
+        )
+    ]
+    wanted = {load.failure.record_offset for load in loads if load.failure is not None and load.place is NOWHERE}
+    places = run.places | find_places(log, wanted - run.places.keys())
+    return replace(run, loads=tuple(_placed(load, places) for load in loads), places=places)
+
+
+def _differing(outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str | None, Outcome]]:
+    """One for each stop, or only one where it makes no difference."""
+    first = next(iter(outcomes.values()))
+    if all(outcome.equals(first) for outcome in outcomes.values()):
+        yield (None if len(outcomes) > 1 else next(iter(outcomes))), first
+    else:
+        yield from outcomes.items()
+
+
+def _judged(load: Load, outcome: Outcome, read: CoordinatorState, shutdown: str | None) -> Load:
+    if not load.ends:  # a large batch, on a release that never gets past it
+        return replace(load, shutdown=shutdown)
+    place = NOWHERE if outcome.file is None else Place(outcome.file, outcome.position)
+    served = _served(outcome, read)
+    if outcome.failure is not None and load.release.serves_what_it_read:
+        served = SOME
+    return Load(
+        release=load.release,
+        failure=outcome.failure,
+        place=place,
+        served=served,
+        answers=outcome.answers if served == NOTHING else None,
+        starts=outcome.starts,
+        ends=outcome.ends,
+        log_end_offset=outcome.opened.end_offset if outcome.starts else None,
+        shutdown=shutdown,
+    )
+
+
+def _served(outcome: Outcome, read: CoordinatorState) -> str:
+    """How what the broker answers compares to what can be read."""
+    served, readable = ({value.key: value.committed_offset for value in s.iter_served()} for s in (outcome.state, read))
+    if outcome.answers is not None or (readable and not served):
+        return NOTHING
+    return ALL if served == readable else SOME
+
+
+def _placed(load: Load, places: Mapping[int, Place]) -> Load:
+    if load.failure is None or load.place is not NOWHERE:
+        return load
+    return replace(load, place=_place(load.failure, places))
 
 
 def _large_batches(events: Iterable[LogEvent]) -> Iterator[LargeBatch]:
@@ -206,8 +266,22 @@ def _failure(release: Release, state: CoordinatorState, large_batches: Sequence[
     return min(found, key=lambda problem: problem.record_offset, default=None)
 
 
-def _load(release: Release, failure: Problem | None, places: dict[int, Place]) -> Load:
+def _load(release: Release, failure: Problem | None, places: Mapping[int, Place], end_offset: int) -> Load:
+    """Of a log that a broker reads as it was read here (``L-10``, ``L-42``, ``J-3``)."""
     if failure is None:
-        return Load(release)
+        return Load(release=release, log_end_offset=end_offset)
+    served = ALL if failure.is_served else SOME if release.serves_what_it_read else NOTHING
+    return Load(
+        release=release,
+        failure=failure,
+        place=_place(failure, places),
+        served=served,
+        answers=answer_after_failure(release.profile) if served == NOTHING else None,
+        ends=failure.rule != "L-6",
+        log_end_offset=end_offset,
+    )
+
+
+def _place(failure: Problem, places: Mapping[int, Place]) -> Place:
     place = places.get(failure.record_offset, Place(record_offset=failure.record_offset))
-    return Load(release, failure, place if failure.group is None else replace(place, group=failure.group))
+    return place if failure.group is None else replace(place, group=failure.group)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.checking.findings import SEVERITIES, Finding
 from offsets_log.checking.layout import Layout
-from offsets_log.checking.loads import DryRun, Load, dry_run, pieces
+from offsets_log.checking.loads import DryRun, Load, dry_run, judged
 from offsets_log.checking.names import Names
 from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions
 from offsets_log.checking.places import Place, place_of
 from offsets_log.errors import Damage, UnknownRecordTypeError
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent, OnDamage, TailFound
+from offsets_log.pipeline import (
+    EVERYTHING,
+    BatchEnd,
+    BatchStart,
+    Event,
+    LogEnd,
+    LogEvent,
+    OnDamage,
+    TailFound,
+    Until,
+    pieces,
+)
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.releases import Release
 
@@ -34,13 +46,33 @@ class PartitionCheck:
         self._transactions = OpenTransactions()
         self._buried = BuriedOffsets()
 
-    def read(self, events: Iterable[LogEvent], on_damage: OnDamage) -> None:
-        """Replay all events by the rules of every release.
+    def read(
+        self,
+        events: Iterable[LogEvent],
+        on_damage: OnDamage,
+        *,
+        until: Until = EVERYTHING,
+        release: tuple[int, int] | None = None,
+        shutdown: str | None = None,
+    ) -> None:
+        """Replay all events by the rules of every release; where something is damaged, as its broker would.
 
         Args:
             on_damage: called once for every piece that could not be read.
+            until, release: what the events were read with.
+            shutdown: how the broker was stopped, ``clean`` or ``unclean``; None for what the data directory tells.
         """
         self._run = dry_run(self.log, self._watched(pieces(events), on_damage), self.releases)
+        outcomes = outcomes_by_shutdown(
+            self.log,
+            {release.profile for release in self.releases},
+            is_damaged=bool(self._layout.damaged_files or self._layout.tails),
+            shutdown=shutdown,
+            until=until,
+            release=release,
+        )
+        if outcomes:
+            self._run = judged(self._run, outcomes, self.log)
 
     @property
     def loads(self) -> tuple[Load, ...]:

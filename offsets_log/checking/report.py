@@ -36,10 +36,15 @@ class Report:
         }
 
     def _verdicts(self) -> Row:
-        """Offsets partition → release → verdict."""
+        """Offsets partition → release → verdict; that after an unclean stop, where it is another one, inside of it."""
         verdicts: dict[str, Row] = {}
         for row in self.loads:
-            verdicts.setdefault(partition_name(row["offsets_partition"]), {})[row["releases"][0]] = verdict_in(row)
+            of_partition = verdicts.setdefault(partition_name(row["offsets_partition"]), {})
+            name, verdict = row["releases"][0], verdict_in(row)
+            if name in of_partition:
+                of_partition[name]["after_unclean_shutdown"] = verdict
+            else:
+                of_partition[name] = verdict
         return verdicts
 
     def failing(self, releases: Collection[str]) -> list[Row]:

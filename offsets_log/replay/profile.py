@@ -34,6 +34,7 @@ class Profile:
             makes its group exist at the moment its record is replayed (``J-6``, ``J-15``).
         checks_removed_groups: a removed group that offsets keep alive is an error at the end (``L-39``, ``B-4``).
         is_unavailable_after_failure: a failed partition answers nobody (``J-3``), else it is served empty (``L-42``).
+        answers_from_one_cache: for a group from whatever partition it was loaded (``D-11``), else from its own only.
         known_types: record types it replays.
         skips_unknown_types: with a warning (``L-21``, ``J-3``), else they end the load.
         newest_value_versions: record type → newest value version it reads, 0 where none is named (``Y4``).
@@ -64,6 +65,7 @@ class Profile:
     offsets_make_groups: bool = False
     checks_removed_groups: bool = False
     is_unavailable_after_failure: bool = True
+    answers_from_one_cache: bool = False
     known_types: frozenset[int]
     skips_unknown_types: bool = True
     newest_value_versions: tuple[tuple[int, int], ...] = ((0, 4), (1, 4), (2, 4))
@@ -146,6 +148,7 @@ CLASSIC = Profile(
     offsets_make_groups=True,
     checks_removed_groups=True,
     is_unavailable_after_failure=False,
+    answers_from_one_cache=True,
     known_types=OFFSET_AND_GROUP_TYPES,
     negative_rebalance_timeout_is_session=False,
     counts_written_offsets=False,

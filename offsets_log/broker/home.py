@@ -1,0 +1,57 @@
+"""Who answers for a group that stands in another offsets partition than its own: a damaged name, a restored file.
+
+Clients ask the coordinator of the partition that the group's name leads to (``records:H1``). The Java coordinator looks
+into what it loaded from that partition; the Scala one has one cache for all partitions of its broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from offsets_log.log_format.primitives import MalformedString
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.partition_count import PartitionCount, partition_count
+from offsets_log.replay.partition_for import partition_for
+
+
+def at_home(states: Mapping[int | None, CoordinatorState]) -> dict[int | None, CoordinatorState]:
+    """What clients are answered, by the partition whose coordinator they ask; nothing changes where that is a guess.
+
+    Args:
+        states: offsets partition → what was loaded from it, of one broker; None for one that nobody tells.
+    """
+    found = dict(states)
+    known = {partition: state for partition, state in states.items() if partition is not None}
+    partitions = partition_count({partition: state.groups.keys() for partition, state in known.items()})
+    if partitions.is_guess:
+        return found
+    for partition, state in known.items():
+        strays = {group: home for group in state.groups if (home := _home(group, partitions, partition)) != partition}
+        if not strays:
+            continue
+        found[partition] = _without(found[partition], strays)
+        if state.profile.answers_from_one_cache:
+            for group, home in strays.items():
+                if home in found and group not in found[home].groups:
+                    found[home] = _with(found[home], state, group)
+    return found
+
+
+def _home(group: str, partitions: PartitionCount, found_in: int) -> int:
+    return found_in if isinstance(group, MalformedString) else partition_for(group, partitions.number)
+
+
+def _without(state: CoordinatorState, groups: Mapping[str, int]) -> CoordinatorState:
+    return state.showing(lambda group: group not in groups, lambda topic: True)
+
+
+def _with(state: CoordinatorState, other: CoordinatorState, group: str) -> CoordinatorState:
+    """A state with a group of another one."""
+    moved = other.showing(lambda name: name == group, lambda topic: True)
+    return replace(
+        state,
+        groups=state.groups | moved.groups,
+        committed=(*state.committed, *moved.committed),
+        pending=(*state.pending, *moved.pending),
+    )

@@ -1,0 +1,77 @@
+"""What brokers make of a partition, by how the one that wrote it was stopped: that decides what the next recovers.
+
+The data directory tells (``.kafka_cleanshutdown``). Where a copy lacks it, both stops come into question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from offsets_log.broker.outcome import Outcome, on_broker
+from offsets_log.broker.recovery import open_log
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import EVERYTHING, Until
+from offsets_log.replay.profile import Profile
+
+CLEAN, UNCLEAN = "clean", "unclean"
+SHUTDOWNS = {CLEAN: True, UNCLEAN: False}
+"""Name → whether the broker was stopped cleanly."""
+ADVERBS = {CLEAN: "cleanly", UNCLEAN: "uncleanly"}
+
+
+def outcomes_by_shutdown(
+    log: PartitionLog,
+    profiles: Collection[Profile],
+    *,
+    is_damaged: bool,
+    shutdown: str | None = None,
+    until: Until = EVERYTHING,
+    release: tuple[int, int] | None = None,
+) -> dict[str, dict[Profile, Outcome]]:
+    """What brokers make of a partition after each stop that comes into question.
+
+    Args:
+        is_damaged: something was read that is no whole batch, or no record of one.
+        shutdown: the stop; None for what the data directory tells.
+        until, release: as of `on_broker`.
+
+    Returns:
+        Nothing where brokers change nothing and load what is read here, or where there are no files.
+    """
+    stops = _stops(log, shutdown)
+    if not _is_on_disk(log) or (not is_damaged and _is_opened_as_it_is(log, stops)):
+        return {}
+    return {
+        stop: on_broker(log, profiles, stopped_cleanly=SHUTDOWNS[stop], until=until, release=release) for stop in stops
+    }
+
+
+def in_words(outcomes: Mapping[str, Outcome], profile_name: str, offsets_partition: str) -> Iterator[str]:
+    """A sentence for each stop, or one where it makes no difference."""
+    where = f"offsets partition {offsets_partition}: a {profile_name} broker"
+    first = next(iter(outcomes.values()))
+    if all(outcome.equals(first) for outcome in outcomes.values()):
+        yield f"{where} {first.in_words()}"
+        return
+    for shutdown, outcome in outcomes.items():
+        yield f"{where}, if it was stopped {ADVERBS[shutdown]}, {outcome.in_words()}"
+
+
+def _stops(log: PartitionLog, shutdown: str | None) -> tuple[str, ...]:
+    told = log.checkpoints.stopped_cleanly if shutdown is None else SHUTDOWNS[shutdown]
+    return tuple(stop for stop, is_clean in SHUTDOWNS.items() if told in (None, is_clean))
+
+
+def _is_on_disk(log: PartitionLog) -> bool:
+    """Whether there are segments with their names, and not what another tool has told of them."""
+    return bool(log.segments) and all(
+        segment.base_offset is not None and not segment.lines and not segment.untold for segment in log.segments
+    )
+
+
+def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str]) -> bool:
+    first, last = log.segments[0], log.segments[-1]
+    if (log.checkpoints.log_start_offset or 0) > (first.base_offset or 0) or (last is not first and not last.buffer):
+        return False
+    opened = (open_log(log, stopped_cleanly=SHUTDOWNS[stop], finds_by_base_offset=True) for stop in stops)
+    return all(it.refusal is None and not it.cuts for it in opened)

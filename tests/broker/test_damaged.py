@@ -1,0 +1,101 @@
+"""Every recorded damage against what the broker did: does it start, to which end, does the load end, what is served."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from tests.conftest import read_json_lines, unpack_once
+
+HERE = Path(__file__).parent
+PROFILES = {"4.3.0": "modern", "3.9.1": "classic"}
+FOLDERS = (
+    "clean-501-1-3.9.1",
+    "clean-501-1-4.3.0",
+    "clean-502-1-3.9.1",
+    "clean-502-1-4.3.0",
+    "recovery-point-501-1-4.3.0",
+    "recovery-point-502-1-4.3.0",
+    "unclean-501-1-4.3.0",
+    "unclean-502-1-4.3.0",
+    "unclean-no-index-501-1-4.3.0",
+    "unclean-no-index-502-1-4.3.0",
+)
+
+Case = dict[str, Any]
+Damaged = Callable[[str], tuple[Path, list[Case]]]
+
+
+@pytest.fixture(scope="session")
+def damaged(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Damaged:
+    """``damaged(name)`` is a data directory and the cases recorded with it."""
+    folder = unpack_once(HERE / "damaged.tar.xz", tmp_path_factory, request)
+    cases = read_json_lines(folder / "verdicts.jsonl")
+    return lambda name: (folder / name, [case for case in cases if case["data"] == f"{name}.tar.gz"])
+
+
+def run(*args: str) -> Result:
+    result = CliRunner().invoke(main, [*args, "--quiet"])
+    assert result.exit_code == 3, result.stderr
+    return result
+
+
+def rows_of(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.split("\n") if line]
+
+
+def test_every_case_is_compared(damaged: Damaged) -> None:
+    cases = [case for name in FOLDERS for case in damaged(name)[1]]
+    assert len(cases) == 640
+    assert Counter(case["load"] for case in cases) == {"ok": 368, "failed": 248, "none": 22, "never ends": 2}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_verdicts_are_the_brokers(name: str, damaged: Damaged) -> None:
+    """``D-2`` to ``D-10``; what the data directory holds beside the segments tells how the broker was stopped."""
+    folder, cases = damaged(name)
+    rows = rows_of(run("check", str(folder), "--loads-on", "3.9.1,4.3.0", "-o", "jsonl"))
+    verdicts: dict[tuple[int, str], dict[str, Any]] = {}
+    for row in rows:
+        if row["kind"] == "load":
+            key = (row["offsets_partition"], row["releases"][0])
+            assert key not in verdicts, "one stop is told, or both come to the same"
+            verdicts[key] = row
+    for case in cases:
+        verdict = verdicts[case["partition"], case["release"]]
+        assert verdict["starts"] == case["started"], case["case"]
+        assert verdict["ends"] == (case["load"] != "never ends"), case["case"]
+        assert verdict["ok"] == (case["load"] == "ok"), case["case"]
+        assert verdict["log_end_offset"] == case["log_end_offset"], case["case"]
+        if not case["offsets"]:
+            assert verdict["served"] == "nothing", case["case"]
+
+
+@pytest.mark.parametrize("release", PROFILES)
+@pytest.mark.parametrize(
+    ("name", "command"), [*((name, "compact") for name in FOLDERS), ("recovery-point-501-1-4.3.0", "rebuild")]
+)
+def test_offsets_as_broker_are_what_it_answered(name: str, release: str, command: str, damaged: Damaged) -> None:
+    """``D-1``, ``D-11``, ``D-13``; of a group with a damaged name, its own coordinator's answer."""
+    folder, cases = damaged(name)
+    arguments = [command, str(folder), "--as-broker", "--profile", PROFILES[release], "-o", "jsonl"]
+    result = run(*arguments, *(["--table", "offsets"] if command == "rebuild" else []))
+    served: dict[int, list[list[Any]]] = {}
+    for row in rows_of(result):
+        names = ("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata")
+        served.setdefault(row["offsets_partition"], []).append([row[name] for name in names])
+    for case in cases:
+        if case["release"] == release and case["started"]:
+            answered = [row for row in case["offsets"] if len(row) == 6]
+            assert sorted(served.get(case["partition"], []), key=key) == sorted(answered, key=key), case["case"]
+
+
+def key(row: list[Any]) -> tuple[str, str, int]:
+    return row[0], row[1], row[2]
