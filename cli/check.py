@@ -154,7 +154,7 @@ def _write_tables(stream: IO[bytes], found: Report) -> None:
 
 
 def _load_table(loads: list[Row], names: list[str]) -> list[Row]:
-    """One row for each partition, and for each stop before where that makes a difference."""
+    """One row for each partition, and for each stop before where that makes a difference; then with the log's end."""
     rows: dict[tuple[int | None, str | None], list[Row]] = {}
     for load in loads:
         rows.setdefault((load["offsets_partition"], load["shutdown"]), []).append(load)
@@ -163,7 +163,9 @@ def _load_table(loads: list[Row], names: list[str]) -> list[Row]:
             "offsets_partition": "unknown" if offsets_partition is None else offsets_partition,
             "shutdown": shutdown,
             **{column: _shown_releases(_named(some, is_so), names) for column, is_so in COMES_TO.items()},
-            "log_end_offset": max((load["log_end_offset"] for load in some if load["starts"]), default=None),
+            "log_end_offset": max(
+                (load["log_end_offset"] for load in some if shutdown and load["starts"]), default=None
+            ),
         }
         for (offsets_partition, shutdown), some in rows.items()
     ]
