@@ -155,12 +155,14 @@ def _write_tables(stream: IO[bytes], found: Report) -> None:
 
 def _load_table(loads: list[Row], names: list[str]) -> list[Row]:
     """One row for each partition, and for each stop before where that makes a difference; then with the log's end."""
+    from offsets_log.tables import partition_name
+
     rows: dict[tuple[int | None, str | None], list[Row]] = {}
     for load in loads:
         rows.setdefault((load["offsets_partition"], load["shutdown"]), []).append(load)
     return [
         {
-            "offsets_partition": "unknown" if offsets_partition is None else offsets_partition,
+            "offsets_partition": partition_name(offsets_partition),
             "shutdown": shutdown,
             **{column: _shown_releases(_named(some, is_so), names) for column, is_so in COMES_TO.items()},
             "log_end_offset": max(
