@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from offsets_log.tables import Row
 
 LOADS_COLUMNS = (
-    "offsets_partition", "shutdown", "loads_on", "fails_on", "never_ends_on", "does_not_start", "log_end_offset",
+    "offsets_partition", "shutdown", "loads_on", "fails_on", "never_ends_on", "does_not_start", "served",
+    "log_end_offset",
 )  # fmt: skip
 FINDINGS_COLUMNS = (
     "severity", "offsets_partition", "record_offset", "group", "rule", "releases", "problem", "file", "position",
@@ -165,6 +166,7 @@ def _load_table(loads: list[Row], names: list[str]) -> list[Row]:
             "offsets_partition": partition_name(offsets_partition),
             "shutdown": shutdown,
             **{column: _shown_releases(_named(some, is_so), names) for column, is_so in COMES_TO.items()},
+            "served": _served(some) if shutdown else None,
             "log_end_offset": max(
                 (load["log_end_offset"] for load in some if shutdown and load["starts"]), default=None
             ),
@@ -180,6 +182,16 @@ COMES_TO: dict[str, Callable[[Row], bool]] = {
     "does_not_start": lambda load: not load["starts"],
 }
 """Column → which loads' releases stand there."""
+
+
+def _served(loads: list[Row]) -> str:
+    """What of it is served, by the releases that differ."""
+    releases: dict[str, list[str]] = {}
+    for load in loads:
+        releases.setdefault(load["served"], []).append(load["releases"][0])
+    if len(releases) == 1:
+        return next(iter(releases))
+    return ", ".join(f"{served}: {_shown_releases(names, [*names, ''])}" for served, names in releases.items())
 
 
 def _named(loads: list[Row], is_so: Callable[[Row], bool]) -> list[str]:

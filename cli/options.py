@@ -175,7 +175,10 @@ SHUTDOWN = click.option(
     "the data directory tells (.kafka_cleanshutdown), else both are answered.",
 )
 AS_BROKER = click.option(
-    "--as-broker", is_flag=True, help="Leave out partitions whose load would fail, as that broker would serve them."
+    "--as-broker",
+    is_flag=True,
+    help="What a broker answers that starts over these files: cut where it recovers them, no partition whose load "
+    "fails. Else all that can be read.",
 )
 
 
