@@ -168,6 +168,13 @@ TOPIC_IDS = click.option(
     type=click.Path(exists=True, dir_okay=False),
     help="JSON object topic id -> name, for records that name topics by id only.",
 )
+PARTITIONS = click.option(
+    "--partitions",
+    "--offsets-topic-partitions",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
+)
 AS_BROKER = click.option(
     "--as-broker", is_flag=True, help="Leave out partitions whose load would fail, as that broker would serve them."
 )
