@@ -149,7 +149,11 @@ READING = (
         type=click.Path(),
         help="Write damaged and unreadable pieces there, JSON Lines with raw bytes.",
     ),
-    click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal."),
+    click.option(
+        "--progress/--no-progress",
+        default=None,
+        help="How far it is: a bar on a terminal, else a line every ten seconds.",
+    ),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
     click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few."),
 )

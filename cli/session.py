@@ -18,6 +18,7 @@ import click
 
 from cli.options import Output, Reading
 from cli.output import visible
+from cli.progress import progress
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
@@ -45,7 +46,6 @@ DAMAGE_SHOWN = 5
 MAX_DAMAGES_KEPT = 100_000
 BULK_FROM_BYTES = 4 << 20
 """From here on compiled kernels are worth their start."""
-PROGRESS_FROM_BYTES = 8 << 20
 
 
 class Watcher(Protocol):
@@ -79,7 +79,9 @@ class Session:
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
         )
-        self.advance = stack.enter_context(_progress(reading, self.logs))
+        total_bytes = sum(log.size_bytes for log in self.logs)
+        shown = progress(total_bytes, say, is_wanted=reading.progress, is_quiet=reading.quiet)
+        self.advance = stack.enter_context(shown)
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
@@ -428,22 +430,3 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
     if not globs:
         return lambda name: True
     return lambda name: any(fnmatchcase(name, glob) for glob in globs)
-
-
-@contextmanager
-def _progress(reading: Reading, logs: list[PartitionLog]) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error for long work on a terminal."""
-    total = sum(log.size_bytes for log in logs)
-    wanted = reading.progress
-    if wanted is None:
-        wanted = sys.stderr.isatty() and not reading.quiet and total >= PROGRESS_FROM_BYTES
-    if not wanted:
-        yield lambda size_bytes: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=total)
-        yield lambda size_bytes: bar.advance(task, size_bytes)
