@@ -19,13 +19,13 @@ from pyarrow import fs
 
 from offsets_log.disk.archives import unpack_one
 from offsets_log.disk.finder import MAX_DEPTH
-from offsets_log.disk.folder import CHECKPOINT, METADATA, DirectoryName, Folder, cleaned_until, matters
+from offsets_log.disk.folder import IN_DATA_DIRECTORY, METADATA, DirectoryName, Folder, checkpoints, matters
 from offsets_log.disk.local import input_errors, map_file
 from offsets_log.disk.reader import open_logs, topic_id_in
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError
-from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.partition_log import NOTHING_TOLD, Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
 PACKED = (".gz", ".zst")
@@ -89,7 +89,7 @@ class FoundLog:
     offsets_partition: int | None
     files: tuple[FoundFile, ...]
     notes: tuple[str, ...] = ()
-    cleaned_until: int | None = None
+    checkpoints: Checkpoints = NOTHING_TOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _local_log(log: PartitionLog) -> FoundLog:
         files.append(
             FoundFile(str(Path(segment.file).absolute()), segment.base_offset, len(segment.buffer), mapped=mapped)
         )
-    return FoundLog(log.offsets_partition, tuple(files), log.notes, log.cleaned_until)
+    return FoundLog(log.offsets_partition, tuple(files), log.notes, log.checkpoints)
 
 
 def holds_parquet(path: str, options: Options) -> bool:
@@ -241,12 +241,12 @@ def _remote_folders(url: str, options: tuple[tuple[str, Any], ...]) -> Iterator[
             depth = path.rstrip("/").count("/") + MAX_DEPTH + 2
             entries = [entry for entry in entries if entry.is_file and entry.path.count("/") <= depth]
     found: dict[str, _RemoteFolder] = {}
-    checkpoints: dict[str, FoundFile] = {}
+    above: dict[str, dict[str, FoundFile]] = {}
     for entry in sorted(entries, key=lambda entry: entry.path):
         directory, name = posixpath.split(entry.path)
         file = FoundFile(f"{scheme}://{entry.path}", _base_offset(name), entry.size, url, options)
-        if name == CHECKPOINT:
-            checkpoints[directory] = file
+        if name in IN_DATA_DIRECTORY:
+            above.setdefault(directory, {})[name] = file
         if not (matters(name) or name == METADATA or info.type == fs.FileType.File):
             continue
         folder = Folder(f"{scheme}://{directory}/", posixpath.basename(directory))
@@ -256,8 +256,10 @@ def _remote_folders(url: str, options: tuple[tuple[str, Any], ...]) -> Iterator[
         if info.type == fs.FileType.File:
             kept.folder.named.add(name)
     for directory, kept in found.items():
-        above = checkpoints.get(posixpath.dirname(directory))
-        kept.folder.checkpoint = cache(partial(above.open, ExitStack())) if above else None
+        kept.folder.above = {
+            name: cache(partial(file.open, ExitStack()))
+            for name, file in above.get(posixpath.dirname(directory), {}).items()
+        }
     yield from found.values()
 
 
@@ -268,7 +270,7 @@ def _base_offset(name: str) -> int | None:
 def _remote_log(found: _RemoteFolder, offsets_partition: int | None) -> FoundLog:
     selected, notes = select_segments(found.folder)
     files = tuple(found.files[file.name] for file in selected)
-    return FoundLog(offsets_partition, files, tuple(notes), cleaned_until(found.folder) if files else None)
+    return FoundLog(offsets_partition, files, tuple(notes), checkpoints(found.folder) if files else NOTHING_TOLD)
 
 
 def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:
@@ -278,7 +280,7 @@ def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:
     logs = {}
     for found in replicas:
         segments = tuple(Segment(file.path, file.base_offset, file.open(ExitStack())) for file in found.files)
-        logs[found.files[0].path] = PartitionLog(found.offsets_partition, segments, found.notes, found.cleaned_until)
+        logs[found.files[0].path] = PartitionLog(found.offsets_partition, segments, found.notes, found.checkpoints)
     chosen = choose_replica(list(logs.values()))
     by_path = {found.files[0].path: found for found in replicas}
     return replace(by_path[chosen.segments[0].file], notes=chosen.notes)

@@ -24,7 +24,7 @@ from typing import IO
 
 import cramjam
 
-from offsets_log.disk.folder import CHECKPOINT, Folder, matters_in
+from offsets_log.disk.folder import IN_DATA_DIRECTORY, Folder, lies_beside, matters_in
 from offsets_log.errors import InputError
 from offsets_log.log_format.segment import Buffer
 
@@ -113,15 +113,29 @@ class _Budget:
     def too_large(self) -> InputError:
         return InputError("it unpacks to too many bytes for memory; unpack it and name the files", file=self.file)
 
-    def read(self, stream: IO[bytes] | io.BufferedIOBase) -> bytes:
-        """A stream to its end."""
+    def read(self, stream: IO[bytes] | io.BufferedIOBase, *, is_preallocated: bool = False) -> Buffer:
+        """A stream to its end.
+
+        Args:
+            is_preallocated: most of it may be zeros, such as an index of 10 MiB: they take no memory.
+        """
         out = bytearray()
+        size = 0
         while chunk := stream.read(CHUNK_BYTES):
-            out += chunk
-            self.left -= len(chunk)
-            if self.left < 0 or len(out) > MAX_MEMBER_BYTES:
+            size += len(chunk)
+            if not (is_preallocated and chunk.count(0) == len(chunk)):
+                out += bytes(size - len(chunk) - len(out)) + chunk
+                self.left -= len(chunk)
+            if self.left < 0 or size > MAX_MEMBER_BYTES:
                 raise self.too_large()
-        return bytes(out)
+        return bytes(out) if len(out) == size else _with_zeros(out, size)
+
+
+def _with_zeros(head: bytearray, size: int) -> memoryview:
+    """Bytes and the zeros behind them, in pages that nobody touches."""
+    room = mmap.mmap(-1, size)
+    room[: len(head)] = bytes(head)
+    return memoryview(room).toreadonly()
 
 
 class _Reader(io.RawIOBase):
@@ -229,7 +243,7 @@ def _tar_members(
             elif info.isreg() and view is not None and not info.issparse():
                 members[path] = view[info.offset_data : info.offset_data + info.size]
             elif info.isreg() and (content := archive.extractfile(info)):
-                members[path] = budget.read(content)
+                members[path] = budget.read(content, is_preallocated=lies_beside(_place(path)[1]))
             elif info.islnk():
                 raise tarfile.ReadError(f"{path} is a link to {info.linkname}, which no rule looks at")
     return members
@@ -242,7 +256,7 @@ def _zip_members(stream: io.RawIOBase, wanted: Wanted, budget: _Budget) -> Membe
             path, kind = _normal(info.filename), stat.S_IFMT(info.external_attr >> 16)
             if kind in (0, stat.S_IFREG) and not info.is_dir() and wanted(*_place(path)):
                 with archive.open(info) as content:
-                    members[path] = budget.read(content)
+                    members[path] = budget.read(content, is_preallocated=lies_beside(_place(path)[1]))
     return members
 
 
@@ -266,10 +280,10 @@ def _folders(file: str, members: Members) -> list[Folder]:
         prefix = f"{file}!{directory}/" if directory else f"{file}!"
         folder = folders.setdefault(directory, Folder(prefix, posixpath.basename(directory)))
         is_packed = name.endswith((".gz", ".zst"))
-        folder.files[name] = (
-            cache(partial(unpack_one, folder.shown(name), data)) if is_packed else partial(_as_is, data)
-        )
+        read = cache(partial(unpack_one, folder.shown(name), data)) if is_packed else partial(_as_is, data)
+        (folder.beside if lies_beside(name) else folder.files)[name] = read
     for directory, folder in folders.items():
         above = folders.get(posixpath.dirname(directory)) if directory else None
-        folder.checkpoint = above.files.get(CHECKPOINT) if above else None
+        if above is not None:
+            folder.above = {name: read for name, read in above.files.items() if name in IN_DATA_DIRECTORY}
     return list(folders.values())

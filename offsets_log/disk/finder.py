@@ -10,13 +10,14 @@ from pathlib import Path
 
 from offsets_log.disk.archives import unpack, unpack_one
 from offsets_log.disk.folder import (
-    CHECKPOINT,
+    IN_DATA_DIRECTORY,
     METADATA,
     OFFSETS_TOPIC,
     SEGMENT,
     DirectoryName,
     Folder,
     Opener,
+    lies_beside,
     matters,
     matters_in,
     never_a_segment,
@@ -151,6 +152,8 @@ class Finder:
         for name in names:
             if matters(name) and real_path(path / name) not in self._openers:
                 folder.files[name] = self._opener(path / name)
+            elif lies_beside(name):
+                folder.beside[name] = self._opener(path / name)
             elif name.endswith(PARQUET_SUFFIX):
                 folder.files[name] = self._opener(path / name)
                 folder.named.add(name)
@@ -187,9 +190,10 @@ class Finder:
         if str(real) not in self._folders:
             name = path.name if DirectoryName.parse(path.name).topic else real.name  # "." and links say nothing
             folder = Folder(str(path / "_")[:-1], name)
-            checkpoint = path.absolute().parent / CHECKPOINT
-            if is_file(checkpoint):
-                folder.checkpoint = self._opener(checkpoint)
+            above = path.absolute().parent
+            folder.above = {
+                name: self._opener(above / name) for name in sorted(IN_DATA_DIRECTORY) if is_file(above / name)
+            }
             self._folders[str(real)] = folder
         return self._folders[str(real)]
 

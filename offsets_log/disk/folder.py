@@ -8,14 +8,29 @@ References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from offsets_log.errors import InputError
+from offsets_log.log_format.partition_log import Checkpoints
 from offsets_log.log_format.segment import Buffer
 
 OFFSETS_TOPIC = "__consumer_offsets"
-CHECKPOINT = "cleaner-offset-checkpoint"
 METADATA = "partition.metadata"
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+"""Lies in a data directory from a broker's orderly stop to its next start."""
+
+CHECKPOINTS = {
+    "cleaned_until": "cleaner-offset-checkpoint",
+    "high_watermark": "replication-offset-checkpoint",
+    "log_start_offset": "log-start-offset-checkpoint",
+    "recovery_point": "recovery-point-offset-checkpoint",
+}
+"""Attribute of `Checkpoints` → file of a data directory, a line a partition."""
+
+IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, "meta.properties"})
+"""What is read of a data directory's own files; any of them tells that it is one."""
 
 Opener = Callable[[], Buffer]
 """Gives a file's whole contents. Raises InputError."""
@@ -27,6 +42,7 @@ _NEVER_A_SEGMENT = re.compile(
     r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
     r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
 )
+_BESIDE = re.compile(r"[0-9]{20}\.(?:index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint")
 
 
 @dataclass(slots=True)
@@ -38,14 +54,16 @@ class Folder:
         name: its own name, which tells topic and partition.
         files: name → how to read it.
         named: files the user named one by one; they are read where a directory's files of such names are not.
-        checkpoint: ``cleaner-offset-checkpoint`` of the directory above.
+        beside: name → how to read what a broker keeps beside the segments: indexes, snapshots of producers.
+        above: the same for the checkpoints of the directory above.
     """
 
     prefix: str
     name: str
     files: dict[str, Opener] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
-    checkpoint: Opener | None = None
+    beside: dict[str, Opener] = field(default_factory=dict)
+    above: Mapping[str, Opener] = field(default_factory=dict)
 
     def shown(self, name: str) -> str:
         """A file's name with its place, as text: a name of other bytes than UTF-8 with U+FFFD in their place."""
@@ -99,6 +117,11 @@ def matters(name: str) -> bool:
     return match[2] != ".deleted" if match else bool(CLEANED.fullmatch(name))
 
 
+def lies_beside(name: str) -> bool:
+    """Whether a file of a partition directory is one of those that decide what a broker recovers at its start."""
+    return bool(_BESIDE.fullmatch(name))
+
+
 def matters_in(directory: str, name: str) -> bool:
     """Whether a file of an archive has to be read.
 
@@ -106,18 +129,31 @@ def matters_in(directory: str, name: str) -> bool:
         directory: the own name of the directory it is in.
     """
     parsed = DirectoryName.parse(directory)
-    if name == CHECKPOINT or parsed.is_foreign:
-        return name in (CHECKPOINT, METADATA)
-    return matters(name)
+    if name in IN_DATA_DIRECTORY or parsed.is_foreign:
+        return name in IN_DATA_DIRECTORY or name == METADATA
+    return matters(name) or (parsed.is_offsets and lies_beside(name))
 
 
-def cleaned_until(folder: Folder) -> int | None:
-    """The first offset the cleaner has not reached in this partition, from the checkpoint above it.
+def checkpoints(folder: Folder) -> Checkpoints:
+    """What the data directory above a partition says of it.
 
-    An empty checkpoint, one of another version and lines that make no sense say nothing.
+    A checkpoint that is empty, of another version or makes no sense says nothing, as to a broker.
     """
     partition = DirectoryName.parse(folder.name).partition
-    text = bytes(folder.checkpoint()).decode("ascii", "replace") if folder.checkpoint else ""
+    told = {
+        attribute: _offset_in(folder.above[name], partition)
+        for attribute, name in CHECKPOINTS.items()
+        if name in folder.above
+    }
+    return Checkpoints(**told, stopped_cleanly=CLEAN_SHUTDOWN in folder.above if folder.above else None)
+
+
+def _offset_in(checkpoint: Opener, partition: int) -> int | None:
+    """The offset that a checkpoint file holds for a partition of the offsets topic."""
+    try:
+        text = bytes(checkpoint()).decode("ascii", "replace")
+    except InputError:
+        return None
     version, _, rest = text.partition("\n")
     if version.strip() != "0":
         return None

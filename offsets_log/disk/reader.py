@@ -19,7 +19,7 @@ from typing import Self
 
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
-from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, cleaned_until
+from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, checkpoints
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError
@@ -123,8 +123,11 @@ def _logs_in(folder: Folder, offsets_partition: int | None) -> list[PartitionLog
     """The segments of a folder as one log, and each named file without a segment's name as a log of its own."""
     files, notes = select_segments(folder)
     segments = [Segment(folder.shown(f.name), f.base_offset, folder.files[f.name]()) for f in files]
-    until = cleaned_until(folder) if segments else None
-    logs = [PartitionLog(offsets_partition, tuple(segments), tuple(notes), until)] if segments else []
+    logs = (
+        [PartitionLog(offsets_partition, tuple(segments), tuple(notes), checkpoints(folder), folder.beside)]
+        if segments
+        else []
+    )
     others = [name for name in folder.files if name in folder.named and not SEGMENT.fullmatch(name)]
     lone = [Segment(folder.shown(name), None, folder.files[name]()) for name in others]
     return logs + [PartitionLog(offsets_partition, (segment,)) for segment in lone]

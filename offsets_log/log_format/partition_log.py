@@ -6,7 +6,7 @@ batches that an earlier segment already held.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from offsets_log.errors import CorruptBatchError, Damage
@@ -36,6 +36,28 @@ class Segment:
     lines: Mapping[int, int] = field(default_factory=dict, repr=False, compare=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """What a broker's data directory says of a partition; None where nothing says it.
+
+    Attributes:
+        cleaned_until: records below were compacted (``cleaner-offset-checkpoint``): history before is incomplete.
+        high_watermark: the log once reached so far (``replication-offset-checkpoint``).
+        log_start_offset: the log may begin here, older records are deleted (``log-start-offset-checkpoint``).
+        recovery_point: records below were flushed (``recovery-point-offset-checkpoint``).
+        stopped_cleanly: whether ``.kafka_cleanshutdown`` lies there; None without any file of a data directory.
+    """
+
+    cleaned_until: int | None = None
+    high_watermark: int | None = None
+    log_start_offset: int | None = None
+    recovery_point: int | None = None
+    stopped_cleanly: bool | None = None
+
+
+NOTHING_TOLD = Checkpoints()
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionLog:
     """The segments of one offsets partition, ordered by base offset.
@@ -44,13 +66,20 @@ class PartitionLog:
         offsets_partition: None where no directory name tells it and none was given.
         segments: in offset order.
         notes: what was found strange while the files were gathered, one sentence each.
-        cleaned_until: records below were compacted (``cleaner-offset-checkpoint``): history before is incomplete.
+        checkpoints: what the data directory says of it.
+        beside: name → how to read a file that lies beside the segments: indexes, snapshots of producers.
     """
 
     offsets_partition: int | None
     segments: tuple[Segment, ...]
     notes: tuple[str, ...] = ()
-    cleaned_until: int | None = None
+    checkpoints: Checkpoints = NOTHING_TOLD
+    beside: Mapping[str, Callable[[], Buffer]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def cleaned_until(self) -> int | None:
+        """The first offset that the cleaner has not reached, as far as `Checkpoints` tell."""
+        return self.checkpoints.cleaned_until
 
     @property
     def size_bytes(self) -> int:

@@ -18,11 +18,12 @@ from offsets_log.errors import InputError
 from tests.disk.logs import name, names, numbers, offsets, partition, segment
 from tests.disk.test_reader import TOPIC_ID, pipe_in
 
+PREALLOCATED = bytes(2**20) + b"entry" + bytes(3 << 20)
 FILES = {
     f"data/__consumer_offsets-3/{name(0)}": segment(0, 1),
     f"data/__consumer_offsets-3/{name(2)}": segment(2),
     f"data/__consumer_offsets-3/{name(0, '.deleted')}": b"ignored",
-    f"data/__consumer_offsets-3/{0:020}.index": bytes(100),
+    f"data/__consumer_offsets-3/{0:020}.index": PREALLOCATED,
     f"data/__consumer_offsets-12/{name(0)}": segment(0),
     f"data/__consumer_offsets-9.0a1b-delete/{name(0)}": segment(0),
     f"data/orders-0/{name(0)}": segment(0),
@@ -81,6 +82,7 @@ def test_open_logs_archive_gives_what_the_directory_gives(archive):
         assert numbers(disk.logs) == [3, 12]
         assert [offsets(log) for log in disk.logs] == [[0, 1, 2], [0]]
         assert [log.cleaned_until for log in disk.logs] == [2, None]
+        assert bytes(disk.logs[0].beside[f"{0:020}.index"]()) == PREALLOCATED
         assert disk.logs[0].segments[0].file == f"{archive}!data/__consumer_offsets-3/{name(0)}"
         assert list(disk.topic_ids.values()) == ["orders"]
         assert len(disk.notes) == 1

@@ -10,6 +10,7 @@ import pytest
 
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import InputError
+from offsets_log.log_format.partition_log import Checkpoints
 from tests.disk.logs import batch, name, names, numbers, offsets, partition, segment
 
 TOPIC_ID = b"SFu3y3lgTBaCY_N_P-zJ-g"
@@ -191,6 +192,33 @@ def test_cleaned_until_checkpoint_above_partition_is_read(data, text, expected):
     for path in (data, data / "__consumer_offsets-3", data / "__consumer_offsets-3" / name(0)):
         with open_logs([str(path)]) as disk:
             assert disk.logs[0].cleaned_until == expected
+
+
+def test_checkpoints_and_clean_shutdown_beside_the_partitions_are_read(data):
+    told = {"replication": 41, "log-start": 5, "recovery-point": 17, "cleaner": 9}
+    (data / ".kafka_cleanshutdown").write_text('{"version":0}')
+    for kind, offset in told.items():
+        (data / f"{kind}-offset-checkpoint").write_text(f"0\n1\n__consumer_offsets 3 {offset}\n")
+    with open_logs([str(data / "__consumer_offsets-3")]) as disk:
+        assert disk.logs[0].checkpoints == Checkpoints(
+            high_watermark=41, log_start_offset=5, recovery_point=17, cleaned_until=9, stopped_cleanly=True
+        )
+
+
+def test_without_clean_shutdown_any_file_of_a_data_directory_tells_an_unclean_stop(data):
+    with open_logs([str(data)]) as disk:
+        assert disk.logs[0].checkpoints.stopped_cleanly is None
+    (data / "meta.properties").write_text("version=1\n")
+    with open_logs([str(data)]) as disk:
+        assert disk.logs[0].checkpoints.stopped_cleanly is False
+
+
+def test_files_beside_segments_are_handed_over(data):
+    (data / "__consumer_offsets-12" / f"{0:020}.index").write_bytes(bytes(8))
+    with open_logs([str(data)]) as disk:
+        beside = disk.logs[1].beside
+        assert set(beside) == {f"{0:020}.index", "leader-epoch-checkpoint"}
+        assert bytes(beside[f"{0:020}.index"]()) == bytes(8)
 
 
 # --------------------------------------------------------------------------------------- opening
