@@ -79,7 +79,7 @@ class Session:
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
         )
-        total_bytes = sum(log.size_bytes for log in self.logs)
+        total_bytes = sum(log.bytes_to_read for log in self.logs)
         shown = progress(total_bytes, say, is_wanted=reading.progress, is_quiet=reading.quiet)
         self.advance = stack.enter_context(shown)
 
@@ -177,7 +177,7 @@ class Session:
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
         is_whole = not any(log.untold - {POSITION, BYTES} for log in self.logs)
-        return is_whole and sum(log.size_bytes for log in self.logs) >= BULK_FROM_BYTES
+        return is_whole and sum(log.bytes_to_read for log in self.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel) -> None:
         """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""

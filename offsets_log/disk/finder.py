@@ -22,7 +22,7 @@ from offsets_log.disk.folder import (
     matters_in,
     never_a_segment,
 )
-from offsets_log.disk.local import expand, input_errors, is_file, list_directory, map_file, real_path, spool
+from offsets_log.disk.local import expand, input_errors, is_file, list_directory, map_data, map_file, real_path, spool
 from offsets_log.errors import InputError
 from offsets_log.log_format.segment import Buffer
 
@@ -84,11 +84,11 @@ class Finder:
             return
         folder = self._folder_at(path.parent)
         if SEGMENT.fullmatch(path.name):
-            folder.files[path.name] = self._opener(path)
+            folder.files[path.name] = self._opener(path, folder)
             folder.named.add(path.name)
         else:
             self._openers[real] = lambda: b""
-            self._add_contents(str(path), path.name, self._map(path), folder)
+            self._add_contents(str(path), path.name, self._map(path, folder), folder)
 
     def _add_contents(self, file: str, name: str, buffer: Buffer, folder: Folder) -> None:
         """An archive's folders, or a file without a segment's name in the folder it lies in."""
@@ -151,7 +151,7 @@ class Finder:
     def _add_listed(self, path: Path, folder: Folder, names: list[str]) -> None:
         for name in names:
             if matters(name) and real_path(path / name) not in self._openers:
-                folder.files[name] = self._opener(path / name)
+                folder.files[name] = self._opener(path / name, folder)
             elif lies_beside(name):
                 folder.beside[name] = self._opener(path / name)
             elif name.endswith(PARQUET_SUFFIX):
@@ -197,13 +197,19 @@ class Finder:
             self._folders[str(real)] = folder
         return self._folders[str(real)]
 
-    def _opener(self, path: Path) -> Opener:
-        return self._openers.setdefault(real_path(path), cache(partial(self._read, path)))
+    def _opener(self, path: Path, folder: Folder | None = None) -> Opener:
+        return self._openers.setdefault(real_path(path), cache(partial(self._read, path, folder)))
 
-    def _read(self, path: Path) -> Buffer:
-        buffer = self._map(path)
+    def _read(self, path: Path, folder: Folder | None) -> Buffer:
+        buffer = self._map(path, folder)
         return unpack_one(str(path), buffer) if path.suffix in (".gz", ".zst") else buffer
 
-    def _map(self, path: Path) -> Buffer:
+    def _map(self, path: Path, folder: Folder | None) -> Buffer:
+        """A file's contents; a hole at its end is told to the folder that it is a segment of."""
         self.files.add(str(real_path(path)))
-        return map_file(path, self._stack)
+        if folder is None:
+            return map_file(path, self._stack)
+        buffer, zeros = map_data(path, self._stack)
+        if zeros:
+            folder.zeros_behind[path.name] = zeros
+        return buffer

@@ -56,6 +56,7 @@ class Folder:
         named: files the user named one by one; they are read where a directory's files of such names are not.
         beside: name → how to read what a broker keeps beside the segments: indexes, snapshots of producers.
         above: the same for the checkpoints of the directory above.
+        zeros_behind: name → of a file that was read, zeros behind its contents that nobody ever wrote.
     """
 
     prefix: str
@@ -64,6 +65,7 @@ class Folder:
     named: set[str] = field(default_factory=set)
     beside: dict[str, Opener] = field(default_factory=dict)
     above: Mapping[str, Opener] = field(default_factory=dict)
+    zeros_behind: dict[str, int] = field(default_factory=dict)
 
     def shown(self, name: str) -> str:
         """A file's name with its place, as text: a name of other bytes than UTF-8 with U+FFFD in their place."""
