@@ -74,7 +74,7 @@ class Finder:
             with input_errors(path):
                 is_directory = path.is_dir()
             if is_directory:
-                self._walk(path, 0)
+                self._walk(path, 0, is_named=path == Path(given))
             else:
                 self._add_file(path)
 
@@ -112,14 +112,17 @@ class Finder:
         else:
             self._folders[folder.prefix] = folder
 
-    def _walk(self, path: Path, depth: int) -> None:
+    def _walk(self, path: Path, depth: int, *, is_named: bool = False) -> None:
         """A directory and, unless it is a partition's, what lies below.
 
         A data directory is known by its offsets partitions: of its other directories only the topic ids are read.
+
+        Args:
+            is_named: by the user, himself and by no glob: then what a broker is about to delete or move is read too.
         """
         folder = self._folder_at(path)
         parsed = DirectoryName.parse(folder.name)
-        if parsed.is_offsets and not self._is_asked_for(parsed, folder.shown_path):
+        if parsed.is_offsets and not self._is_asked_for(parsed, folder.shown_path, is_named):
             return
         try:
             names, directories, broken = list_directory(path)
@@ -162,9 +165,9 @@ class Finder:
         if OFFSETS_TOPIC in folder.name and not folder.files:
             self.notes.append(f"{folder.shown_path} holds no segment")
 
-    def _is_asked_for(self, parsed: DirectoryName, shown_path: str) -> bool:
-        if parsed.leftover:
-            self._note_leftover(shown_path)
+    def _is_asked_for(self, parsed: DirectoryName, shown_path: str, is_named: bool) -> bool:
+        if parsed.leftover and not is_named:
+            self._note_leftover(shown_path, "; name it to read it")
             return False
         return self._passes_filter(parsed)
 
@@ -177,8 +180,8 @@ class Finder:
         self.partitions_seen.add(parsed.partition)
         return not self._partitions or parsed.partition in self._partitions
 
-    def _note_leftover(self, shown_path: str) -> None:
-        self.notes.append(f"{shown_path} is left out: a partition being deleted or moved, or a stray one")
+    def _note_leftover(self, shown_path: str, how: str = "") -> None:
+        self.notes.append(f"{shown_path} is left out: a partition being deleted or moved, or a stray one{how}")
 
     def _add_metadata(self, parsed: DirectoryName, read: Opener) -> None:
         if parsed.is_foreign and not parsed.leftover:

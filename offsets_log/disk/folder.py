@@ -139,13 +139,14 @@ def matters_in(directory: str, name: str) -> bool:
 def checkpoints(folder: Folder) -> Checkpoints:
     """What the data directory above a partition says of it.
 
-    A checkpoint that is empty, of another version or makes no sense says nothing, as to a broker.
+    A checkpoint that is empty, of another version or makes no sense says nothing, as to a broker. What is left of a
+    partition has none: they speak of the one that took its place.
     """
-    partition = DirectoryName.parse(folder.name).partition
+    parsed = DirectoryName.parse(folder.name)
     told = {
-        attribute: _offset_in(folder.above[name], partition)
+        attribute: _offset_in(folder.above[name], parsed.partition)
         for attribute, name in CHECKPOINTS.items()
-        if name in folder.above
+        if name in folder.above and not parsed.leftover
     }
     return Checkpoints(**told, stopped_cleanly=CLEAN_SHUTDOWN in folder.above if folder.above else None)
 
