@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
@@ -21,6 +22,7 @@ from cli.output import visible
 from cli.progress import progress
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
+from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, InputError, OffsetsLogError
@@ -28,6 +30,7 @@ from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
+from offsets_log.other_topic import is_of_another_topic
 from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
@@ -355,6 +358,7 @@ def open_session(
             if missing := sorted((needs | _needs_of(reading)) & session.untold):
                 raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
             if is_local:
+                _check_topics(session)
                 _check_bounds(session)
             for note in session.notes:
                 session.say(note)
@@ -386,6 +390,28 @@ def _needs_of(reading: Reading) -> set[str]:
     """Columns without which bounds would bound nothing."""
     bounds = {"timestamp_ms": reading.until_time is not None, "record_offset": bool(reading.until_offset)}
     return {name for name, is_given in bounds.items() if is_given}
+
+
+def _check_topics(session: Session) -> None:
+    """Refuse a log that no directory's name says to be of `__consumer_offsets`, and that is not.
+
+    Raises:
+        InputError: names the first one.
+    """
+    told = session.reading.as_partition  # by the user, who may have meant another file
+    for log in session.logs:
+        if log.offsets_partition not in (None, told) or log.untold:
+            continue
+        file = log.segments[0].file
+        topic = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2]).topic
+        is_empty = not any(len(segment.buffer) for segment in log.segments)
+        if is_of_another_topic(log) or (is_empty and topic.startswith("__")):
+            raise InputError(
+                (f"this is another topic, {topic}" if topic else f"this does not look like {OFFSETS_TOPIC}")
+                + ": no group coordinator wrote its records. Give a broker's data directory (log.dirs), or of its "
+                f"directories those named {OFFSETS_TOPIC}-N",
+                file=file,
+            )
 
 
 def _check_bounds(session: Session) -> None:
