@@ -18,6 +18,9 @@ from cli.main import main
 SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log"
 
 
+EVERY_S = progress.LINE_EVERY_S
+
+
 class Clock:
     now_s = 100.0
 
@@ -25,7 +28,13 @@ class Clock:
         return self.now_s
 
 
+@pytest.fixture(autouse=True)
+def as_it_is(no_word_of_how_far: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "LINE_EVERY_S", EVERY_S)
+
+
 def test_a_line_every_ten_seconds_says_how_far_of_how_much() -> None:
+    assert EVERY_S == 10
     clock, said = Clock(), list[str]()
     lines = progress.Lines(80_000_000, said.append, clock)
     for _ in range(60):
