@@ -9,8 +9,8 @@ import click
 from cli.options import PARTITIONS, Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
-    from offsets_log.checking.partition_count import PartitionCount
     from offsets_log.checking.report import Report
+    from offsets_log.replay.partition_count import PartitionCount
     from offsets_log.replay.releases import Release
     from offsets_log.tables import Row
 

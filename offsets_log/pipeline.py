@@ -187,22 +187,36 @@ def batch_events(
             continue
         if until.cuts(record):
             return
-        if wants is None or batch.is_control or wants(record):
-            control, decoded, damage = _decode(segment, batch, record, release)
-        else:
-            control = decoded = damage = None
-        yield Event(
-            segment=segment,
-            offsets_partition=log.offsets_partition,
-            batch=batch,
-            batch_base_offset=base_offset,
-            record=record,
-            control=control,
-            decoded=decoded,
-            damage=damage,
-        )
+        yield decode_event(log, segment, batch, record, release, batch_base_offset=base_offset, wants=wants)
     end = batch.next_offset if until.record_offset is None else min(batch.next_offset, until.record_offset)
     yield BatchEnd(segment, batch, end)
+
+
+def decode_event(
+    log: PartitionLog,
+    segment: Segment,
+    batch: RecordBatch,
+    record: Record,
+    release: tuple[int, int] | None,
+    *,
+    batch_base_offset: int | None = None,
+    wants: Callable[[Record], bool] | None = None,
+) -> Event:
+    """A record with what its key and value say; with neither if it is data that is not wanted."""
+    if wants is None or batch.is_control or wants(record):
+        control, decoded, damage = _decode(segment, batch, record, release)
+    else:
+        control = decoded = damage = None
+    return Event(
+        segment=segment,
+        offsets_partition=log.offsets_partition,
+        batch=batch,
+        batch_base_offset=batch.base_offset if batch_base_offset is None else batch_base_offset,
+        record=record,
+        control=control,
+        decoded=decoded,
+        damage=damage,
+    )
 
 
 def _peek(records: Iterator[Record | Damage]) -> tuple[Iterator[Record | Damage], Record | Damage | None]:

@@ -9,11 +9,11 @@ from offsets_log.checking.layout import Layout
 from offsets_log.checking.loads import DryRun, Load, dry_run, pieces
 from offsets_log.checking.names import Names
 from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions
-from offsets_log.checking.partition_count import PartitionCount
 from offsets_log.checking.places import Place, place_of
 from offsets_log.errors import Damage, UnknownRecordTypeError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent, OnDamage, TailFound
+from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.releases import Release
 
 

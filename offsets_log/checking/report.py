@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from offsets_log.checking.findings import DAMAGE, DOUBT
 from offsets_log.checking.loads import verdict_in
 from offsets_log.checking.partition_check import PartitionCheck
-from offsets_log.checking.partition_count import PartitionCount, partition_count
+from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.releases import Release
 from offsets_log.tables import Row, partition_name
 

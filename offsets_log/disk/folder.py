@@ -42,7 +42,7 @@ _NEVER_A_SEGMENT = re.compile(
     r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
     r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
 )
-_BESIDE = re.compile(r"[0-9]{20}\.(?:index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint")
+_BESIDE = re.compile(r"[0-9]{20}\.(?:(?:index|timeindex|txnindex)(?:\.swap)?|snapshot)|leader-epoch-checkpoint")
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from offsets_log.checking.partition_count import PartitionCount, partition_count
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
 
 Loaded = tuple[PartitionLog, CoordinatorState]

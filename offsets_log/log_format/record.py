@@ -72,11 +72,18 @@ class Record:
     attributes: int = 0
 
 
-def iter_records(batch: RecordBatch) -> Iterator[Record | Damage]:
-    """The records of a batch in order; a `Damage`, which is then the last item, for what cannot be read."""
+def iter_records(batch: RecordBatch, *, as_loaded: bool = False) -> Iterator[Record | Damage]:
+    """The records of a batch in order; a `Damage`, which is then the last item, for what cannot be read.
+
+    Args:
+        as_loaded: take what a coordinator's load takes without a look: offsets that do not rise or leave the batch, and
+            what lies in a batch that declares no records (``D-5``).
+    """
     try:
+        if as_loaded and batch.records_count == 0:
+            return
         if batch.magic == 2:
-            yield from _iter_default(batch)
+            yield from _iter_default(batch, as_loaded)
         else:
             yield from _iter_legacy(batch)
     except OffsetsLogError as error:
@@ -86,7 +93,7 @@ def iter_records(batch: RecordBatch) -> Iterator[Record | Damage]:
 # --------------------------------------------------------------------------------------------- magic 2
 
 
-def _iter_default(batch: RecordBatch) -> Iterator[Record | Damage]:
+def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Damage]:
     codec = batch.codec
     body = codec.decompress(batch.raw[b.BATCH_HEADER_SIZE :], batch.magic)
     start = batch.position + b.BATCH_HEADER_SIZE
@@ -108,7 +115,7 @@ def _iter_default(batch: RecordBatch) -> Iterator[Record | Damage]:
             ) from None
         try:
             record = _decode_default(batch, raw, position)
-            if not least <= record.offset <= batch.last_offset:
+            if not (as_loaded or least <= record.offset <= batch.last_offset):
                 raise CorruptRecordError(
                     f"its offset would be {record.offset}, of a batch with {least} to {batch.last_offset} to come",
                     field="offset_delta",

@@ -49,6 +49,9 @@ class Profile:
         lower_case_states: names of the newer kinds' states (``B-15``).
         newest_magic: of the batch formats it reads.
         reads_zstd: since 2.1.
+        finds_by_base_offset: how a place in the log is found (4.1): by batches' base offsets, else by their last ones.
+        counts_written_offsets: a load ends where the log's offsets go back (``D-6``).
+        commit_interval_offsets: it counts after so many at the latest (4.2); None for only at the end of the log.
     """
 
     name: str
@@ -76,6 +79,9 @@ class Profile:
     lower_case_states: bool = False
     newest_magic: int = 2
     reads_zstd: bool = True
+    finds_by_base_offset: bool = False
+    counts_written_offsets: bool = True
+    commit_interval_offsets: int | None = None
 
     def newest_value_version(self, record_type: int) -> int:
         """The newest version it reads of that type's value."""
@@ -98,15 +104,18 @@ MODERN = Profile(
     replaces_simple_group=frozenset({"consumer", "streams"}),
     partitions_have_one_owner=False,
     first_epoch=1,
+    finds_by_base_offset=True,
+    commit_interval_offsets=16_384,
 )
 """The Java coordinator as of 4.3."""
 
 _JAVA_4_2 = replace(MODERN, name="4.2", release=(4, 2), replaces_simple_group=frozenset({"consumer"}), first_epoch=0)
-_JAVA_4_1 = replace(_JAVA_4_2, name="4.1", release=(4, 1), partitions_have_one_owner=True)
+_JAVA_4_1 = replace(_JAVA_4_2, name="4.1", release=(4, 1), partitions_have_one_owner=True, commit_interval_offsets=None)
 _JAVA_4_0 = replace(
     _JAVA_4_1,
     name="4.0",
     release=(4, 0),
+    finds_by_base_offset=False,
     known_types=OFFSET_AND_GROUP_TYPES | CONSUMER_TYPES | {9, 10, 11, 12, 13, 14, 15, 16},
     type_0_needs_version_0=False,
 )
@@ -144,6 +153,7 @@ CLASSIC = Profile(
     is_unavailable_after_failure=False,
     known_types=OFFSET_AND_GROUP_TYPES,
     negative_rebalance_timeout_is_session=False,
+    counts_written_offsets=False,
 )
 """The Scala coordinator, up to 3.9 (``doLoadGroupsAndOffsets``)."""
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from offsets_log.checking.partition_count import PartitionCount, partition_count
 from offsets_log.group_tables import members_count
 from offsets_log.memory import Memory
+from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
 from offsets_log.restore.plan import FORMAT, FORMAT_VERSION

@@ -19,7 +19,6 @@ from offsets_log.checking import loads as checking
 from offsets_log.checking.findings import CHECK_COLUMNS
 from offsets_log.checking.offsets import LONGEST_TRANSACTION_MS
 from offsets_log.checking.partition_check import PartitionCheck
-from offsets_log.checking.partition_count import partition_count
 from offsets_log.log_format.record import Record, build_batch, build_marker
 from offsets_log.messages.registry import (
     RECORD_TYPES,
@@ -28,6 +27,7 @@ from offsets_log.messages.registry import (
 )
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.partition_count import partition_count
 from offsets_log.replay.partition_for import java_hash, partition_for
 from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
 from offsets_log.replay.releases import known_releases, release_named

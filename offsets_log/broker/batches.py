@@ -1,0 +1,183 @@
+"""Batches as a broker meets them in a file: by their size alone, no checksum and few checks (``D-1``, ``D-4``).
+
+References: ``FileLogInputStream.java``, ``ByteBufferLogInputStream.java``, ``DefaultRecordBatch.java``.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+import google_crc32c
+
+from offsets_log.broker.failures import BrokerError, InvalidBatchError
+from offsets_log.errors import Damage
+from offsets_log.log_format import batch as b
+from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.record import iter_records
+
+HEADER_UP_TO_MAGIC = b.MAGIC_POSITION + 1
+NEWEST_MAGIC = 2
+
+_ENTRY = struct.Struct(">qiib")
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """An entry of a file with a size that fits; anything else of it may be wrong.
+
+    Attributes:
+        view: the file.
+        position, size_bytes: where it lies.
+        offset: the first 8 bytes: the base offset of magic 2, the last one of magic 0 and 1.
+        magic: signed; of any value.
+        limit: its header is read no further: the end of the file, or in memory that of the batch.
+    """
+
+    file: str
+    view: memoryview
+    position: int
+    size_bytes: int
+    offset: int
+    magic: int
+    limit: int
+
+    @property
+    def end(self) -> int:
+        """Position of the entry behind it."""
+        return self.position + self.size_bytes
+
+    @property
+    def is_legacy(self) -> bool:
+        """Read as magic 0 or 1, as every magic below 2 is."""
+        return self.magic < NEWEST_MAGIC
+
+    def _field(self, index: int) -> int:
+        """Of the header of magic 2, whatever magic it says."""
+        if self.limit - self.position < _HEADER.size:
+            raise BrokerError("the batch header is cut off", rule="D-9", file=self.file, position=self.position)
+        value: int = _HEADER.unpack_from(self.view, self.position)[index]
+        return value
+
+    @property
+    def attributes(self) -> int:
+        """Of magic 2; 0 else."""
+        return 0 if self.is_legacy else self._field(5)
+
+    @property
+    def last_offset(self) -> int:
+        """By the header alone."""
+        return self.offset if self.is_legacy else self.offset + self._field(6)
+
+    @property
+    def base_offset(self) -> int:
+        """That of its first record; of magic 0 and 1 it must be read for that."""
+        if not self.is_legacy:
+            return self.offset
+        return next((item.offset for item in iter_records(self.whole()) if not isinstance(item, Damage)), self.offset)
+
+    @property
+    def next_offset(self) -> int:
+        """Where the log goes on."""
+        return self.last_offset + 1
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """Of its records."""
+        return self.whole().max_timestamp_ms if self.is_legacy else self._field(8)
+
+    @property
+    def producer_id(self) -> int:
+        """−1 of magic 0 and 1."""
+        return b.NO_PRODUCER_ID if self.is_legacy else self._field(9)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Attribute bit 4."""
+        return bool(self.attributes & b.TRANSACTIONAL_MASK)
+
+    @property
+    def is_control(self) -> bool:
+        """Attribute bit 5."""
+        return bool(self.attributes & b.CONTROL_MASK)
+
+    def raw(self) -> bytes:
+        """All of it."""
+        return bytes(self.view[self.position : self.end])
+
+    def whole(self) -> RecordBatch:
+        """Its header decoded; a magic beyond 2 is read as 2, as a broker's classes do.
+
+        Raises:
+            InvalidBatchError: too small for its magic.
+        """
+        raw = self.raw()
+        magic = min(max(self.magic, 0), NEWEST_MAGIC)
+        if len(raw) < b.MIN_SIZE[magic] + b.LOG_OVERHEAD:
+            raise self.invalid(f"{len(raw)} bytes are too few for a batch of magic {self.magic}")
+        if self.magic != magic:
+            raw = raw[: b.MAGIC_POSITION] + bytes([magic]) + raw[HEADER_UP_TO_MAGIC:]
+        return decode_batch_header(raw, self.position)
+
+    def ensure_valid(self) -> None:
+        """The checksum (``ensureValid``). Raises InvalidBatchError."""
+        start, crc = (b.MAGIC_POSITION, b.LEGACY_CRC_POSITION) if self.is_legacy else (b.ATTRIBUTES_POSITION, 17)
+        if not self.is_legacy and self.size_bytes < b.BATCH_HEADER_SIZE:
+            raise self.invalid(f"{self.size_bytes} bytes are too few for a batch")
+        body = self.view[self.position + start : self.end]
+        computed = zlib.crc32(body) if self.is_legacy else google_crc32c.value(bytes(body))
+        stored = int.from_bytes(self.view[self.position + crc : self.position + crc + 4])
+        if computed != stored:
+            raise self.invalid(f"the checksum is {computed:#010x}, the batch says {stored:#010x}")
+
+    def invalid(self, problem: str) -> InvalidBatchError:
+        """An error about this batch."""
+        return InvalidBatchError(problem, rule="D-2", file=self.file, position=self.position)
+
+
+def entry_at(file: str, view: memoryview, position: int, end: int) -> FileBatch | None:
+    """The entry at a position of a file; None where no whole one is before the end, which a broker takes for the end.
+
+    Raises:
+        InvalidBatchError: a size below any entry's.
+    """
+    if position >= end - HEADER_UP_TO_MAGIC:
+        return None
+    offset, size, _, magic = _ENTRY.unpack_from(view, position)
+    if size < b.MIN_SIZE[0]:
+        raise _too_small(file, position, size)
+    if position > end - b.LOG_OVERHEAD - size:
+        return None
+    return FileBatch(file, view, position, size + b.LOG_OVERHEAD, offset, magic, end)
+
+
+def entry_in_memory(file: str, view: memoryview, position: int, end: int) -> FileBatch | None:
+    """The same of bytes that were read into memory, where more is checked and less is left out.
+
+    Raises:
+        InvalidBatchError: a size below any entry's, or a magic that is not 0, 1 or 2.
+        BrokerError: a size beyond what the arithmetic of a broker holds.
+    """
+    left = end - position
+    if left < b.LOG_OVERHEAD:
+        return None
+    size = int.from_bytes(view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
+    if size < b.MIN_SIZE[0]:
+        raise _too_small(file, position, size)
+    if left < HEADER_UP_TO_MAGIC:
+        return None
+    offset, _, _, magic = _ENTRY.unpack_from(view, position)
+    if not 0 <= magic <= NEWEST_MAGIC:
+        raise InvalidBatchError(f"the batch has magic {magic}", rule="D-4", file=file, position=position)
+    size += b.LOG_OVERHEAD
+    if size >= 1 << 31:
+        raise BrokerError(f"a batch of {size} bytes", rule="D-5", file=file, position=position)
+    return FileBatch(file, view, position, size, offset, magic, position + size) if size <= left else None
+
+
+def _too_small(file: str, position: int, size: int) -> InvalidBatchError:
+    return InvalidBatchError(
+        f"an entry of {size} bytes, where none has fewer than {b.MIN_SIZE[0]}", rule="D-9", file=file, position=position
+    )

@@ -1,0 +1,232 @@
+"""What a broker remembers of producers while it opens a log: only what may keep it from opening it.
+
+References: ``ProducerStateManager.java``, ``ProducerAppendInfo.java``, ``UnifiedLog.rebuildProducerState``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import google_crc32c
+
+from offsets_log.broker.batches import FileBatch
+from offsets_log.broker.failures import BrokerError
+from offsets_log.broker.log_file import LogFile
+from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.record import ControlRecord, decode_control_record, iter_records
+from offsets_log.log_format.segment import Buffer
+
+_SNAPSHOT_HEADER = struct.Struct(">hIi")
+_SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
+SNAPSHOT_VERSION = 1
+_CRC_COVERS_FROM = 6
+
+OpenTransactions = dict[int, int]
+"""Producer id → first offset of its transaction."""
+
+
+@dataclass(slots=True)
+class Snapshots:
+    """The ``.snapshot`` files of a partition: offset → the transactions that were open there."""
+
+    by_offset: dict[int, OpenTransactions]
+
+    @classmethod
+    def read(cls, files: Mapping[int, Buffer]) -> Snapshots:
+        """Those that are whole; a broker deletes the others when it comes to them."""
+        read = {offset: _open_transactions(data) for offset, data in files.items()}
+        return cls({offset: found for offset, found in sorted(read.items()) if found is not None})
+
+    def remove_stray(self, base_offsets: Iterable[int]) -> None:
+        """Those that belong to no segment, but for one behind them all (``removeStraySnapshots``)."""
+        kept = set(base_offsets)
+        stray = [offset for offset in self.by_offset if offset not in kept]
+        newest = max(stray, default=None)
+        for offset in stray:
+            if offset != newest or (kept and offset < max(kept)):
+                del self.by_offset[offset]
+
+
+def _open_transactions(data: Buffer) -> OpenTransactions | None:
+    view = memoryview(data)
+    if len(view) < _SNAPSHOT_HEADER.size:
+        return None
+    version, crc, count = _SNAPSHOT_HEADER.unpack_from(view)
+    end = _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size
+    if version != SNAPSHOT_VERSION or not _SNAPSHOT_HEADER.size <= end <= len(view):
+        return None
+    if google_crc32c.value(bytes(view[_CRC_COVERS_FROM:])) != crc:
+        return None
+    entries = _SNAPSHOT_ENTRY.iter_unpack(view[_SNAPSHOT_HEADER.size : end])
+    return {producer_id: first_offset for producer_id, *_, first_offset in entries if first_offset >= 0}
+
+
+@dataclass(slots=True)
+class ProducerState:
+    """Open transactions up to ``map_end_offset``.
+
+    Attributes:
+        open: of every producer that has one.
+        ongoing: by first offset, which two producers of a damaged log may share.
+    """
+
+    snapshots: Snapshots
+    open: OpenTransactions = field(default_factory=dict)
+    ongoing: dict[int, int] = field(default_factory=dict)
+    map_end_offset: int = 0
+    snapshot_offset: int = 0
+
+    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int) -> None:
+        """From the newest snapshot between the two."""
+        for offset in list(self.snapshots.by_offset):
+            if offset > log_end_offset or offset <= log_start_offset:
+                del self.snapshots.by_offset[offset]
+        newest = max(self.snapshots.by_offset, default=None)
+        if log_end_offset == self.map_end_offset:
+            self.map_end_offset = max(self.map_end_offset, log_start_offset)
+            self.snapshot_offset = log_start_offset if newest is None else newest
+            return
+        self.open = dict(self.snapshots.by_offset[newest]) if newest is not None else {}
+        self.ongoing = {first_offset: producer_id for producer_id, first_offset in self.open.items()}
+        self.map_end_offset = self.snapshot_offset = log_start_offset if newest is None else newest
+
+    def take_snapshot(self) -> None:
+        """Unless there is one of this offset."""
+        if self.map_end_offset > self.snapshot_offset:
+            self.snapshots.by_offset[self.map_end_offset] = dict(self.open)
+            self.snapshot_offset = self.map_end_offset
+
+    def append(self, batch: FileBatch) -> Completed | None:
+        """A batch with a producer; the transaction that it ends.
+
+        Raises:
+            BrokerError: it makes no sense behind what came before, or as a control batch (``D-8``).
+        """
+        producer_id = batch.producer_id
+        first_offset = self.open.get(producer_id)
+        if batch.is_control:
+            control = _control_record(batch)
+            if control is None or first_offset is None:
+                return None
+            del self.open[producer_id]
+            return Completed(first_offset, batch.base_offset, is_aborted=control.type == "ABORT")
+        if first_offset is not None and not batch.is_transactional:
+            raise BrokerError(
+                f"producer {producer_id} writes outside of its open transaction",
+                rule="D-8",
+                file=batch.file,
+                position=batch.position,
+            )
+        if first_offset is None and batch.is_transactional:
+            self.open[producer_id] = batch.base_offset
+            self.ongoing[batch.base_offset] = producer_id
+        return None
+
+    def complete(self, completed: Completed) -> None:
+        """Raises BrokerError: a transaction that is not there."""
+        if self.ongoing.pop(completed.first_offset, None) is None:
+            raise BrokerError(f"a transaction from {completed.first_offset} on that was not started ends", rule="D-8")
+
+    def rebuild(
+        self, files: Mapping[int, LogFile], log_start_offset: int, last_offset: int, *, trusts_snapshots: bool
+    ) -> None:
+        """Up to an offset, from the newest snapshot and the records behind it (``rebuildProducerState``).
+
+        Args:
+            files: by base offset, rising.
+            trusts_snapshots: after a clean stop, a log without any snapshot is not read for them.
+
+        Raises:
+            BrokerError: the records cannot be read so.
+        """
+        if trusts_snapshots and not self.snapshots.by_offset:
+            self.map_end_offset = last_offset
+            self.take_snapshot()
+            return
+        is_empty = not self.open and self.map_end_offset >= last_offset
+        self.truncate_and_reload(log_start_offset, last_offset)
+        if last_offset > self.map_end_offset and not is_empty:
+            self._read(files, log_start_offset, last_offset)
+        self.map_end_offset = last_offset
+        self.take_snapshot()
+
+    def _read(self, files: Mapping[int, LogFile], log_start_offset: int, last_offset: int) -> None:
+        snapshot_at = list(files)[-2:]
+        last = floor_file(files, last_offset)
+        for file in files_between(files, self.map_end_offset, last_offset):
+            start = max(file.base_offset, self.map_end_offset, log_start_offset)
+            self.map_end_offset = start
+            if file.base_offset in snapshot_at:
+                self.take_snapshot()
+            end = file.size_bytes
+            if file is last and (batch := file.translate(last_offset)) is not None:
+                end = batch.position
+            if (first := file.translate(start)) is not None:
+                self._read_file(file, first.position, end)
+
+    def _read_file(self, file: LogFile, start: int, end: int) -> None:
+        if end < start:
+            raise BrokerError(
+                f"{end - start} bytes to read: its offsets go back", rule="D-8", file=file.file, position=start
+            )
+        completed = [self.append(batch) for batch in file.batches(start, end) if batch.producer_id >= 0]
+        for transaction in completed:
+            if transaction is not None:
+                self.complete(transaction)
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A transaction with its marker: its first offset, and that of the marker."""
+
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+def files_between(files: Mapping[int, LogFile], start: int, end: int) -> list[LogFile]:
+    """The files that may hold offsets from ``start`` to below ``end`` (``LogSegments.values``).
+
+    Raises:
+        BrokerError: the end is before the start.
+    """
+    if start == end:
+        return []
+    if end < start:
+        raise BrokerError(f"segments from offset {start} to {end} are asked for", rule="D-8")
+    floor = max((base for base in files if base <= start), default=None)
+    return [file for base, file in files.items() if base < end and (floor is None or base >= floor)]
+
+
+def floor_file(files: Mapping[int, LogFile], offset: int) -> LogFile | None:
+    """The file with the largest base offset that is not beyond an offset."""
+    base = max((base for base in files if base <= offset), default=None)
+    return None if base is None else files[base]
+
+
+def _control_record(batch: FileBatch) -> ControlRecord | None:
+    """The first record of a control batch; None without any.
+
+    Raises:
+        InvalidBatchError: its records, or the key of the first, cannot be read.
+        BrokerError: it ends no transaction, or says it in an unknown way.
+    """
+    record = next(iter_records(batch.whole()), None)
+    if record is None:
+        return None
+    if isinstance(record, Damage):
+        raise batch.invalid(record.error.problem)
+    try:
+        control = decode_control_record(record)
+    except OffsetsLogError as error:
+        raise batch.invalid(error.problem) from None
+    if not control.ends_transaction:
+        raise BrokerError(
+            f"a control record of type {control.type} where only the end of a transaction is expected",
+            rule="D-8",
+            file=batch.file,
+            position=batch.position,
+        )
+    return control

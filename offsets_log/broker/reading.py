@@ -1,0 +1,83 @@
+"""The batches that a coordinator meets when it loads an open log, in its order.
+
+The log is read from its start offset, a buffer at a time: each time the batch that holds the next offset is looked for,
+and what lies behind it is taken as it stands. Where offsets go back, the same place may be read again, for ever
+(``D-7``), unless a Java coordinator notices (``D-6``).
+
+References: ``CoordinatorLoaderImpl.java``, ``GroupMetadataManager.scala``, ``LocalLog.read``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from offsets_log.broker.batches import FileBatch, entry_in_memory
+from offsets_log.broker.failures import BrokerError
+from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.producers import floor_file
+from offsets_log.broker.recovery import OpenLog
+from offsets_log.broker.written_offsets import WrittenOffsets
+
+LOAD_BUFFER_BYTES = 5_242_880
+"""``offsets.load.buffer.size``."""
+
+
+class Reading:
+    """One load. Iterate `batches`, then ask how it ended.
+
+    Attributes:
+        failure: what ended it before the end of the log.
+        ends: false where it reads the same place for ever.
+        next_offset: where it reads on.
+    """
+
+    def __init__(self, opened: OpenLog, written: WrittenOffsets | None) -> None:
+        self.failure: BrokerError | None = None
+        self.ends = True
+        self.next_offset = opened.start_offset
+        self._opened = opened
+        self._written = written
+
+    def batches(self) -> Iterator[FileBatch]:
+        """Every batch that is read, twice what is read twice."""
+        try:
+            yield from self._read_all()
+        except BrokerError as error:
+            self.failure = error
+
+    def _read_all(self) -> Iterator[FileBatch]:
+        seen: set[tuple[int, ...]] = set()
+        while self.next_offset < (self._opened.end_offset or 0):
+            if (state := self._state()) in seen:
+                self.ends = False
+                return
+            seen.add(state)
+            found = self._find()
+            if found is None:
+                return
+            file, first = found
+            end = min(file.size_bytes, first.position + max(LOAD_BUFFER_BYTES, first.size_bytes))
+            yield from self._read(file, first.position, end)
+
+    def _state(self) -> tuple[int, ...]:
+        """All that decides how it goes on."""
+        written = self._written
+        return (self.next_offset,) if written is None else (self.next_offset, written.written, written.committed)
+
+    def _find(self) -> tuple[LogFile, FileBatch] | None:
+        """Where the next offset is read from: the batch that holds it, or the first behind."""
+        floor = floor_file(self._opened.files, self.next_offset)
+        if floor is None:
+            raise BrokerError(f"offset {self.next_offset} lies before the first segment", rule="D-6")
+        for base_offset, file in self._opened.files.items():
+            if base_offset >= floor.base_offset and (batch := file.translate(self.next_offset)) is not None:
+                return file, batch
+        return None
+
+    def _read(self, file: LogFile, position: int, end: int) -> Iterator[FileBatch]:
+        while (batch := entry_in_memory(file.file, file.view, position, end)) is not None:
+            yield batch
+            position = batch.end
+            self.next_offset = batch.next_offset
+            if self._written is not None:
+                self._written.advance(self.next_offset)

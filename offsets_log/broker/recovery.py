@@ -1,0 +1,217 @@
+"""A broker's start: what it cuts, deletes or refuses before a log is open.
+
+After a clean stop it believes its files; else it reads every segment from the recovery point on, cuts the first that
+has a bad batch and deletes what lies behind it (``D-2``). A segment whose ``.index`` is missing is read on its own,
+after any stop (``D-3``). Nothing else is looked at, but the last segment for its end.
+
+References: ``LogLoader.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from offsets_log.broker.failures import BrokerError, InvalidOffsetError, OffsetOverflowError
+from offsets_log.broker.indexes import OffsetIndex, is_sane_transaction_index
+from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.producers import ProducerState, Snapshots, files_between
+from offsets_log.broker.segment_recovery import SegmentRecovery, split
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.segment import Buffer
+
+SWAP = ".swap"
+"""Of a cleaned segment that is read, and of its indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What recovery did away with of a segment.
+
+    Attributes:
+        size_bytes: from ``position`` to the end of the file; all of it if the segment was deleted.
+    """
+
+    file: str
+    position: int
+    size_bytes: int
+    is_deleted: bool
+
+
+@dataclass(slots=True)
+class OpenLog:
+    """A partition's log as a broker has opened it.
+
+    Attributes:
+        files: by base offset, rising.
+        end_offset: the log's next offset; of one that is not open, None.
+        refusal: why the broker does not start (``D-8``).
+    """
+
+    files: dict[int, LogFile]
+    start_offset: int = 0
+    end_offset: int | None = None
+    cuts: list[Cut] = field(default_factory=list)
+    refusal: BrokerError | None = None
+
+
+def open_log(log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: bool) -> OpenLog:
+    """Start a broker over a partition's files, which stay as they are.
+
+    Args:
+        stopped_cleanly: whether ``.kafka_cleanshutdown`` lay beside them.
+        finds_by_base_offset: see `LogFile`.
+    """
+    start = _Start(log, stopped_cleanly=stopped_cleanly, finds_by_base_offset=finds_by_base_offset)
+    try:
+        start.run()
+    except BrokerError as error:
+        start.opened.refusal = error
+    return start.opened
+
+
+class _Start:
+    """One start of a broker over one partition."""
+
+    def __init__(self, log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: bool) -> None:
+        self.log = log
+        self.opened = OpenLog({})
+        self._stopped_cleanly = stopped_cleanly
+        self._finds_by_base_offset = finds_by_base_offset
+        self._checkpoint = log.checkpoints.log_start_offset or 0
+        self._recovery_point = log.checkpoints.recovery_point or 0
+        self._believed: set[int] = set()
+        self._found: dict[int, LogFile] = {}
+        snapshots = {int(name[:20]): read() for name, read in log.beside.items() if name.endswith(".snapshot")}
+        self._snapshots = Snapshots.read(snapshots)
+
+    @property
+    def _files(self) -> dict[int, LogFile]:
+        return self.opened.files
+
+    def run(self) -> None:
+        """Raises BrokerError: it does not start."""
+        for segment in self.log.segments:
+            file = self._find(segment)
+            self._found[file.base_offset] = file
+        self._splitting(self._open_files)
+        if not self._stopped_cleanly:
+            self._splitting(self._recover_unflushed)
+        self.opened.end_offset = self._end_offset()
+        self.opened.start_offset = max(self._checkpoint, min(self._files))
+        self._snapshots.remove_stray(self._files)
+        ProducerState(self._snapshots).rebuild(
+            self._files, self.opened.start_offset, self.opened.end_offset, trusts_snapshots=self._stopped_cleanly
+        )
+
+    def _splitting(self, step: Callable[[], None]) -> None:
+        """Until no segment holds offsets that are too far from its base (``retryOnOffsetOverflow``)."""
+        while True:
+            try:
+                step()
+            except OffsetOverflowError as error:
+                self._split(error)
+            else:
+                return
+
+    # ------------------------------------------------------------------------------------ segments
+
+    def _open_files(self) -> None:
+        """``loadSegmentFiles``; a second time too, where the index that was missing has been made."""
+        self._files.clear()
+        for base_offset, file in sorted(self._found.items()):
+            if base_offset not in self._believed:
+                self._believed.add(base_offset)
+                self._recover(file)
+            self._files[base_offset] = file
+
+    def _find(self, segment: Segment) -> LogFile:
+        base_offset, view = segment.base_offset or 0, memoryview(segment.buffer)
+        index, transactions = (self._beside(segment, kind) for kind in ("index", "txnindex"))
+        if index is not None and (transactions is None or is_sane_transaction_index(base_offset, transactions)):
+            self._believed.add(base_offset)
+        read = OffsetIndex.read(base_offset, index or b"")
+        return LogFile(base_offset, segment.file, view, len(view), read, self._finds_by_base_offset)
+
+    def _beside(self, segment: Segment, kind: str) -> Buffer | None:
+        suffix = SWAP if segment.file.endswith(SWAP) else ""
+        read = self.log.beside.get(f"{segment.base_offset or 0:020}.{kind}{suffix}")
+        return None if read is None else read()
+
+    def _recover(self, file: LogFile) -> int:
+        """Read a segment from its begin and cut it at the first bad batch; how many bytes that were.
+
+        Raises:
+            OffsetOverflowError, InvalidOffsetError: its offsets cannot be.
+            BrokerError: nobody catches it.
+        """
+        producers = ProducerState(self._snapshots)
+        producers.rebuild(self._files, self._checkpoint, file.base_offset, trusts_snapshots=False)
+        file.index = OffsetIndex(file.base_offset)
+        recovery = SegmentRecovery(file, producers)
+        recovery.run()
+        cut = file.size_bytes - recovery.valid_bytes
+        if cut:
+            self.opened.cuts.append(Cut(file.file, recovery.valid_bytes, cut, is_deleted=False))
+        file.size_bytes = recovery.valid_bytes
+        producers.take_snapshot()
+        return cut
+
+    def _split(self, error: OffsetOverflowError) -> None:
+        """A segment into several whose offsets are near enough to their bases.
+
+        Raises:
+            BrokerError: that is only done where the last of its offsets is too far (``D-8``).
+        """
+        file = next(file for file in self._found.values() if file.file == error.file)
+        next_offset = file.read_next_offset()
+        if next_offset <= file.base_offset or file.takes(next_offset - 1):
+            raise BrokerError(
+                f"{error.problem}; the segment is not split, for its last offset may be there",
+                rule="D-8",
+                file=error.file,
+                position=error.position,
+            )
+        del self._found[file.base_offset]
+        self._files.pop(file.base_offset, None)
+        for part in split(file):
+            self._found[part.base_offset] = self._files[part.base_offset] = part
+            self._believed.add(part.base_offset)
+        self.opened.files = dict(sorted(self._files.items()))
+
+    # -------------------------------------------------------------------------------------- the log
+
+    def _recover_unflushed(self) -> None:
+        unflushed = files_between(self._files, self._recovery_point, 1 << 63)
+        for at, file in enumerate(unflushed):
+            try:
+                cut = self._recover(file)
+            except InvalidOffsetError:
+                cut = file.truncate_to(file.base_offset)
+                self.opened.cuts.append(Cut(file.file, file.size_bytes, cut, is_deleted=False))
+            if cut:
+                file.read_next_offset()  # it is logged, and may fail
+                for later in unflushed[at + 1 :]:
+                    self._delete(later)
+                return
+
+    def _end_offset(self) -> int:
+        """Of a log that has segments; one that ends before its start is emptied (``D-10``)."""
+        last = self._files[max(self._files)]
+        end_offset = last.read_next_offset()
+        if end_offset >= self._checkpoint:
+            return end_offset
+        for file in list(self._files.values()):
+            self._delete(file)
+        self._snapshots.by_offset.clear()
+        empty = memoryview(b"")
+        index = OffsetIndex(self._checkpoint)
+        self._files[self._checkpoint] = LogFile(
+            self._checkpoint, last.file, empty, 0, index, self._finds_by_base_offset
+        )
+        return self._checkpoint
+
+    def _delete(self, file: LogFile) -> None:
+        del self._files[file.base_offset]
+        self._snapshots.by_offset.pop(file.base_offset, None)
+        self.opened.cuts.append(Cut(file.file, 0, file.size_bytes, is_deleted=True))
