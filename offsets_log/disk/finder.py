@@ -23,7 +23,7 @@ from offsets_log.disk.folder import (
     never_a_segment,
 )
 from offsets_log.disk.local import expand, input_errors, is_file, list_directory, map_data, map_file, real_path, spool
-from offsets_log.errors import InputError
+from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
 STDIN = "-"
@@ -38,6 +38,7 @@ class Finder:
 
     Attributes:
         notes: directories and files that were left out, one sentence each.
+        damages: of archives that are cut or broken; the position is in the archive's bytes.
         files: real paths of what was opened.
         topic_files: topics besides ``__consumer_offsets`` and their ``partition.metadata``.
         partitions_seen: of ``__consumer_offsets``, whether asked for or not.
@@ -45,6 +46,7 @@ class Finder:
 
     def __init__(self, partitions: Collection[int], stack: ExitStack) -> None:
         self.notes: list[str] = []
+        self.damages: list[Damage] = []
         self.files: set[str] = set()
         self.topic_files: list[tuple[str, Opener]] = []
         self.partitions_seen: set[int] = set()
@@ -92,7 +94,7 @@ class Finder:
 
     def _add_contents(self, file: str, name: str, buffer: Buffer, folder: Folder) -> None:
         """An archive's folders, or a file without a segment's name in the folder it lies in."""
-        contents = unpack(file, buffer, self._is_wanted)
+        contents = unpack(file, buffer, self._is_wanted, self.damages.append)
         if isinstance(contents, list):
             for inner in contents:
                 self._add_folder(inner)
@@ -205,7 +207,7 @@ class Finder:
 
     def _read(self, path: Path, folder: Folder | None) -> Buffer:
         buffer = self._map(path, folder)
-        return unpack_one(str(path), buffer) if path.suffix in (".gz", ".zst") else buffer
+        return unpack_one(str(path), buffer, self.damages.append) if path.suffix in (".gz", ".zst") else buffer
 
     def _map(self, path: Path, folder: Folder | None) -> Buffer:
         """A file's contents; a hole at its end is told to the folder that it is a segment of."""

@@ -35,14 +35,14 @@ class DiskLogs:
     Attributes:
         logs: by offsets partition, those of an unknown one last.
         notes: what was left out, one sentence each. What concerns one log is in its own notes.
-        damages: what could not be read of dumps; the position is the line.
+        damages: what could not be read of dumps, the position is the line; and of archives.
         files: real paths of the files that were opened: what no output may replace.
     """
 
     def __init__(self, logs: list[PartitionLog], dumps: Dumps, finder: Finder, stack: ExitStack) -> None:
         self.logs = logs
         self.notes = finder.notes + dumps.notes
-        self.damages = dumps.damages
+        self.damages = finder.damages + dumps.damages
         self.files = sorted(finder.files)
         self._topic_files = finder.topic_files
         self._stack = stack

@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -182,6 +183,25 @@ def test_offsets_under_an_open_transaction_are_counted_in_words(
         assert (words in result.stderr.splitlines()) == is_told
         shown = "".join(pq.read_schema(target[1]).names) if target else result.stdout
         assert ("unstable" in shown) == ("--unstable" in options)
+
+
+def test_a_cut_archive_is_damage(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        archive.add(SAMPLE, "log")
+    cut = tmp_path / "backup.tar.gz"
+    cut.write_bytes(content.getvalue()[:-3000])
+    result = run("compact", cut, "--quarantine", tmp_path / "kept")
+    assert result.exit_code == 3
+    assert 0 < len(result.stdout.splitlines()) < 129
+    place = f"{cut}: position {cut.stat().st_size}: the archive is broken: it is cut off"
+    assert f"corrupt: {place}" in result.stderr
+    assert "not everything could be read: 1 corrupt" in result.stderr
+    (row,) = json_lines((tmp_path / "kept").read_text())
+    assert (row["file"], row["position"]) == (str(cut), cut.stat().st_size)
+    strict = run("compact", cut, "--strict")
+    assert (strict.exit_code, strict.stdout) == (1, "")
+    assert f"error: {place}" in strict.stderr
 
 
 def test_orphans_and_unstable_are_shown_where_asked(tmp_path: Path) -> None:
