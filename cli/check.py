@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cli.options import SHUTDOWN, Output, Reading, Time, output_option, reading_options
+from cli.options import PARTITIONS, SHUTDOWN, Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
     from offsets_log.checking.report import Report
@@ -52,12 +52,7 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
     help="Releases to try, such as 3.9.1,4.3.0; -java is the preview of the Java coordinator in 3.7 to 3.9. "
     "By default one for each set of rules that is known; repeatable.",
 )
-@click.option(
-    "--partitions",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
-)
+@PARTITIONS
 @click.option("--now", type=Time(), help="Until when open transactions are old; by default the newest record read.")
 @SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")

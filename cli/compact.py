@@ -71,13 +71,13 @@ def command(
         if engine == "spark":
             from cli.spark import compact_table
 
-            table = compact_table(session, reading, master, profile, orphans=orphans, unstable=unstable)
+            table = compact_table(session, reading, master, profile, orphans=orphans)
             if format_name == "parquet":
                 from cli.parquet import write_table
 
-                write_table(session, output, table, profile)
+                write_table(session, output, table, profile, unstable=unstable)
                 return
-            _write_rows(session, output, format_name, table.to_pylist(), table.column_names, profile)
+            _write_rows(session, output, format_name, table.to_pylist(), table.column_names, profile, unstable=unstable)
             return
         if format_name == "parquet" and not as_broker:
             replays = session.replay_in_bulk(PROFILES[profile]) if session.is_bulk else None
@@ -87,17 +87,16 @@ def command(
             return
         rows: list[Row] = []
         for log, state in _states(session, PROFILES[profile], as_broker=as_broker, shutdown=shutdown):
-            rows += committed_rows(state, log.offsets_partition, orphans=orphans, unstable=unstable)
+            rows += committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True)
         rows.sort(key=offset_row_order)
         if format_name == "parquet":
-            from cli.parquet import write_table
-            from offsets_log.columnar.arrow import table_of_rows
+            from cli.parquet import write_offsets
 
-            write_table(session, output, table_of_rows(rows, COMPACT_COLUMNS), profile)
+            write_offsets(session, output, rows, profile, unstable=unstable)
             return
-        names = [column.name for column in COMPACT_COLUMNS] + ["unstable"] * unstable
+        names = [*(column.name for column in COMPACT_COLUMNS), "unstable"]
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
-        _write_rows(session, output, format_name, rows, names, profile)
+        _write_rows(session, output, format_name, rows, names, profile, unstable=unstable)
 
 
 def _states(
@@ -115,12 +114,28 @@ def _states(
 
 
 def _write_rows(
-    session: Session, output: Output, format_name: str, rows: list[Row], names: list[str], profile: str
+    session: Session,
+    output: Output,
+    format_name: str,
+    rows: list[Row],
+    names: list[str],
+    profile: str,
+    *,
+    unstable: bool,
 ) -> None:
     from cli.output import destination, write_rows
 
+    if not unstable:
+        say_of_unstable(session, sum(row.pop("unstable") or 0 for row in rows))
+        names = [name for name in names if name != "unstable"]
     shown = [name for name in names if format_name != "table" or name != "topic_id"]
     with destination(output, session.files) as stream:
         write_rows(stream, rows, shown, format_name)
     groups = len({row["group"] for row in rows})
     session.finish(f"{len(rows)} offsets of {groups} groups, {session.partitions} partitions; profile {profile}")
+
+
+def say_of_unstable(session: Session, count: int) -> None:
+    """Tell of offsets beside which an open transaction holds others."""
+    if count:
+        session.say(f"of these offsets {count} are under an open transaction (pending); --unstable marks them")

@@ -15,19 +15,20 @@ TABLE_COLUMNS = (
 
 @click.command(
     "history",
-    epilog="Examples: offsets-log history /var/lib/kafka/data -g billing -t orders --partition 3 · "
+    epilog="Examples: offsets-log history /var/lib/kafka/data -g billing -t orders --topic-partition 3 · "
     "offsets-log history backup.tar.gz -g billing --rewinds",
 )
 @reading_options
 @PROFILE
 @TOPIC_IDS
 @click.option(
-    "--partition",
+    "--topic-partition",
     metavar="N",
     type=click.IntRange(min=0),
     multiple=True,
-    help="Only this partition of the topics; repeatable.",
+    help="Only this partition of the consumed topics; repeatable.",
 )
+@click.option("--partition", metavar="N", type=click.IntRange(min=0), multiple=True, hidden=True)
 @click.option("--rewinds", is_flag=True, help="Only where the answer went back.")
 @output_option("table", "jsonl", "json", "csv")
 def command(
@@ -35,6 +36,7 @@ def command(
     output: Output,
     profile: str,
     topic_ids: str | None,
+    topic_partition: tuple[int, ...],
     partition: tuple[int, ...],
     rewinds: bool,
 ) -> None:
@@ -57,13 +59,14 @@ def command(
 
     if not reading.group:
         raise click.UsageError("give the group: -g GROUP")
+    asked = {*topic_partition, *partition}
     with open_session(reading, output, needs={"committed_offset"}) as session:
         histories = []
         for log in session.logs:
             found = History(
                 PROFILES[profile],
                 session.shows_group,
-                lambda key: session.shows_topic(key[1]) and (not partition or key[2] in partition),
+                lambda key: session.shows_topic(key[1]) and (not asked or key[2] in asked),
             )
             found.read(session.events(log), on_damage=session.on_damage)
             histories.append((log, found))

@@ -149,7 +149,11 @@ READING = (
         type=click.Path(),
         help="Write damaged and unreadable pieces there, JSON Lines with raw bytes.",
     ),
-    click.option("--progress/--no-progress", default=None, help="Progress bar; by default on a terminal."),
+    click.option(
+        "--progress/--no-progress",
+        default=None,
+        help="How far it is: a bar on a terminal, else a line every ten seconds.",
+    ),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
     click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few."),
 )
@@ -173,6 +177,13 @@ SHUTDOWN = click.option(
     type=click.Choice(("clean", "unclean")),
     help="How the broker was stopped that wrote these files, which decides what the next one recovers; by default what "
     "the data directory tells (.kafka_cleanshutdown), else both are answered.",
+)
+PARTITIONS = click.option(
+    "--partitions",
+    "--offsets-topic-partitions",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
 )
 AS_BROKER = click.option(
     "--as-broker",

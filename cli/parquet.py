@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cli.compact import say_of_unstable
 from cli.output import destination
 from offsets_log.columnar.arrow import SORTED_BY, table_of_rows
 from offsets_log.disk.writer import atomic_directory
-from offsets_log.tables import COMPACT_COLUMNS, committed_rows, partition_name
+from offsets_log.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,27 +46,42 @@ def write_compact(
     Args:
         replays: of the partitions, in bulk; None for the construct path.
     """
-    tables = list(_compact_tables(session, profile, replays, orphans=orphans, unstable=unstable))
+    tables = list(_compact_tables(session, profile, replays, orphans=orphans))
     table = pa.concat_tables(tables, promote_options="default")
     table = table.take(pc.sort_indices(table, SORTED_BY))
-    write_table(session, output, table, profile.name)
+    write_table(session, output, table, profile.name, unstable=unstable)
 
 
-def write_table(session: Session, output: Output, table: pa.Table, profile: str) -> None:
-    """Rows of `compact` as one file, and the words of the result."""
+WITH_UNSTABLE = (*COMPACT_COLUMNS, Column("unstable", "boolean", "under an open transaction"))
+
+
+def write_offsets(session: Session, output: Output, rows: list[Row], profile: str, *, unstable: bool) -> None:
+    """Rows of `compact` with their column ``unstable``, as `write_table` does."""
+    write_table(session, output, table_of_rows(rows, WITH_UNSTABLE), profile, unstable=unstable)
+
+
+def write_table(session: Session, output: Output, table: pa.Table, profile: str, *, unstable: bool) -> None:
+    """Rows of `compact` as one file, and the words of the result.
+
+    Args:
+        unstable: with the column of that name; else it is only counted.
+    """
+    columns = table if unstable else table.drop_columns(["unstable"])
     with destination(output, session.files) as stream:
-        pq.write_table(table, stream, compression=COMPRESSION)
+        pq.write_table(columns, stream, compression=COMPRESSION)
+    if not unstable:
+        say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     groups = pc.count_distinct(table["group"]).as_py()
     session.finish(f"{len(table)} offsets of {groups} groups, {session.partitions} partitions; profile {profile}")
 
 
 def _compact_tables(
-    session: Session, profile: Profile, replays: Iterator[Replayed] | None, *, orphans: bool, unstable: bool
+    session: Session, profile: Profile, replays: Iterator[Replayed] | None, *, orphans: bool
 ) -> Iterator[pa.Table]:
-    yield table_of_rows([], COMPACT_COLUMNS)
+    yield table_of_rows([], WITH_UNSTABLE)
     if replays is None:
         for log, state, _ in session.load_all(profile):
-            rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=unstable))
+            rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
             yield table_of_rows(rows, COMPACT_COLUMNS)
         return
     from offsets_log.columnar.arrow import served_table
@@ -81,12 +97,12 @@ def _compact_tables(
                 shows_group=session.shows_group,
                 shows_topic=session.shows_topic,
                 orphans=orphans,
-                unstable=unstable,
+                unstable=True,
             )
             if table is None:  # something was read by hand
                 whole = finish(replayed.layout, replayed.state, scanner, whole_groups=False)
                 shown = whole.showing(session.shows_group, session.shows_topic)
-                rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=unstable))
+                rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
             yield table
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import PROFILE, Output, Reading, reading_options
+from cli.options import PARTITIONS, PROFILE, Output, Reading, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -27,12 +27,7 @@ SOURCES_SHOWN = 5
 )
 @reading_options
 @PROFILE
-@click.option(
-    "--partitions",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
-)
+@PARTITIONS
 @click.option(
     "--to",
     metavar="FILE",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import AS_BROKER, PROFILE, Output, Reading, reading_options
+from cli.options import AS_BROKER, PARTITIONS, PROFILE, Output, Reading, reading_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,12 +25,7 @@ SCRIPT_SUFFIX = ".sh"
 @reading_options
 @PROFILE
 @AS_BROKER
-@click.option(
-    "--partitions",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
-)
+@PARTITIONS
 @click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
 def command(reading: Reading, profile: str, as_broker: bool, partitions: int | None, to: str) -> None:
     """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
@@ -18,8 +19,10 @@ import click
 
 from cli.options import Output, Reading
 from cli.output import visible
+from cli.progress import progress
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
+from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, InputError, OffsetsLogError
@@ -27,6 +30,7 @@ from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
+from offsets_log.other_topic import is_of_another_topic
 from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
@@ -46,7 +50,6 @@ DAMAGE_SHOWN = 5
 MAX_DAMAGES_KEPT = 100_000
 BULK_FROM_BYTES = 4 << 20
 """From here on compiled kernels are worth their start."""
-PROGRESS_FROM_BYTES = 8 << 20
 
 
 Loaded = tuple[PartitionLog, CoordinatorState, Survey]
@@ -91,7 +94,9 @@ class Session:
         self._quarantine = (
             stack.enter_context(atomic_output(reading.quarantine, inputs=self.files)) if reading.quarantine else None
         )
-        self.advance = stack.enter_context(_progress(reading, self.logs))
+        total_bytes = sum(log.bytes_to_read for log in self.logs)
+        shown = progress(total_bytes, say, is_wanted=reading.progress, is_quiet=reading.quiet)
+        self.advance = stack.enter_context(shown)
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
@@ -192,7 +197,7 @@ class Session:
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
         is_whole = not any(log.untold - {POSITION, BYTES} for log in self.logs)
-        return is_whole and sum(log.size_bytes for log in self.logs) >= BULK_FROM_BYTES
+        return is_whole and sum(log.bytes_to_read for log in self.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel) -> None:
         """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""
@@ -446,6 +451,7 @@ def open_session(
             if missing := sorted((needs | _needs_of(reading)) & session.untold):
                 raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
             if is_local:
+                _check_topics(session)
                 _check_bounds(session)
             for note in session.notes:
                 session.say(note)
@@ -477,6 +483,28 @@ def _needs_of(reading: Reading) -> set[str]:
     """Columns without which bounds would bound nothing."""
     bounds = {"timestamp_ms": reading.until_time is not None, "record_offset": bool(reading.until_offset)}
     return {name for name, is_given in bounds.items() if is_given}
+
+
+def _check_topics(session: Session) -> None:
+    """Refuse a log that no directory's name says to be of `__consumer_offsets`, and that is not.
+
+    Raises:
+        InputError: names the first one.
+    """
+    told = session.reading.as_partition  # by the user, who may have meant another file
+    for log in session.logs:
+        if log.offsets_partition not in (None, told) or log.untold:
+            continue
+        file = log.segments[0].file
+        topic = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2]).topic
+        is_empty = not any(len(segment.buffer) for segment in log.segments)
+        if is_of_another_topic(log) or (is_empty and topic.startswith("__")):
+            raise InputError(
+                (f"this is another topic, {topic}" if topic else f"this does not look like {OFFSETS_TOPIC}")
+                + ": no group coordinator wrote its records. Give a broker's data directory (log.dirs), or of its "
+                f"directories those named {OFFSETS_TOPIC}-N",
+                file=file,
+            )
 
 
 def _check_bounds(session: Session) -> None:
@@ -521,22 +549,3 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
     if not globs:
         return lambda name: True
     return lambda name: any(fnmatchcase(name, glob) for glob in globs)
-
-
-@contextmanager
-def _progress(reading: Reading, logs: list[PartitionLog]) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error for long work on a terminal."""
-    total = sum(log.size_bytes for log in logs)
-    wanted = reading.progress
-    if wanted is None:
-        wanted = sys.stderr.isatty() and not reading.quiet and total >= PROGRESS_FROM_BYTES
-    if not wanted:
-        yield lambda size_bytes: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=total)
-        yield lambda size_bytes: bar.advance(task, size_bytes)

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 RAW_NAMES = ("group_base64", "topic_base64", "metadata_base64")
 
 
-def compact_table(
-    session: Session, reading: Reading, master: str | None, profile: str, *, orphans: bool, unstable: bool
-) -> pa.Table:
-    """The answer of `compact` as one sorted table.
+def compact_table(session: Session, reading: Reading, master: str | None, profile: str, *, orphans: bool) -> pa.Table:
+    """The answer of `compact` as one sorted table, with the column ``unstable``.
 
     Raises:
         UsageError: Spark is not installed.
@@ -60,7 +58,7 @@ def compact_table(
     kinds = ["served"] + ["orphan"] * orphans
     table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
     raw = [name for name in RAW_NAMES if table[name].null_count < len(table)]
-    return table.select([column.name for column in COMPACT_COLUMNS] + raw + ["unstable"] * unstable)
+    return table.select([column.name for column in COMPACT_COLUMNS] + raw + ["unstable"])
 
 
 def _tell(session: Session, rows: pa.Table) -> None:

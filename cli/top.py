@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cli.session import Session
-    from offsets_log.investigate.writers import Writers
+    from offsets_log.investigate.writers import Remains, Writers
     from offsets_log.messages.registry import CoordinatorRecord
 
 ORDERS = ("records", "bytes", "garbage", "noop", "rate")
@@ -51,16 +51,23 @@ def command(
 
     Clients and members are those that held the partition when the commit was written, by the group metadata in force;
     what nobody can be named for, and transaction markers, are in the row without a name.
+
+    What the cleaner took is counted for nobody: standard error says how many offsets hold no record any more.
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session, read_topic_ids
     from offsets_log.investigate import writers as w
+    from offsets_log.log_format.partition_log import BYTES, POSITION
 
     needs = w.NEEDS.get(by or "", set()) | w.NEEDS.get(per, set())
     with open_session(reading, output, needs=needs) as session:
         names = session.topic_ids | read_topic_ids(topic_ids)
         tells_bytes = "bytes" not in session.untold
-        writers = _in_bulk(session, per) if _is_bulk(session, per) else _one_by_one(session, per, names)
+        remains = w.Remains()
+        if _is_bulk(session, per):
+            writers = _in_bulk(session, per, remains)
+        else:
+            writers = _one_by_one(session, per, names, remains)
         rows = w.top_rows(writers, by or ("bytes" if tells_bytes else "records"), session.untold)
         total: Counter[str] = Counter()
         for row in rows:
@@ -70,6 +77,11 @@ def command(
         columns = [column.name for column in (*w.WRITER_COLUMNS[per], *w.COUNT_COLUMNS)]
         with destination(output, session.files) as stream:
             write_rows(stream, shown, columns, format_name)
+        if remains.gone and not session.untold - {POSITION, BYTES}:
+            session.say(
+                f"{remains.gone} of the {remains.offsets} offsets that these logs span hold no record any more: "
+                "cleaned away, missing or unreadable, nobody can tell whose. All shares are of what is left"
+            )
         in_bytes = f"{total['bytes']} bytes, of which {total['garbage_bytes']} are garbage"
         if not tells_bytes:
             in_bytes = "bytes not known, since the source does not tell the sizes of batches"
@@ -85,21 +97,24 @@ def _is_bulk(session: Session, per: str) -> bool:
     return session.is_bulk and per not in ("client", "member") and not reading.group and not reading.topic
 
 
-def _in_bulk(session: Session, per: str) -> Writers:
+def _in_bulk(session: Session, per: str, remains: Remains) -> Writers:
     from offsets_log.investigate.bulk_writers import BulkWriters
 
     bulk = BulkWriters(per)
     for log in session.logs:
-        bulk.add(session.count_in_bulk(log, per), log.offsets_partition)
+        state = session.count_in_bulk(log, per)
+        remains.add(log, state.first_offset, state.end_offset, state.records)
+        bulk.add(state, log.offsets_partition)
     return bulk.finish()
 
 
-def _one_by_one(session: Session, per: str, names: dict[bytes, str]) -> Writers:
+def _one_by_one(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
     from offsets_log.investigate.writers import Writers, count_writers
 
     writers = Writers(per)
     for log in session.logs:
-        events = count_writers(session.events(log), writers, log.offsets_partition, names, shows=_shown(session))
+        events = remains.watch(log, session.events(log))
+        events = count_writers(events, writers, log.offsets_partition, names, shows=_shown(session))
         session.drain(events)
     writers.finish()
     return writers

@@ -28,11 +28,10 @@ OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets
 @click.argument("groups", metavar="[GROUP...]", nargs=-1)
 @click.option(
     "--partitions",
+    "--offsets-topic-partitions",
     metavar="N",
     type=click.IntRange(min=1),
-    default=DEFAULT_PARTITIONS,
-    show_default=True,
-    help="How many partitions __consumer_offsets has; with --key, the topic.",
+    help=f"How many partitions __consumer_offsets has; by default {DEFAULT_PARTITIONS}, which is said.",
 )
 @click.option(
     "--of",
@@ -42,6 +41,12 @@ OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets
 )
 @click.option(
     "--key", "keys", metavar="K", multiple=True, help="A message's key: its partition of a topic; repeatable."
+)
+@click.option(
+    "--topic-partitions",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, which is said.",
 )
 @click.option(
     "--partitioner",
@@ -60,9 +65,10 @@ OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets
 def command(
     output: Output,
     groups: tuple[str, ...],
-    partitions: int,
+    partitions: int | None,
     of: tuple[str, ...],
     keys: tuple[str, ...],
+    topic_partitions: int | None,
     partitioner: str,
     input_format: str | None,
     quiet: bool,
@@ -75,33 +81,54 @@ def command(
     --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses
     some of them. With other replicas in sync nothing is lost with one broker.
 
-    --key tells where a producer sends a message with that key, in a topic of --partitions N.
+    --key tells where a producer sends a message with that key, in a topic of --topic-partitions N.
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.session import fail
     from offsets_log.errors import OffsetsLogError
-    from offsets_log.investigate.where import WHERE_COLUMNS, where_row
+    from offsets_log.investigate.where import WHERE_COLUMNS
 
     if keys and (groups or of):
         raise click.UsageError("--key asks for a topic's partition: give no group and no --of beside it")
     if not groups and not of and not keys:
         raise click.UsageError("give groups, - to read them from standard input, --of DIR or --key K")
+    if topic_partitions is not None and not keys:
+        raise click.UsageError("--topic-partitions is of the topic of --key; --partitions is of __consumer_offsets")
     try:
         if keys:
-            _write_keys(keys, partitions, output)
+            _write_keys(keys, topic_partitions or partitions, output, quiet)  # --partitions N is the older spelling
             return
         asked = _questions(groups, partitions, input_format)
         if of:
             _write_of(Reading(paths=of, quiet=quiet), output, {group for group, _ in asked} if groups else None)
             return
-        rows = (where_row(group, count) for group, count in asked)
         with destination(output) as stream:
-            write_rows(stream, rows, [column.name for column in WHERE_COLUMNS], chosen_format(output))
+            write_rows(
+                stream, _answered(asked, quiet), [column.name for column in WHERE_COLUMNS], chosen_format(output)
+            )
     except OffsetsLogError as error:
         fail(error)
 
 
-def _questions(groups: tuple[str, ...], partitions: int, input_format: str | None) -> Iterator[Question]:
+def _answered(asked: Iterator[Question], quiet: bool) -> Iterator[Row]:
+    from offsets_log.investigate.where import where_row
+
+    is_assumed = False
+    for group, count in asked:
+        is_assumed |= count is None
+        yield where_row(group, count or DEFAULT_PARTITIONS)
+    if is_assumed:
+        _say_of_default("__consumer_offsets", "--partitions", quiet)
+
+
+def _say_of_default(topic: str, option: str, quiet: bool) -> None:
+    from cli.session import say
+
+    if not quiet:
+        say(f"assuming that {topic} has {DEFAULT_PARTITIONS} partitions; {option} N says otherwise")
+
+
+def _questions(groups: tuple[str, ...], partitions: int | None, input_format: str | None) -> Iterator[Question]:
     from offsets_log.investigate.where import read_json_lines, read_lines
     from offsets_log.log_format.primitives import decode_string
 
@@ -114,16 +141,19 @@ def _questions(groups: tuple[str, ...], partitions: int, input_format: str | Non
             yield from read_json_lines(sys.stdin.buffer, partitions, "-")
 
 
-def _write_keys(keys: tuple[str, ...], partitions: int, output: Output) -> None:
+def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, quiet: bool) -> None:
     from cli.output import chosen_format, destination, write_rows
     from offsets_log.log_format.primitives import decode_string
     from offsets_log.rebalance.partitioners import partition_for_key
 
+    count = partitions or DEFAULT_PARTITIONS
     rows: list[Row] = [
-        {"key": decode_string(raw), "partition": partition_for_key(raw, partitions)} for raw in map(os.fsencode, keys)
+        {"key": decode_string(raw), "partition": partition_for_key(raw, count)} for raw in map(os.fsencode, keys)
     ]
     with destination(output) as stream:
         write_rows(stream, rows, KEY_COLUMNS, chosen_format(output))
+    if partitions is None:
+        _say_of_default("the topic", "--topic-partitions", quiet)
 
 
 def _write_of(reading: Reading, output: Output, only: set[str] | None) -> None:

@@ -126,8 +126,12 @@ class Survey:
                 self._saw_damage(damage)
         timestamp = event.record.timestamp_ms
         if timestamp != NO_TIMESTAMP:
-            self.first_timestamp_ms = min(timestamp, self.first_timestamp_ms or timestamp)
-            self.last_timestamp_ms = max(timestamp, self.last_timestamp_ms or timestamp)
+            self._saw_time(timestamp)
+
+    def _saw_time(self, timestamp_ms: int) -> None:
+        first, last = self.first_timestamp_ms, self.last_timestamp_ms
+        self.first_timestamp_ms = timestamp_ms if first is None else min(timestamp_ms, first)
+        self.last_timestamp_ms = timestamp_ms if last is None else max(timestamp_ms, last)
 
     def _saw_transactional(self, event: Event, decoded: CoordinatorRecord) -> None:
         if event.batch.is_transactional and decoded.is_offset_commit:

@@ -143,7 +143,7 @@ def _local_log(log: PartitionLog) -> FoundLog:
             )
         mapped = PartitionLog(log.offsets_partition, (segment,))
         files.append(
-            FoundFile(str(Path(segment.file).absolute()), segment.base_offset, len(segment.buffer), mapped=mapped)
+            FoundFile(str(Path(segment.file).absolute()), segment.base_offset, segment.size_bytes, mapped=mapped)
         )
     return FoundLog(log.offsets_partition, tuple(files), log.notes, log.checkpoints)
 

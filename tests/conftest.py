@@ -6,6 +6,7 @@ The readers here are test code on purpose: they know nothing of ``offsets_log.di
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import tarfile
 import tempfile
@@ -23,6 +24,12 @@ RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in PACKED.glob("*
 """Names of all recordings."""
 
 PARTITION_DIRECTORY = "__consumer_offsets-"
+
+
+@pytest.fixture(autouse=True)
+def no_word_of_how_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands say no more on standard error where the machine is slow."""
+    monkeypatch.setattr("cli.progress.LINE_EVERY_S", math.inf)
 
 
 @pytest.fixture(scope="session")

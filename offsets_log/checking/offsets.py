@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from offsets_log.checking.findings import DOUBT, NOTE, Finding, counted
+from offsets_log.checking.loads import DryRun
 from offsets_log.checking.places import Place
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import Event
 from offsets_log.replay.partial import GroupTopicPartition
+from offsets_log.replay.profile import Profile
 
 LONGEST_TRANSACTION_MS = 900_000
 """``transaction.max.timeout.ms``: the coordinator has ended every transaction that is open for longer."""
@@ -23,6 +25,43 @@ def key_of(record: CoordinatorRecord) -> GroupTopicPartition:
 # ------------------------------------------------------------------------------------ open transactions
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What one transaction would commit, as some releases hold it after the load.
+
+    Attributes:
+        groups: of the offsets, one for each; None where no release loads the partition.
+        releases: names; empty for all that load it.
+    """
+
+    groups: tuple[str, ...] | None = None
+    releases: tuple[str, ...] = ()
+
+
+class PendingOffsets:
+    """What every transaction would commit.
+
+    Which offsets a tombstone leaves pending is the rule of each release (``J-12``, ``L-18``, ``L-19``).
+    """
+
+    def __init__(self, run: DryRun) -> None:
+        self._profiles = {load.release.name: load.release.profile for load in run.loads if load.served == "all"}
+        self._groups: dict[tuple[Profile, int], list[str]] = {}
+        for profile in set(self._profiles.values()):
+            for value in run.states[profile].pending:
+                self._groups.setdefault((profile, value.producer_id), []).append(value.group)
+
+    def of(self, producer_id: int) -> list[Pending]:
+        """Of a producer's transaction, once for all releases that hold the same."""
+        releases: dict[tuple[str, ...], list[str]] = {}
+        for name, profile in self._profiles.items():
+            groups = tuple(sorted(self._groups.get((profile, producer_id), ())))
+            releases.setdefault(groups, []).append(name)
+        if len(releases) <= 1:
+            return [Pending(next(iter(releases), None))]
+        return [Pending(groups, tuple(names)) for groups, names in releases.items()]
+
+
 @dataclass(slots=True)
 class OpenTransaction:
     """A transaction without a marker.
@@ -31,7 +70,6 @@ class OpenTransaction:
         place: of its first record.
         first_offset: of its first batch: what the last stable offset cannot pass.
         timestamp_ms: of its first record.
-        pending: offsets it would commit (``J-12``).
     """
 
     producer_id: int
@@ -39,37 +77,38 @@ class OpenTransaction:
     place: Place
     first_offset: int
     timestamp_ms: int
-    pending: set[GroupTopicPartition] = field(default_factory=set)
 
     def age_ms(self, now_ms: int) -> int | None:
         """None where one of the times is not known."""
         return max(0, now_ms - self.timestamp_ms) if min(now_ms, self.timestamp_ms) >= 0 else None
 
-    def finding(self, now_ms: int, *, pins: bool) -> Finding:
+    def finding(self, now_ms: int, pending: Pending, *, pins: bool) -> Finding:
         """It is in doubt once it is too old.
 
         Args:
+            pending: what it would commit.
             pins: whether it is what the last stable offset cannot pass.
         """
         age_ms = self.age_ms(now_ms)
         is_old = age_ms is not None and age_ms > LONGEST_TRANSACTION_MS
         age = "of unknown age" if age_ms is None else f"{age_ms / 1000:.3f} s old"
-        group = min((key[0] for key in self.pending), default=None)
+        count = None if pending.groups is None else len(pending.groups)
         return Finding(
             severity=DOUBT if is_old else NOTE,
             rule="C-1",
-            problem=f"open transaction of producer id {self.producer_id}, {age}, "
-            f"{counted(len(self.pending), 'offset')} pending"
+            problem=f"open transaction of producer id {self.producer_id}, {age}"
+            + ("" if count is None else f", {counted(count, 'offset')} pending")
             + (f"; the last stable offset stays at {self.first_offset}" if pins else "")
             + ("; longer than transaction.max.timeout.ms allows" if is_old else ""),
-            place=replace(self.place, group=group),
+            place=replace(self.place, group=pending.groups[0] if pending.groups else None),
+            releases=pending.releases,
             detail={
                 "producer_id": self.producer_id,
                 "producer_epoch": self.producer_epoch,
                 "first_offset": self.first_offset,
                 "first_timestamp_ms": self.timestamp_ms,
                 "age_ms": age_ms,
-                "pending": len(self.pending),
+                "pending": count,
                 "pins_last_stable_offset": pins,
             },
         )
@@ -86,8 +125,8 @@ class OpenTransactions:
         self.by_producer.pop(producer_id, None)
 
     def saw_record(self, event: Event, place: Place) -> None:
-        """A data record. A tombstone ends what is pending in any transaction (``J-12``)."""
-        batch, record = event.batch, event.decoded
+        """A data record."""
+        batch = event.batch
         if batch.is_transactional and batch.producer_id not in self.by_producer:
             self.by_producer[batch.producer_id] = OpenTransaction(
                 producer_id=batch.producer_id,
@@ -96,19 +135,15 @@ class OpenTransactions:
                 first_offset=event.batch_base_offset,
                 timestamp_ms=event.record.timestamp_ms,
             )
-        if record is None or not record.is_offset_commit:
-            return
-        if record.is_tombstone:
-            for transaction in self.by_producer.values():
-                transaction.pending.discard(key_of(record))
-        elif batch.is_transactional:
-            self.by_producer[batch.producer_id].pending.add(key_of(record))
 
-    def findings(self, now_ms: int) -> Iterator[Finding]:
-        """Every one, by its offset."""
+    def findings(self, now_ms: int, run: DryRun) -> Iterator[Finding]:
+        """Every one, by its offset; one that releases hold differently, once for each way."""
+        held = PendingOffsets(run)
         by_offset = sorted(self.by_producer.values(), key=lambda transaction: transaction.first_offset)
         for transaction in by_offset:
-            yield transaction.finding(now_ms, pins=transaction.first_offset == by_offset[0].first_offset)
+            pins = transaction.first_offset == by_offset[0].first_offset
+            for pending in held.of(transaction.producer_id):
+                yield transaction.finding(now_ms, pending, pins=pins)
 
 
 # -------------------------------------------------------------------------------------- deleted offsets

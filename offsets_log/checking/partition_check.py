@@ -102,7 +102,7 @@ class PartitionCheck:
             *self._buried.findings(),
             *self._names.colliding_names(),
             *self._run.beyond_buffer(),
-            *self._transactions.findings(now_ms),
+            *self._transactions.findings(now_ms, self._run),
             *self._layout.tails,
             self._layout.size(),
         )

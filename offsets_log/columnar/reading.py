@@ -143,7 +143,7 @@ class Reading(ABC):
                 return
             index, before = cursor.place.segment_index, cursor.place.position
             if before >= sizes[index]:
-                cursor.place = Place(index + 1, 0)
+                self._by_hand(index)  # zeros may follow that are not in the buffer
                 continue
             if cursor.entered is not None and cursor.entered != index:
                 self.order.note_gap(index, cursor.next_offset, self.note)

@@ -234,11 +234,11 @@ def replay_logs(
         advance: called with the number of bytes read since, from any thread.
         pieces: of each log, whatever its size.
     """
-    total = sum(log.size_bytes for log in logs) or 1
+    total = sum(log.bytes_to_read for log in logs) or 1
 
     def replays() -> Iterator[Replay]:
         for log in logs:
-            share = pieces or max(1, round(threads * log.size_bytes / total))
+            share = pieces or max(1, round(threads * log.bytes_to_read / total))
             yield Replay(log, profile, until=until(log), release=release, pieces=share)
 
     pool = ThreadPoolExecutor(threads)

@@ -203,13 +203,24 @@ class ColumnarState:
             desk[a.MISSING] += max(base_offset - desk[a.LAST_OFFSET] - 1, 0)
         desk[a.BATCHES] += 1
 
+    @property
+    def first_offset(self) -> int | None:
+        """Of the first batch; None without one."""
+        first = int(self.arrays.desk[a.FIRST_OFFSET])
+        return None if first == a.NOTHING else first
+
+    @property
+    def records(self) -> int:
+        """How many were read."""
+        return int(self.arrays.desk[a.RECORDS])
+
     def tell(self, found: Survey) -> None:
         """What was counted on the way."""
         desk = self.arrays.desk
-        found.batches, found.records = int(desk[a.BATCHES]), int(desk[a.RECORDS])
+        found.batches, found.records = int(desk[a.BATCHES]), self.records
         found.missing_offsets = int(desk[a.MISSING])
-        if desk[a.FIRST_OFFSET] != a.NOTHING:
-            found.first_offset, found.end_offset = int(desk[a.FIRST_OFFSET]), int(desk[a.LAST_OFFSET]) + 1
+        if self.first_offset is not None:
+            found.first_offset, found.end_offset = self.first_offset, int(desk[a.LAST_OFFSET]) + 1
 
     def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any]) -> int:
         """The row of a raw key that was read by hand."""

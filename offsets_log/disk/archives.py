@@ -1,16 +1,15 @@
 """Archives and packed segments as folders in memory; nothing is ever extracted to a disk.
 
 zip, tar, and either tar or one segment inside gzip or zstd, told by their first bytes. Members of a plain tar are
-slices of it; all others are read into memory, within `MAX_MEMBER_BYTES` and a budget for the whole archive.
-Symbolic links, devices and members no rule looks at are skipped. A broken archive is one `InputError`.
+slices of it; all others are read into memory, within limits (`packed`). Symbolic links, devices and members no rule
+looks at are skipped.
+
+An archive that is cut or damaged is read as far as it goes: members that are whole, and of a segment what is there.
+Where it breaks is told as damage; one of which nothing can be read is an `InputError`.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
-import lzma
-import mmap
 import posixpath
 import stat
 import struct
@@ -18,183 +17,101 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache, partial
-from typing import IO
 
-import cramjam
-
-from offsets_log.disk.folder import IN_DATA_DIRECTORY, Folder, lies_beside, matters_in
-from offsets_log.errors import InputError
+from offsets_log.disk.folder import IN_DATA_DIRECTORY, SEGMENT, Folder, lies_beside, matters_in
+from offsets_log.disk.packed import BROKEN, Budget, Inflated, Problems, Reader, unpack_zstd
+from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
-MAX_MEMBER_BYTES = 2 << 30
-MAX_UNPACKED_BYTES = 8 << 30
-MAX_RATIO = 1100
-"""Deflate cannot do better than 1032. Above it only `FREE_BYTES` are unpacked: zstd shrinks preallocated zeros more."""
-FREE_BYTES = 512 << 20
 MAX_TAR_HEADER_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 20
 
 PACKED_SUFFIXES = (".gz", ".tgz", ".zst", ".tzst", ".zip", ".tar", ".bz2", ".xz", ".7z", ".lz4")
+TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")
 """A frame, or the skippable frame pzstd begins with."""
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_BROKEN = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    cramjam.DecompressionError,
-    EOFError,
-    OSError,
-    ValueError,
-    LookupError,
-    RuntimeError,
-    MemoryError,
-)
 
 Wanted = Callable[[str, str], bool]
+OnDamage = Callable[[Damage], None]
 Members = dict[str, Buffer]
 
 
-def unpack(file: str, buffer: Buffer, wanted: Wanted = matters_in) -> list[Folder] | Buffer:
+def unpack(
+    file: str, buffer: Buffer, wanted: Wanted = matters_in, on_damage: OnDamage | None = None
+) -> list[Folder] | Buffer:
     """The folders of an archive; the contents of a single packed file; or the buffer itself if it is neither.
 
     Args:
         file: name to show.
         wanted: whether to read a member, asked with the own name of its directory and its name.
+        on_damage: told of every place where a broken archive cannot be read, the position in bytes of its file; None
+            to refuse it.
 
     Raises:
-        InputError: a broken archive, one too large, or a file with an archive's name that is none.
+        InputError: an archive that is broken so that nothing is left, or refused; one too large; or a file with an
+            archive's name that is none.
     """
-    view = memoryview(buffer)
-    budget = _Budget(file, len(view))
-    with _broken_archive(file):
-        magic = view[:4].tobytes()
-        if magic in _ZIP:
-            return _folders(file, _zip_members(_Reader(view), wanted, budget))
-        if magic[:2] == _GZIP:
-            return _unpack_gzip(file, view, wanted, budget)
-        unpacked = _unpack_zstd(view, budget) if magic in _ZSTD else view
-        if _is_tar(unpacked[:512].tobytes()):
-            return _folders(file, _tar_members(_Reader(unpacked), unpacked, wanted, budget))
+    view, problems = memoryview(buffer), Problems()
+    unpacked: Members | Buffer | None = None
+    try:
+        unpacked = _unpacked(file, view, wanted, problems)
+    except BROKEN as error:
+        problems.note(error, None)
     if unpacked is view and file.endswith(PACKED_SUFFIXES):
         raise InputError("this is no archive we read (tar, zip, gzip, zstd), or it is empty", file=file)
-    return buffer if unpacked is view else unpacked
+    _tell(file, problems, on_damage if unpacked else None)
+    if isinstance(unpacked, dict):
+        return _folders(file, unpacked, on_damage)
+    return buffer if unpacked is None or unpacked is view else unpacked
 
 
-def unpack_one(file: str, buffer: Buffer) -> Buffer:
-    """The contents of a single packed segment. Raises InputError."""
-    unpacked = unpack(file, buffer)
+def unpack_one(file: str, buffer: Buffer, on_damage: OnDamage | None = None) -> Buffer:
+    """The contents of a single packed segment; as `unpack`. Raises InputError."""
+    unpacked = unpack(file, buffer, on_damage=on_damage)
     if isinstance(unpacked, list):
         raise InputError("an archive under the name of a segment", file=file)
     return unpacked
 
 
-@contextmanager
-def _broken_archive(file: str) -> Iterator[None]:
-    try:
-        yield
-    except _BROKEN as error:
-        raise InputError(f"the archive is broken: {str(error) or type(error).__name__}", file=file) from None
+def _tell(file: str, problems: Problems, on_damage: OnDamage | None) -> None:
+    for problem, position in problems.found:
+        if on_damage is None:
+            raise InputError(f"the archive is broken: {problem}", file=file, position=position)
+        words = f"the archive is broken: {problem}; what stands behind is missing"
+        on_damage(Damage(InputError(words, file=file, position=position), b""))
 
 
-class _Budget:
-    """How much may still be unpacked into memory."""
-
-    def __init__(self, file: str, packed_bytes: int) -> None:
-        self.file = file
-        self.left = min(MAX_UNPACKED_BYTES, max(FREE_BYTES, MAX_RATIO * packed_bytes))
-
-    def too_large(self) -> InputError:
-        return InputError("it unpacks to too many bytes for memory; unpack it and name the files", file=self.file)
-
-    def read(self, stream: IO[bytes] | io.BufferedIOBase, *, is_preallocated: bool = False) -> Buffer:
-        """A stream to its end.
-
-        Args:
-            is_preallocated: most of it may be zeros, such as an index of 10 MiB: they take no memory.
-        """
-        out = bytearray()
-        size = 0
-        while chunk := stream.read(CHUNK_BYTES):
-            size += len(chunk)
-            if not (is_preallocated and chunk.count(0) == len(chunk)):
-                out += bytes(size - len(chunk) - len(out)) + chunk
-                self.left -= len(chunk)
-            if self.left < 0 or size > MAX_MEMBER_BYTES:
-                raise self.too_large()
-        return bytes(out) if len(out) == size else _with_zeros(out, size)
-
-
-def _with_zeros(head: bytearray, size: int) -> memoryview:
-    """Bytes and the zeros behind them, in pages that nobody touches."""
-    room = mmap.mmap(-1, size)
-    room[: len(head)] = bytes(head)
-    return memoryview(room).toreadonly()
-
-
-class _Reader(io.RawIOBase):
-    """A file over a buffer that is not copied."""
-
-    def __init__(self, view: memoryview) -> None:
-        self._view = view
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._view)}[whence]
-        if base + offset < 0:
-            raise ValueError("a place before the file's begin")
-        self._position = base + offset
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        end = len(self._view) if size is None or size < 0 else self._position + size
-        data = self._view[self._position : end].tobytes()
-        self._position += len(data)
-        return data
-
-
-# ------------------------------------------------------------------------------------------- gzip, zstd
-
-
-def _unpack_gzip(file: str, view: memoryview, wanted: Wanted, budget: _Budget) -> list[Folder] | Buffer:
-    with gzip.GzipFile(fileobj=_Reader(view)) as stream:
-        head = stream.read(512)
-        stream.seek(0)
-        if not _is_tar(head):
-            return budget.read(stream)
-        members = _tar_members(stream, None, wanted, budget)
+def _unpacked(file: str, view: memoryview, wanted: Wanted, problems: Problems) -> Members | Buffer:
+    """Members of an archive, the contents of a packed file, or the view itself."""
+    budget = Budget(file, len(view))
+    magic = view[:4].tobytes()
+    if magic in _ZIP:
+        return _zip_members(view, wanted, budget, problems)
+    if magic[:2] == _GZIP:
+        stream = Inflated(view, problems)
+        if not _is_tar(stream.head(512)):
+            return _no_tar(file, budget.read(stream), problems)
+        members = _tar_members(stream, None, wanted, budget, problems)
         while stream.read(CHUNK_BYTES):  # to the end, where the checksum stands
             pass
-        return _folders(file, members)
+        return members
+    unpacked = unpack_zstd(view, budget, problems) if magic in _ZSTD else view
+    if not _is_tar(unpacked[:512].tobytes()):
+        return _no_tar(file, unpacked, problems)
+    reader = Reader(unpacked, is_packed=unpacked is not view)
+    return _tar_members(reader, unpacked, wanted, budget, problems)
 
 
-def _unpack_zstd(view: memoryview, budget: _Budget) -> memoryview:
-    """cramjam takes whole frames only: give it all the room there may be; untouched pages cost nothing."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    room = mmap.mmap(-1, budget.left, flags=flags)
-    try:
-        size = cramjam.zstd.decompress_into(view, room)
-    except cramjam.DecompressionError as error:
-        raise budget.too_large() if "whole buffer" in str(error) else error from None
-    return memoryview(room)[:size].toreadonly()
+def _no_tar(file: str, contents: Buffer, problems: Problems) -> Buffer:
+    """What is left of a broken tar before its first member is no segment."""
+    return b"" if problems and file.endswith(TAR_SUFFIXES) else contents
 
 
-# ------------------------------------------------------------------------------------------- tar and zip
+# ------------------------------------------------------------------------------------------------- tar
 
 
 class _StrictTarInfo(tarfile.TarInfo):
@@ -225,7 +142,7 @@ def _is_tar(head: bytes) -> bool:
 
 
 def _tar_members(
-    stream: io.BufferedIOBase | io.RawIOBase, view: memoryview | None, wanted: Wanted, budget: _Budget
+    stream: Reader | Inflated, view: memoryview | None, wanted: Wanted, budget: Budget, problems: Problems
 ) -> Members:
     """Members by path.
 
@@ -233,30 +150,103 @@ def _tar_members(
         view: the same bytes as the stream, if they lie in memory unpacked: members are slices then.
     """
     members: Members = {}
-    with tarfile.open(fileobj=stream, mode="r:", tarinfo=_StrictTarInfo) as archive:
-        for info in archive:
+    try:
+        for archive, info in _iter_tar(stream):
             path = _normal(info.name)
             if not wanted(*_place(path)):
                 continue
             if info.islnk() and _normal(info.linkname) in members:
                 members[path] = members[_normal(info.linkname)]
-            elif info.isreg() and view is not None and not info.issparse():
-                members[path] = view[info.offset_data : info.offset_data + info.size]
-            elif info.isreg() and (content := archive.extractfile(info)):
-                members[path] = budget.read(content, is_preallocated=lies_beside(_place(path)[1]))
             elif info.islnk():
                 raise tarfile.ReadError(f"{path} is a link to {info.linkname}, which no rule looks at")
+            elif info.isreg():
+                data = _tar_member(archive, info, stream, view, budget)
+                if len(data) == info.size or SEGMENT.fullmatch(_place(path)[1]):
+                    members[path] = data
+                if len(data) < info.size:
+                    raise tarfile.ReadError(f"it ends inside {path}")
+    except BROKEN as error:
+        if not problems:  # else it is known why the stream ended
+            problems.note(error, stream.packed_position)
     return members
 
 
-def _zip_members(stream: io.RawIOBase, wanted: Wanted, budget: _Budget) -> Members:
+def _iter_tar(stream: Reader | Inflated) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    with tarfile.open(fileobj=stream, mode="r:", tarinfo=_StrictTarInfo) as archive:
+        for info in archive:
+            yield archive, info
+
+
+def _tar_member(
+    archive: tarfile.TarFile, info: tarfile.TarInfo, stream: Reader | Inflated, view: memoryview | None, budget: Budget
+) -> Buffer:
+    """What there is of a member; of one with holes all or nothing."""
+    is_preallocated = lies_beside(_place(info.name)[1])
+    if info.issparse():
+        content = archive.extractfile(info)
+        assert content is not None
+        return budget.read(content, is_preallocated=is_preallocated)
+    if view is not None:
+        stream.seek(info.offset_data + info.size)
+        return view[info.offset_data : info.offset_data + info.size]
+    stream.seek(info.offset_data)
+    return budget.read(stream, info.size, is_preallocated=is_preallocated)
+
+
+# ------------------------------------------------------------------------------------------------- zip
+
+LOCAL_HEADER = struct.Struct("<4s5H3L2H")
+LOCAL_MAGIC, CENTRAL_MAGIC = b"PK\x03\x04", b"PK\x01\x02"
+STORED, DEFLATED = 0, 8
+ENCRYPTED, SIZE_FOLLOWS = 1, 8
+"""Flags of a member; where its size is not known before its data, a descriptor is behind these."""
+MAX_DESCRIPTOR_BYTES = 24
+
+
+def _zip_members(view: memoryview, wanted: Wanted, budget: Budget, problems: Problems) -> Members:
     members: Members = {}
-    with zipfile.ZipFile(stream) as archive:
+    try:
+        archive = zipfile.ZipFile(Reader(view))
+    except BROKEN:
+        return _zip_members_in_order(view, wanted, budget, problems)
+    with archive:
         for info in archive.infolist():
             path, kind = _normal(info.filename), stat.S_IFMT(info.external_attr >> 16)
             if kind in (0, stat.S_IFREG) and not info.is_dir() and wanted(*_place(path)):
-                with archive.open(info) as content:
-                    members[path] = budget.read(content, is_preallocated=lies_beside(_place(path)[1]))
+                try:
+                    with archive.open(info) as content:
+                        members[path] = budget.read(content, is_preallocated=lies_beside(_place(path)[1]))
+                except BROKEN as error:
+                    problems.note(f"{path}: {error}", info.header_offset)
+    return members
+
+
+def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, problems: Problems) -> Members:
+    """Without the directory, which stands at the end: from header to header, as far as these lead."""
+    members: Members = {}
+    at = 0
+    while view[at : at + 4] == LOCAL_MAGIC and len(view) - at >= LOCAL_HEADER.size:
+        _, _, flags, method, _, _, _, packed, size, name_size, extra_size = LOCAL_HEADER.unpack_from(view, at)
+        begin = at + LOCAL_HEADER.size + name_size + extra_size
+        path = _normal(view[at + LOCAL_HEADER.size :][:name_size].tobytes().decode("utf-8", "surrogateescape"))
+        if flags & ENCRYPTED or method not in (STORED, DEFLATED) or (method == STORED and flags & SIZE_FOLLOWS):
+            break
+        own = Problems()
+        if method == STORED:
+            data: Buffer = view[begin : begin + size]
+            end = begin + packed
+            is_whole = end <= len(view)
+        else:
+            stream = Inflated(view, own, bits=-zlib.MAX_WBITS, start=begin)
+            data = budget.read(stream)
+            end, is_whole = stream.packed_position, not own
+        if not path.endswith("/") and wanted(*_place(path)) and (is_whole or SEGMENT.fullmatch(_place(path)[1])):
+            members[path] = data
+        if not is_whole:
+            break
+        behind = view[end : end + MAX_DESCRIPTOR_BYTES + 4].tobytes() if flags & SIZE_FOLLOWS else b""
+        at = end + max(behind.find(LOCAL_MAGIC), behind.find(CENTRAL_MAGIC), 0)
+    problems.note("it ends before its directory" if members else "File is not a zip file", len(view))
     return members
 
 
@@ -273,14 +263,14 @@ def _as_is(data: Buffer) -> Buffer:
     return data
 
 
-def _folders(file: str, members: Members) -> list[Folder]:
+def _folders(file: str, members: Members, on_damage: OnDamage | None) -> list[Folder]:
     folders: dict[str, Folder] = {}
     for path, data in members.items():
         directory, name = posixpath.split(path)
         prefix = f"{file}!{directory}/" if directory else f"{file}!"
         folder = folders.setdefault(directory, Folder(prefix, posixpath.basename(directory)))
         is_packed = name.endswith((".gz", ".zst"))
-        read = cache(partial(unpack_one, folder.shown(name), data)) if is_packed else partial(_as_is, data)
+        read = cache(partial(unpack_one, folder.shown(name), data, on_damage)) if is_packed else partial(_as_is, data)
         (folder.beside if lies_beside(name) else folder.files)[name] = read
     for directory, folder in folders.items():
         above = folders.get(posixpath.dirname(directory)) if directory else None

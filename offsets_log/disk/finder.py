@@ -22,8 +22,8 @@ from offsets_log.disk.folder import (
     matters_in,
     never_a_segment,
 )
-from offsets_log.disk.local import expand, input_errors, is_file, list_directory, map_file, real_path, spool
-from offsets_log.errors import InputError
+from offsets_log.disk.local import expand, input_errors, is_file, list_directory, map_data, map_file, real_path, spool
+from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
 STDIN = "-"
@@ -38,6 +38,7 @@ class Finder:
 
     Attributes:
         notes: directories and files that were left out, one sentence each.
+        damages: of archives that are cut or broken; the position is in the archive's bytes.
         files: real paths of what was opened.
         topic_files: topics besides ``__consumer_offsets`` and their ``partition.metadata``.
         partitions_seen: of ``__consumer_offsets``, whether asked for or not.
@@ -45,6 +46,7 @@ class Finder:
 
     def __init__(self, partitions: Collection[int], stack: ExitStack) -> None:
         self.notes: list[str] = []
+        self.damages: list[Damage] = []
         self.files: set[str] = set()
         self.topic_files: list[tuple[str, Opener]] = []
         self.partitions_seen: set[int] = set()
@@ -74,7 +76,7 @@ class Finder:
             with input_errors(path):
                 is_directory = path.is_dir()
             if is_directory:
-                self._walk(path, 0)
+                self._walk(path, 0, is_named=path == Path(given))
             else:
                 self._add_file(path)
 
@@ -84,15 +86,15 @@ class Finder:
             return
         folder = self._folder_at(path.parent)
         if SEGMENT.fullmatch(path.name):
-            folder.files[path.name] = self._opener(path)
+            folder.files[path.name] = self._opener(path, folder)
             folder.named.add(path.name)
         else:
             self._openers[real] = lambda: b""
-            self._add_contents(str(path), path.name, self._map(path), folder)
+            self._add_contents(str(path), path.name, self._map(path, folder), folder)
 
     def _add_contents(self, file: str, name: str, buffer: Buffer, folder: Folder) -> None:
         """An archive's folders, or a file without a segment's name in the folder it lies in."""
-        contents = unpack(file, buffer, self._is_wanted)
+        contents = unpack(file, buffer, self._is_wanted, self.damages.append)
         if isinstance(contents, list):
             for inner in contents:
                 self._add_folder(inner)
@@ -112,14 +114,17 @@ class Finder:
         else:
             self._folders[folder.prefix] = folder
 
-    def _walk(self, path: Path, depth: int) -> None:
+    def _walk(self, path: Path, depth: int, *, is_named: bool = False) -> None:
         """A directory and, unless it is a partition's, what lies below.
 
         A data directory is known by its offsets partitions: of its other directories only the topic ids are read.
+
+        Args:
+            is_named: by the user, himself and by no glob: then what a broker is about to delete or move is read too.
         """
         folder = self._folder_at(path)
         parsed = DirectoryName.parse(folder.name)
-        if parsed.is_offsets and not self._is_asked_for(parsed, folder.shown_path):
+        if parsed.is_offsets and not self._is_asked_for(parsed, folder.shown_path, is_named):
             return
         try:
             names, directories, broken = list_directory(path)
@@ -151,7 +156,7 @@ class Finder:
     def _add_listed(self, path: Path, folder: Folder, names: list[str]) -> None:
         for name in names:
             if matters(name) and real_path(path / name) not in self._openers:
-                folder.files[name] = self._opener(path / name)
+                folder.files[name] = self._opener(path / name, folder)
             elif lies_beside(name):
                 folder.beside[name] = self._opener(path / name)
             elif name.endswith(PARQUET_SUFFIX):
@@ -162,9 +167,9 @@ class Finder:
         if OFFSETS_TOPIC in folder.name and not folder.files:
             self.notes.append(f"{folder.shown_path} holds no segment")
 
-    def _is_asked_for(self, parsed: DirectoryName, shown_path: str) -> bool:
-        if parsed.leftover:
-            self._note_leftover(shown_path)
+    def _is_asked_for(self, parsed: DirectoryName, shown_path: str, is_named: bool) -> bool:
+        if parsed.leftover and not is_named:
+            self._note_leftover(shown_path, "; name it to read it")
             return False
         return self._passes_filter(parsed)
 
@@ -177,8 +182,8 @@ class Finder:
         self.partitions_seen.add(parsed.partition)
         return not self._partitions or parsed.partition in self._partitions
 
-    def _note_leftover(self, shown_path: str) -> None:
-        self.notes.append(f"{shown_path} is left out: a partition being deleted or moved, or a stray one")
+    def _note_leftover(self, shown_path: str, how: str = "") -> None:
+        self.notes.append(f"{shown_path} is left out: a partition being deleted or moved, or a stray one{how}")
 
     def _add_metadata(self, parsed: DirectoryName, read: Opener) -> None:
         if parsed.is_foreign and not parsed.leftover:
@@ -197,13 +202,19 @@ class Finder:
             self._folders[str(real)] = folder
         return self._folders[str(real)]
 
-    def _opener(self, path: Path) -> Opener:
-        return self._openers.setdefault(real_path(path), cache(partial(self._read, path)))
+    def _opener(self, path: Path, folder: Folder | None = None) -> Opener:
+        return self._openers.setdefault(real_path(path), cache(partial(self._read, path, folder)))
 
-    def _read(self, path: Path) -> Buffer:
-        buffer = self._map(path)
-        return unpack_one(str(path), buffer) if path.suffix in (".gz", ".zst") else buffer
+    def _read(self, path: Path, folder: Folder | None) -> Buffer:
+        buffer = self._map(path, folder)
+        return unpack_one(str(path), buffer, self.damages.append) if path.suffix in (".gz", ".zst") else buffer
 
-    def _map(self, path: Path) -> Buffer:
+    def _map(self, path: Path, folder: Folder | None) -> Buffer:
+        """A file's contents; a hole at its end is told to the folder that it is a segment of."""
         self.files.add(str(real_path(path)))
-        return map_file(path, self._stack)
+        if folder is None:
+            return map_file(path, self._stack)
+        buffer, zeros = map_data(path, self._stack)
+        if zeros:
+            folder.zeros_behind[path.name] = zeros
+        return buffer

@@ -56,6 +56,7 @@ class Folder:
         named: files the user named one by one; they are read where a directory's files of such names are not.
         beside: name → how to read what a broker keeps beside the segments: indexes, snapshots of producers.
         above: the same for the checkpoints of the directory above.
+        zeros_behind: name → of a file that was read, zeros behind its contents that nobody ever wrote.
     """
 
     prefix: str
@@ -64,6 +65,7 @@ class Folder:
     named: set[str] = field(default_factory=set)
     beside: dict[str, Opener] = field(default_factory=dict)
     above: Mapping[str, Opener] = field(default_factory=dict)
+    zeros_behind: dict[str, int] = field(default_factory=dict)
 
     def shown(self, name: str) -> str:
         """A file's name with its place, as text: a name of other bytes than UTF-8 with U+FFFD in their place."""
@@ -137,13 +139,14 @@ def matters_in(directory: str, name: str) -> bool:
 def checkpoints(folder: Folder) -> Checkpoints:
     """What the data directory above a partition says of it.
 
-    A checkpoint that is empty, of another version or makes no sense says nothing, as to a broker.
+    A checkpoint that is empty, of another version or makes no sense says nothing, as to a broker. What is left of a
+    partition has none: they speak of the one that took its place.
     """
-    partition = DirectoryName.parse(folder.name).partition
+    parsed = DirectoryName.parse(folder.name)
     told = {
-        attribute: _offset_in(folder.above[name], partition)
+        attribute: _offset_in(folder.above[name], parsed.partition)
         for attribute, name in CHECKPOINTS.items()
-        if name in folder.above
+        if name in folder.above and not parsed.leftover
     }
     return Checkpoints(**told, stopped_cleanly=CLEAN_SHUTDOWN in folder.above if folder.above else None)
 

@@ -13,7 +13,7 @@ import resource
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -32,28 +32,70 @@ def input_errors(file: str | Path) -> Iterator[None]:
         raise InputError(f"cannot be read: {reason or error}", file=str(file)) from None
 
 
+HOLE_KEPT_BYTES = 1 << 20
+"""So much of the hole at a sparse file's end is mapped with the data: whoever looks behind these sees the zeros."""
+
+
 def map_file(path: Path, stack: ExitStack) -> Buffer:
     """A file's contents; a pipe is read to its end. The mapping ends with the stack.
 
     Raises:
         InputError: the file vanished, may not be read, or is a directory.
     """
+    return _mapped(path, stack, lambda descriptor, size_bytes: size_bytes)
+
+
+def map_data(path: Path, stack: ExitStack) -> tuple[Buffer, int]:
+    """As `map_file`, but without a hole at the end (of more than `HOLE_KEPT_BYTES`); and how many zeros that is."""
+    zeros = 0
+
+    def without_hole(descriptor: int, size_bytes: int) -> int:
+        nonlocal zeros
+        mapped_bytes = min(size_bytes, end_of_data(descriptor, size_bytes) + HOLE_KEPT_BYTES)
+        zeros = size_bytes - mapped_bytes
+        return mapped_bytes
+
+    return _mapped(path, stack, without_hole), zeros
+
+
+def end_of_data(descriptor: int, size_bytes: int) -> int:
+    """Where a file's last written piece ends; its size where the system does not tell."""
+    end = 0
+    try:
+        while end < size_bytes:
+            data = os.lseek(descriptor, end, os.SEEK_DATA)
+            end = os.lseek(descriptor, data, os.SEEK_HOLE)
+    except AttributeError:
+        return size_bytes
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # which says that no data follows
+            return size_bytes
+    return end
+
+
+HowMuch = Callable[[int, int], int]
+"""Of an open file and its size, how many bytes to map."""
+
+
+def _mapped(path: Path, stack: ExitStack, how_much: HowMuch) -> Buffer:
     with input_errors(path):
         try:
-            return _map(path, stack)
+            return _map(path, stack, how_much)
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
             # A mapping holds a descriptor, and logs have thousands of segments.
             _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-            return _map(path, stack)
+            return _map(path, stack, how_much)
 
 
-def _map(path: Path, stack: ExitStack) -> Buffer:
+def _map(path: Path, stack: ExitStack, how_much: HowMuch) -> Buffer:
     with path.open("rb", buffering=0) as file:
         status = os.fstat(file.fileno())
-        return _map_open(file, status.st_size, stack) if stat.S_ISREG(status.st_mode) else spool(file, stack)
+        if not stat.S_ISREG(status.st_mode):
+            return spool(file, stack)
+        return _map_open(file, how_much(file.fileno(), status.st_size), stack)
 
 
 def spool(stream: IO[bytes], stack: ExitStack) -> Buffer:

@@ -35,14 +35,14 @@ class DiskLogs:
     Attributes:
         logs: by offsets partition, those of an unknown one last.
         notes: what was left out, one sentence each. What concerns one log is in its own notes.
-        damages: what could not be read of dumps; the position is the line.
+        damages: what could not be read of dumps, the position is the line; and of archives.
         files: real paths of the files that were opened: what no output may replace.
     """
 
     def __init__(self, logs: list[PartitionLog], dumps: Dumps, finder: Finder, stack: ExitStack) -> None:
         self.logs = logs
         self.notes = finder.notes + dumps.notes
-        self.damages = dumps.damages
+        self.damages = finder.damages + dumps.damages
         self.files = sorted(finder.files)
         self._topic_files = finder.topic_files
         self._stack = stack
@@ -122,15 +122,20 @@ def _partition(item: tuple[int | None, list[PartitionLog]]) -> int:
 def _logs_in(folder: Folder, offsets_partition: int | None) -> list[PartitionLog]:
     """The segments of a folder as one log, and each named file without a segment's name as a log of its own."""
     files, notes = select_segments(folder)
-    segments = [Segment(folder.shown(f.name), f.base_offset, folder.files[f.name]()) for f in files]
+    segments = [_segment(folder, f.name, f.base_offset) for f in files]
     logs = (
         [PartitionLog(offsets_partition, tuple(segments), tuple(notes), checkpoints(folder), folder.beside)]
         if segments
         else []
     )
     others = [name for name in folder.files if name in folder.named and not SEGMENT.fullmatch(name)]
-    lone = [Segment(folder.shown(name), None, folder.files[name]()) for name in others]
+    lone = [_segment(folder, name, None) for name in others]
     return logs + [PartitionLog(offsets_partition, (segment,)) for segment in lone]
+
+
+def _segment(folder: Folder, name: str, base_offset: int | None) -> Segment:
+    buffer = folder.files[name]()
+    return Segment(folder.shown(name), base_offset, buffer, zeros_behind=folder.zeros_behind.get(name, 0))
 
 
 def topic_id_in(read: Opener) -> bytes | None:

@@ -15,8 +15,8 @@ WHERE_COLUMNS = (
     OFFSETS_PARTITION_COLUMN,
 )
 
-Question = tuple[str, int]
-"""A group, and how many partitions `__consumer_offsets` has."""
+Question = tuple[str, int | None]
+"""A group, and how many partitions `__consumer_offsets` has; None where nothing tells."""
 
 
 def where_row(group: str, partitions: int) -> Row:
@@ -25,13 +25,13 @@ def where_row(group: str, partitions: int) -> Row:
     return row | ({"group_base64": to_base64(group.raw)} if isinstance(group, MalformedString) else {})
 
 
-def read_lines(lines: Iterable[bytes], partitions: int) -> Iterator[Question]:
+def read_lines(lines: Iterable[bytes], partitions: int | None) -> Iterator[Question]:
     """One group a line: split at ``\\n`` only, nothing stripped, an empty line is the empty group."""
     for line in lines:
         yield decode_string(line.removesuffix(b"\n")), partitions
 
 
-def read_json_lines(lines: Iterable[bytes], partitions: int, file: str) -> Iterator[Question]:
+def read_json_lines(lines: Iterable[bytes], partitions: int | None, file: str) -> Iterator[Question]:
     """``{"group": …, "partitions": …}`` a line; ``partitions`` where a line has none.
 
     Raises:
@@ -45,7 +45,7 @@ def read_json_lines(lines: Iterable[bytes], partitions: int, file: str) -> Itera
             raise InputError(f'line {number} is not {{"group": …, "partitions": …}}', file=file) from None
         if not isinstance(group, str) or _has_lone_surrogate(group):
             raise InputError(f"line {number}: group is no text that a group can be named", file=file)
-        if type(count) is not int or count < 1:
+        if count is not None and (type(count) is not int or count < 1):
             raise InputError(f"line {number}: partitions is not a number from 1 on", file=file)
         yield group, count
 

@@ -11,6 +11,7 @@ garbage    Bytes of records that a later record of the same key supersedes: what
            tombstone of a key, markers and aborted transactions are no garbage here.
 no-op      A commit of the offset that the key's record before it committed.
 names      As the broker reads them (``B-7``): several malformed ones that read the same are one writer.
+gone       Offsets of a log that hold no record any more (`Remains`) are counted for nobody.
 rate       Commits by the clock's minutes, each whole; a record of magic 0 has no time and counts in none.
 """
 
@@ -22,8 +23,9 @@ from dataclasses import dataclass, field
 
 from offsets_log.errors import ReplayError
 from offsets_log.investigate.holders import Holder, Holders, TopicIds, holders_of
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import Event, LogEvent
+from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import names_in
@@ -196,6 +198,50 @@ class Clients:
 
 
 # ----------------------------------------------------------------------------------------------- counting
+
+
+@dataclass(slots=True)
+class Remains:
+    """How much of some logs is still there; every record once had an offset of its own, and every offset a record.
+
+    Attributes:
+        offsets: that the logs span, from the begin of the first segment to where the log goes on.
+        records: of these that were read.
+    """
+
+    offsets: int = 0
+    records: int = 0
+
+    @property
+    def gone(self) -> int:
+        """Offsets without a record: cleaned away, missing or not to be read; nobody can tell whose they were."""
+        return max(self.offsets - self.records, 0)
+
+    def add(self, log: PartitionLog, first_offset: int | None, end_offset: int, records: int) -> None:
+        """One log, read so far; without a first offset nothing of it was.
+
+        Args:
+            first_offset: of its first batch, where no file's name tells.
+        """
+        begin = log.segments[0].base_offset if log.segments else None
+        begin = first_offset if begin is None else begin
+        if begin is not None:
+            self.offsets += max(end_offset - begin, 0)
+            self.records += records
+
+    def watch(self, log: PartitionLog, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """Add a log whose events pass by."""
+        first_offset, end_offset, records = None, 0, 0
+        for event in events:
+            match event:
+                case Event():
+                    records += 1
+                case BatchStart(base_offset=base_offset) if first_offset is None:
+                    first_offset = base_offset
+                case BatchEnd(read_until=offset) | LogEnd(offset):
+                    end_offset = max(end_offset, offset)
+            yield event
+        self.add(log, first_offset, end_offset, records)
 
 
 @dataclass(slots=True)

@@ -24,9 +24,10 @@ class Segment:
     Attributes:
         file: name to show, such as ``backup.tar!__consumer_offsets-3/00000000000000000000.log``.
         base_offset: from the file's name; None where the name holds none.
-        buffer: the whole file, read-only.
+        buffer: the whole file, read-only, but for zeros at its end that nobody ever wrote.
         untold: columns of rows that the source of a segment made from a dump does not tell; null in rows.
         lines: of such a segment, record offset → line of the source.
+        zeros_behind: so many of these zeros follow.
     """
 
     file: str
@@ -34,6 +35,12 @@ class Segment:
     buffer: Buffer
     untold: frozenset[str] = frozenset()
     lines: Mapping[int, int] = field(default_factory=dict, repr=False, compare=False)
+    zeros_behind: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the file."""
+        return len(self.buffer) + self.zeros_behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +91,11 @@ class PartitionLog:
     @property
     def size_bytes(self) -> int:
         """Of all segments."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def bytes_to_read(self) -> int:
+        """Of all segments, without the zeros that nobody ever wrote."""
         return sum(len(segment.buffer) for segment in self.segments)
 
     @property
@@ -141,7 +153,9 @@ class LogWalk:
         segment = self.log.segments[segment_index]
         search = self._searches.setdefault(segment_index, Search(memoryview(segment.buffer)))
         is_last = segment_index + 1 == len(self.log.segments)
-        batches = iter_batches(segment.buffer, is_last=is_last, start=position, search=search)
+        batches = iter_batches(
+            segment.buffer, is_last=is_last, start=position, search=search, zeros_behind=segment.zeros_behind
+        )
         for item, next_offset in _with_next_offset(batches, self.following_base_offset(segment_index)):
             if isinstance(item, Damage):
                 item.error.at(file=segment.file)

@@ -60,19 +60,22 @@ def iter_batches(
     start: int = 0,
     verify_crc: bool = True,
     search: Search | None = None,
+    zeros_behind: int = 0,
 ) -> Iterator[RecordBatch | Damage | Tail]:
     """The batches of a segment in file order.
 
     Args:
-        buffer: the whole file.
+        buffer: the whole file, but for the zeros behind it.
         is_last: whether it is the last segment of its partition, the only one that may have a tail.
         start: byte position of a batch to start at.
         verify_crc: whether a batch with a wrong checksum is damage (as in log recovery) or is read all the same
             (as a coordinator's load does, ``records:B4``).
         search: of the same buffer, where a walk goes on that was left: its bound is for the whole file.
+        zeros_behind: how many there are. A batch that reaches into them is torn.
     """
     view = memoryview(buffer)
     search = search or Search(view)
+    size = len(view) + zeros_behind
     position = start
     while position < len(view):
         found = _entry_at(view, position, verify_crc)
@@ -81,15 +84,17 @@ def iter_batches(
             position += found.size_bytes
             continue
         if _is_zero(view, position):
-            yield from _tail("zeros", view, position, is_last)
+            yield from _tail("zeros", view, position, size, is_last)
             return
         next_position = search.next_after(position)
         if next_position is None and isinstance(found, TruncatedBatchError) and _may_be_torn(view, position):
-            yield from _tail("torn", view, position, is_last)
+            yield from _tail("torn", view, position, size, is_last)
             return
-        end = len(view) if next_position is None else next_position
+        end = size if next_position is None else next_position
         yield _damage(found, view, position, end)
         position = end
+    if position < size:
+        yield from _tail("zeros", view, position, size, is_last)
 
 
 def _entry_at(view: memoryview, position: int, verify_crc: bool) -> RecordBatch | OffsetsLogError:
@@ -178,13 +183,13 @@ def _is_zero(view: memoryview, position: int) -> bool:
     )
 
 
-def _tail(kind: str, view: memoryview, position: int, is_last: bool) -> Iterator[Damage | Tail]:
+def _tail(kind: str, view: memoryview, position: int, size: int, is_last: bool) -> Iterator[Damage | Tail]:
     if is_last:
-        yield Tail(kind, position, len(view) - position)
+        yield Tail(kind, position, size - position)
         return
     problem = {"torn": "a batch is cut off", "zeros": "zeros fill the rest of the file"}[kind]
     error = TruncatedBatchError(f"{problem}, but this is not the last segment")
-    yield _damage(error, view, position, len(view))
+    yield _damage(error, view, position, size)
 
 
 def _damage(error: OffsetsLogError, view: memoryview, position: int, end: int) -> Damage:

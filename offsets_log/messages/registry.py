@@ -264,6 +264,11 @@ def record_type_of(key: bytes | None) -> int | None:
     return None if key is None or len(key) < INT16.size else int(INT16.unpack_from(key)[0])
 
 
+def value_version_of(value: bytes | None) -> int | None:
+    """The version a value begins with, known or not; None for a value without one."""
+    return record_type_of(value)
+
+
 def decode_value(
     row: RecordType, value: bytes, release: tuple[int, int] | None = None, *, only_release: bool = False
 ) -> tuple[int, dict[str, Any], Message, bytes]:

@@ -22,12 +22,8 @@ from offsets_log.rebalance.generation import Generation, GenerationMember, Unit
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.groups import GROUP_METADATA, GroupFold
 from offsets_log.replay.profile import MODERN, Profile
-from offsets_log.replay.topic_names import TopicNames, names_in
+from offsets_log.replay.topic_names import TopicNames, is_named_in, names_in
 
-MAY_HAVE_TOPIC_ID, NO_TAGS = b"\0\4", b"\0"
-"""How the values of offset commits of 4.1 and later begin, and end if they have no topic id."""
-TOPIC_ID_TAG, TOPIC_ID_TAG_AT, TOPIC_ID_AT = b"\1\0\x10", slice(-19, -16), slice(-16, None)
-"""One tagged field, tag 0, 16 bytes: a value that has just that ends with it."""
 EPOCHS = frozenset({3, 11, 17})
 TARGET_EPOCHS = frozenset({6, 12, 20})
 MAX_SKIPPED = 1000
@@ -68,14 +64,12 @@ class Timelines:
     def wants(self, record: Record) -> bool:
         """Whether a record is to be decoded: of offset commits only those that may name a topic id without a name.
 
-        To be handed to `iter_events` for speed; what is wrong with the other commits is then not seen.
+        Those of a version that no table describes may, and are then told as unsupported. To be handed to `iter_events`
+        for speed; what is wrong with the other commits is then not seen.
         """
         if record_type_of(record.key) not in OFFSET_COMMIT_TYPES:
             return True
-        value = record.value or b""
-        if not value.startswith(MAY_HAVE_TOPIC_ID) or value.endswith(NO_TAGS):
-            return False
-        return value[TOPIC_ID_TAG_AT] != TOPIC_ID_TAG or value[TOPIC_ID_AT] not in self.topic_names
+        return is_named_in(record.key, record.value, self.topic_names)
 
     def read(self, events: Iterable[LogEvent], on_damage: OnDamage) -> None:
         """All of one offsets partition."""

@@ -6,6 +6,7 @@ A profile is data; the rules that ask it are in `partial` (offsets), `groups` an
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
 
@@ -90,7 +91,11 @@ class Profile:
 
     def is_transactional(self, batch: RecordBatch) -> bool:
         """Whether a data batch belongs to a transaction."""
-        return batch.is_transactional if self.transactions_by_bit else batch.producer_id != NO_PRODUCER_ID
+        return bool(self.is_in_transaction(batch.is_transactional, batch.producer_id))
+
+    def is_in_transaction(self, has_bit: Any, producer_id: Any) -> Any:
+        """The same of a batch's attribute bit and producer id, or of arrays of them."""
+        return has_bit if self.transactions_by_bit else producer_id != NO_PRODUCER_ID
 
 
 MODERN = Profile(

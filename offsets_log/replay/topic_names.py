@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from offsets_log.log_format.primitives import ZERO_UUID
-from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of, value_version_of
 
 TOPIC_LISTS = ("topics", "initializing_topics", "initialized_topics", "deleting_topics")
 """Where values of types 4, 9 and 15 hold rows with ``topic_id`` and ``topic_name``."""
+
+
+ONE_TAG = b"\1"
+"""How many tagged fields there are, before the first of them."""
 
 
 def names_in(record: CoordinatorRecord) -> Iterator[tuple[bytes, str]]:
@@ -31,6 +36,31 @@ def names_in(record: CoordinatorRecord) -> Iterator[tuple[bytes, str]]:
         for row in value.get(name, ()):
             if isinstance(row, dict) and "topic_name" in row:
                 yield row["topic_id"], row["topic_name"]
+
+
+@cache
+def topic_id_mark(record_type: int, value_version: int) -> bytes | None:
+    """What stands before a topic id in an offset commit of that version: its tag and size, nothing if it has no tag.
+
+    None for a version without topic ids. One that no table describes may have them anywhere.
+    """
+    layouts = list(RECORD_TYPES[record_type].layouts(value_version))
+    rows = [row for layout in layouts for row in layout.fields_of(value_version) if row.name == "topic_id"]
+    if not rows:
+        return None if layouts else b""
+    return b"" if rows[0].tag is None else bytes((rows[0].tag, len(ZERO_UUID)))
+
+
+def is_named_in(key: bytes | None, value: bytes | None, known: Mapping[bytes, str]) -> bool:
+    """Whether an undecoded offset commit may name a topic id besides those that are known."""
+    record_type, value_version = record_type_of(key), value_version_of(value)
+    if record_type is None or value is None or value_version is None:
+        return False
+    mark = topic_id_mark(record_type, value_version)
+    if mark is None or mark not in value:
+        return False
+    tags, topic_id = value[: -len(ZERO_UUID)], value[-len(ZERO_UUID) :]
+    return not (mark and tags.endswith(ONE_TAG + mark) and topic_id in known)
 
 
 @dataclass(frozen=True, slots=True)

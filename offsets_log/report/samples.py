@@ -228,8 +228,7 @@ class Samples:
         control = table["control_type"].combine_chunks().cast(pa.string()).fill_null("")
         is_marker = _is_any(control, ("COMMIT", "ABORT"))
         is_control = _numbers(table["is_control"])
-        in_transaction = _numbers(table["is_transactional"]) if self.profile.transactions_by_bit else producers >= 0
-        in_transaction = in_transaction & ~is_control
+        in_transaction = self.profile.is_in_transaction(_numbers(table["is_transactional"]), producers) & ~is_control
         ends = np.where(in_transaction, WAITS, COUNTS)
         ends[is_control] = VOID
         markers = np.flatnonzero(is_marker)

@@ -351,7 +351,7 @@ def test_a_marker_ends_a_transaction_and_a_tombstone_its_offset(tmp_path: Path) 
         batch(deletion(G, "u"), first=3),
         build_marker(4, commit=True, producer_id=5, producer_epoch=1, timestamp_ms=2000),
     ]
-    document = check(write(tmp_path, batches[:3]), status=0)
+    document = check(write(tmp_path, batches[:3]), "--loads-on", "4.3.0", status=0)
     assert [(row["detail"]["producer_id"], row["detail"]["pending"]) for row in findings(document, rule="C-1")] == [
         (5, 1),
         (6, 1),
@@ -360,6 +360,26 @@ def test_a_marker_ends_a_transaction_and_a_tombstone_its_offset(tmp_path: Path) 
     (left,) = findings(document, rule="C-1")
     assert (left["detail"]["producer_id"], left["detail"]["first_offset"]) == (6, 2)
     assert left["detail"]["pins_last_stable_offset"]
+
+
+def test_what_is_pending_is_what_each_release_holds(tmp_path: Path) -> None:
+    """A plain tombstone: Java from 3.8 on cancels what is pending (``J-12``), Scala and 3.7 do not (``L-18``)."""
+    log = write(tmp_path, [transaction(commit(G), first=0), batch(deletion(G), first=1)])
+    states = {
+        profile: finish(replay(iter_events(read_partitions(log)[0]), profile, on_damage=lambda damage: None))
+        for profile in RELEASES.values()
+    }
+    for name in ("3.4.1", "4.3.0"):
+        (found,) = findings(check(log, "--loads-on", name, status=0), rule="C-1")
+        assert found["detail"]["pending"] == len(states[release_named(name).profile].pending)
+        assert found["releases"] is None
+    document = check(log, "--loads-on", "3.4.1,3.7-java,3.8-java,4.3.0", status=0)
+    assert [(row["releases"], row["detail"]["pending"]) for row in findings(document, rule="C-1")] == [
+        (["3.4.1", "3.7-java"], 1),
+        (["3.8-java", "4.3.0"], 0),
+    ]
+    document = check(log, "--loads-on", "0.10.2", status=3)
+    assert [row["detail"]["pending"] for row in findings(document, rule="C-1")] == [None], "it does not load there"
 
 
 def test_groups_in_the_wrong_partition(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ import io
 import json
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
@@ -22,6 +24,7 @@ from offsets_log.log_format.primitives import ZERO_UUID, MalformedString
 from offsets_log.log_format.record import Record, build_batch, build_marker
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from tests.builders import LogBuilder
 from tests.conftest import json_lines, log_directories, read_json, read_partitions
 
 ROOT = Path(__file__).parent.parent.parent
@@ -157,6 +160,48 @@ def test_filters_keep_groups_topics_and_partitions() -> None:
     assert rows("compact", SAMPLE, "-p", "0", "-p", "2") == [
         row for row in everything if row["offsets_partition"] in (0, 2)
     ]
+
+
+@pytest.mark.parametrize("least_bytes", [0, 1 << 40], ids=["bulk", "one by one"])
+@pytest.mark.parametrize("format_name", ["table", "jsonl", "json", "csv", "parquet"])
+def test_offsets_under_an_open_transaction_are_counted_in_words(
+    format_name: str, least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``g`` has 120 and 160 pending; of ``h`` nothing but a pending one, which is no answer."""
+    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+    log = LogBuilder().commit(120).commit(7, partition=1).commit(8, group="i").commit(160, producer=5)
+    log.commit(9, partition=1, producer=6).end(6).commit(1, group="h", producer=5)
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_bytes(b"".join(log.batches))
+    words = "of these offsets 1 are under an open transaction (pending); --unstable marks them"
+    told = {(): True, ("-g", "g"): True, ("-g", "i"): False, ("--unstable",): False, ("-q",): False}
+    for number, (options, is_told) in enumerate(told.items()):
+        target = ("--to", tmp_path / f"{number}.parquet") if format_name == "parquet" else ()
+        result = run("compact", folder, "-o", format_name, *target, *options)
+        assert result.exit_code == 0
+        assert (words in result.stderr.splitlines()) == is_told
+        shown = "".join(pq.read_schema(target[1]).names) if target else result.stdout
+        assert ("unstable" in shown) == ("--unstable" in options)
+
+
+def test_a_cut_archive_is_damage(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        archive.add(SAMPLE, "log")
+    cut = tmp_path / "backup.tar.gz"
+    cut.write_bytes(content.getvalue()[:-3000])
+    result = run("compact", cut, "--quarantine", tmp_path / "kept")
+    assert result.exit_code == 3
+    assert 0 < len(result.stdout.splitlines()) < 129
+    place = f"{cut}: position {cut.stat().st_size}: the archive is broken: it is cut off"
+    assert f"corrupt: {place}" in result.stderr
+    assert "not everything could be read: 1 corrupt" in result.stderr
+    (row,) = json_lines((tmp_path / "kept").read_text())
+    assert (row["file"], row["position"]) == (str(cut), cut.stat().st_size)
+    strict = run("compact", cut, "--strict")
+    assert (strict.exit_code, strict.stdout) == (1, "")
+    assert f"error: {place}" in strict.stderr
 
 
 def test_orphans_and_unstable_are_shown_where_asked(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,26 @@ def test_examples_stand_in_lines_of_their_own(name: str) -> None:
     assert own
     if len(own) > 1:
         assert all(f"  {example}\n" in shown for example in own)
+
+
+PARTITION_OPTIONS = {
+    "offsets_partition": ["-p", "--offsets-partition"],
+    "as_partition": ["--as-partition"],
+    "partitions": ["--partitions", "--offsets-topic-partitions"],
+    "topic_partition": ["--topic-partition"],
+    "topic_partitions": ["--topic-partitions"],
+}
+"""What every word about partitions is, whatever the command."""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_about_partitions_mean_the_same_everywhere(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    shown = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
+    about = re.compile(r"(^|\s)-p\b|partitions?$")
+    words = {str(option.name): option.opts for option in shown if about.search(" ".join(option.opts))}
+    assert words == {found: PARTITION_OPTIONS[found] for found in words}
 
 
 def test_the_list_of_commands_has_whole_sentences() -> None:

@@ -1,5 +1,6 @@
 import gzip
 import io
+import random
 import stat
 import subprocess
 import tarfile
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.disk import archives
+from offsets_log.disk import packed
 from offsets_log.disk.archives import unpack
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import InputError
-from tests.disk.logs import name, names, numbers, offsets, partition, segment
+from offsets_log.log_format.partition_log import iter_log
+from tests.disk.logs import batch, name, names, numbers, offsets, partition, segment
 from tests.disk.test_reader import TOPIC_ID, pipe_in
 
 PREALLOCATED = bytes(2**20) + b"entry" + bytes(3 << 20)
@@ -176,31 +178,139 @@ def test_open_logs_zip_link_is_ignored(tmp_path):
 # --------------------------------------------------------------------------------------- broken and hostile
 
 
-def test_open_logs_truncated_archive_is_one_input_error(archive):
-    content = archive.read_bytes()
-    end = len(content.rstrip(b"\0")) if archive.suffix == ".tar" else len(content)  # a tar's end is padding
-    for cut in (300, end // 2, end - 600, end - 9):
-        archive.write_bytes(content[:cut])
-        with pytest.raises(InputError) as caught:
-            open_logs([str(archive)])
-        assert caught.value.file == str(archive)
-        assert "\n" not in str(caught.value)
+MANY = range(999)
+LARGE = {
+    f"data/__consumer_offsets-3/{0:020}.index": PREALLOCATED[1 << 20 :][:30_000],
+    f"data/__consumer_offsets-3/{name(0)}": segment(*range(500), value=random.Random(1).randbytes(1000)),
+    f"data/__consumer_offsets-4/{name(0)}": b"".join(batch(i, value=random.Random(i).randbytes(500)) for i in MANY),
+    f"data/__consumer_offsets-5/{name(0)}": segment(7, 8),
+}
+WHOLE = {3: list(range(500)), 4: list(MANY), 5: [7, 8]}
 
 
-def test_open_logs_tar_with_bad_header_inside_is_refused(tmp_path):
+@pytest.mark.parametrize("maker", MAKERS)
+def test_open_logs_cut_archive_is_read_as_far_as_it_goes(maker, tmp_path):
+    path = tmp_path / maker
+    content = MAKERS[maker](LARGE)
+    end = len(content.rstrip(b"\0")) if path.suffix == ".tar" else len(content)  # a tar's end is padding
+    read = []
+    for cut in (end * 3 // 10, end // 2, end * 9 // 10, end - 9):
+        path.write_bytes(content[:cut])
+        with open_logs([str(path)]) as disk:
+            (damage,) = disk.damages
+            assert (damage.error.file, damage.error.position) == (str(path), cut)
+            assert "the archive is broken" in damage.error.problem
+            found = {log.offsets_partition: offsets(log) for log in disk.logs}
+            assert all(WHOLE[number][: len(have)] == have for number, have in found.items())
+            assert len(disk.logs[0].beside[f"{0:020}.index"]()) == 30_000
+            read.append(sum(map(len, found.values())))
+    assert 0 < read[0] < read[1] < read[2] <= read[3]
+    assert read[2] > 1000
+    path.write_bytes(content)
+    with open_logs([str(path)]) as disk:
+        assert {log.offsets_partition: offsets(log) for log in disk.logs} == WHOLE
+        assert disk.damages == []
+
+
+def test_open_logs_archive_cut_before_its_first_segment_is_one_input_error(archive):
+    archive.write_bytes(archive.read_bytes()[:60])
+    with pytest.raises(InputError, match=r"broken|no archive") as caught:
+        open_logs([str(archive)])
+    assert caught.value.file == str(archive)
+    assert "\n" not in str(caught.value)
+
+
+def test_of_a_cut_member_nothing_but_a_segment_is_taken():
+    """Half an index or checkpoint tells what is false."""
+    for path in (f"__consumer_offsets-3/{0:020}.index", "cleaner-offset-checkpoint"):
+        for maker in ("a.tar", "a.tar.gz", "a.zip", "stored.zip"):
+            told = []
+            content = MAKERS[maker](FILES_BEFORE | {path: random.Random(1).randbytes(100_000)})
+            folders = unpack("a", content[:50_000], on_damage=told.append)
+            assert [sorted({**folder.files, **folder.beside}) for folder in folders] == [[name(0)]]
+            assert len(told) == 1
+
+
+FILES_BEFORE = {f"__consumer_offsets-3/{name(0)}": segment(0)}
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gz", "zst"])
+@pytest.mark.parametrize("inside", [False, True], ids=["a file", "in a tar"])
+def test_open_logs_cut_packed_segment_is_torn(tmp_path, pack, inside):
+    data = LARGE[f"data/__consumer_offsets-4/{name(0)}"]
+    packed_data = pack(data)
+    cut = packed_data[: len(packed_data) // 2]
+    file = name(0, ".gz" if pack is gzip.compress else ".zst")
+    directory = partition(tmp_path, 4, {file: cut})
+    (tmp_path / "a.tar").write_bytes(make_tar({f"__consumer_offsets-4/{file}": cut}))
+    with open_logs([str(tmp_path / "a.tar" if inside else directory)]) as disk:
+        (damage,) = disk.damages
+        place = f"{tmp_path}/a.tar!__consumer_offsets-4" if inside else directory
+        assert damage.error.file == f"{place}/{file}"
+        assert damage.error.position == len(cut)
+        assert 300 < len(offsets(disk.logs[0])) < 999
+        *_, (_, last) = iter_log(disk.logs[0])
+        assert last.kind == "torn"
+
+
+def test_open_logs_tar_with_bad_header_inside_is_read_up_to_it(tmp_path):
     content = bytearray(make_tar(FILES))
-    content[content.index(b"data/__consumer_offsets-12") + 3] ^= 1
+    at = content.index(b"data/__consumer_offsets-12")
+    content[at + 3] ^= 1
+    places = {"a.tar": at, "a.tar.gz": None, "a.tzst": None}
     for file, damaged in (("a.tar", bytes(content)), ("a.tar.gz", gzip.compress(content)), ("a.tzst", zstd(content))):
         (tmp_path / file).write_bytes(damaged)
-        with pytest.raises(InputError, match="the archive is broken: bad checksum"):
-            open_logs([str(tmp_path / file)])
+        with open_logs([str(tmp_path / file)]) as disk:
+            (damage,) = disk.damages
+            assert "bad checksum" in damage.error.problem
+            assert places[file] is None or damage.error.position == places[file] + 512
+            assert numbers(disk.logs) == [3]
+            assert offsets(disk.logs[0]) == [0, 1, 2]
 
 
-def test_open_logs_tar_without_end_is_refused(tmp_path):
+def test_open_logs_tar_without_end_is_told(tmp_path):
     path = tmp_path / "a.tar"
     path.write_bytes(make_tar({"__consumer_offsets-3/" + name(0): bytes(512)})[: 512 + 512])
-    with pytest.raises(InputError, match="broken"):
-        open_logs([str(path)])
+    with open_logs([str(path)]) as disk:
+        assert [damage.error.position for damage in disk.damages] == [1024]
+
+
+def test_open_logs_zip_with_a_damaged_member_has_the_others(tmp_path):
+    content = bytearray(MAKERS["stored.zip"](FILES))
+    content[content.index(segment(2)) + 20] ^= 1
+    (tmp_path / "a.zip").write_bytes(content)
+    with open_logs([str(tmp_path / "a.zip")]) as disk:
+        assert len(disk.damages) == 1
+        assert name(2) in str(disk.damages[0].error)
+        assert offsets(disk.logs[0]) == [0, 1]
+
+
+def test_zip_without_a_directory_whose_sizes_follow_the_members():
+    """As a zip is written into a pipe."""
+
+    class Pipe(io.RawIOBase):
+        def __init__(self):
+            self.content = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.content += bytes(data)
+            return len(data)
+
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in LARGE.items():
+            archive.writestr(path, content)
+    cut = pipe.content.index(b"PK\1\2")
+    told = []
+    folders = unpack("a.zip", pipe.content[:cut], on_damage=told.append)
+    assert {folder.name: list(folder.files) for folder in folders} == {
+        f"__consumer_offsets-{number}": [name(0)] for number in WHOLE
+    }
+    assert bytes(folders[1].files[name(0)]()) == LARGE[f"data/__consumer_offsets-4/{name(0)}"]
+    assert [damage.error.position for damage in told] == [cut]
 
 
 @pytest.mark.parametrize("file", ["a.tar", "a.tar.gz", "a.zip", "x.log.zst", "a.tar.xz"])
@@ -233,9 +343,9 @@ BOMBS = [("a.tar.gz", "MAX_MEMBER_BYTES"), ("a.zip", "MAX_MEMBER_BYTES")] + [
 
 @pytest.mark.parametrize(("maker", "limit"), BOMBS)
 def test_unpack_bomb_is_refused(monkeypatch, maker, limit):
-    monkeypatch.setattr(archives, limit, 1 << 20)
+    monkeypatch.setattr(packed, limit, 1 << 20)
     if limit == "FREE_BYTES":
-        monkeypatch.setattr(archives, "MAX_RATIO", 10)
+        monkeypatch.setattr(packed, "MAX_RATIO", 10)
     content = MAKERS[maker]({f"__consumer_offsets-1/{name(0)}": bytes(8 << 20)})
     with pytest.raises(InputError, match="too many bytes") as caught:
         unpack("bomb", content)
@@ -269,7 +379,8 @@ def test_unpack_mutated_archive_gives_folders_or_input_error(maker, data):
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     content = content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))]
+    told = []
     with suppress(InputError):
-        found = unpack(maker, bytes(content))
+        found = unpack(maker, bytes(content), on_damage=data.draw(st.sampled_from([None, told.append])))
         folders = found if isinstance(found, list) else []
         assert all(len(read()) >= 0 for folder in folders for read in folder.files.values())

@@ -69,6 +69,24 @@ def test_open_logs_directory_behind_link_takes_the_name_that_tells(data, tmp_pat
 
 
 @pytest.mark.parametrize("leftover", ["0a1b-delete", "0a1b-future", "0a1b-stray"])
+def test_open_logs_leftover_directory_is_read_where_it_is_named(data, leftover, monkeypatch):
+    """Its partition's checkpoints are not its own."""
+    directory = (data / "__consumer_offsets-3").rename(data / f"__consumer_offsets-3.{leftover}")
+    (data / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 3 7\n")
+    expected = offsets(open_logs([str(directory / name(0))]).logs[0])
+    for given in (str(directory), f"{directory}/", f"{directory}/."):
+        with open_logs([given]) as disk:
+            (log,) = disk.logs
+            assert (log.offsets_partition, log.cleaned_until, disk.notes) == (3, None, [])
+            assert offsets(log)[: len(expected)] == expected
+    monkeypatch.chdir(directory)
+    with open_logs(["."]) as disk:
+        assert numbers(disk.logs) == [3]
+    with pytest.raises(InputError, match=r"left out.*name it"):
+        open_logs([str(data / "*-3.*")])
+
+
+@pytest.mark.parametrize("leftover", ["0a1b-delete", "0a1b-future", "0a1b-stray"])
 def test_open_logs_leftover_directory_is_left_out_with_note(data, leftover):
     (data / "__consumer_offsets-3").rename(data / f"__consumer_offsets-3.{leftover}")
     with open_logs([str(data)]) as disk:

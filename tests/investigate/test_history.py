@@ -128,7 +128,7 @@ def holders(line: Json) -> dict[Key, tuple[str, str, str, str]]:
 def test_one_partition_of_one_topic_and_what_each_event_did_to_the_answer(tmp_path: Path) -> None:
     log = LogBuilder().commit(5).commit(9, topic="u").commit(7).commit(7, metadata="m").commit(3, producer=4)
     log.commit(8).end(4).commit(None).commit(1, producer=5)
-    found = rows(folder_of(log, tmp_path), "-g", "g", "-t", "t", "--partition", 0)
+    found = rows(folder_of(log, tmp_path), "-g", "g", "-t", "t", "--topic-partition", 0)
     columns = ("event", "committed_offset", "transaction", "effective_offset", "change")
     assert [tuple(row[column] for column in columns) for row in found] == [
         ("commit", 5, None, 5, "new"),
@@ -140,6 +140,8 @@ def test_one_partition_of_one_topic_and_what_each_event_did_to_the_answer(tmp_pa
         ("tombstone", None, None, None, "deleted"),
         ("commit", 1, "open", None, None),
     ]
+    assert rows(tmp_path, "-g", "g", "--topic-partition", 1) == []
+    assert rows(tmp_path, "-g", "g", "-t", "t", "--partition", 0) == found, "the older spelling"
     assert rows(tmp_path, "-g", "g", "--partition", 1) == []
 
 
@@ -154,11 +156,13 @@ def test_a_removed_group_answers_nothing_until_it_is_back(tmp_path: Path) -> Non
     """``J-15``, ``B-17``: the Scala coordinator goes on answering (``L-36``)."""
     log = LogBuilder().commit(5).group(gone=True).commit(None, partition=9).commit(1, partition=1, producer=3)
     folder = folder_of(log, tmp_path)
-    found = rows(folder, "-g", "g", "--partition", 0)
+    found = rows(folder, "-g", "g", "--topic-partition", 0)
     assert [(row["event"], row["effective_offset"]) for row in found] == [
         ("commit", 5), ("group_gone", None), ("group_back", 5),
     ]  # fmt: skip
-    assert [row["event"] for row in rows(folder, "-g", "g", "--partition", 0, "--profile", "classic")] == ["commit"]
+    assert [row["event"] for row in rows(folder, "-g", "g", "--topic-partition", 0, "--profile", "classic")] == [
+        "commit"
+    ]
 
 
 def test_who_commits_where_nobody_holds_the_partition(tmp_path: Path) -> None:

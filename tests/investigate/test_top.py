@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from tests.builders import LogBuilder, member, record_bytes
-from tests.conftest import json_lines, read_json_lines
+from tests.conftest import json_lines, read_json, read_json_lines
 from tests.dump_log import DumpedBatch, DumpedRecord, read_dump
 from tests.investigate.test_groups import folder_of
 from tests.investigate.test_history import holders
@@ -144,6 +145,57 @@ def test_every_order_and_the_limit(recording: Recording) -> None:
         values = [row[column] or 0 for row in rows(folder / "log", "--by", by, "--per", "member")]
         assert values == sorted(values, reverse=True)
         assert rows(folder / "log", "--by", by, "--limit", 3) == rows(folder / "log", "--by", by)[:3]
+
+
+def gone_in(stderr: str) -> tuple[int, int] | None:
+    """How many offsets are gone, of how many, as standard error says."""
+    match = re.search(r"^(\d+) of the (\d+) offsets .* hold no record any more", stderr, re.MULTILINE)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+@pytest.mark.parametrize("least_bytes", [0, 1 << 40], ids=["bulk", "one by one"])
+def test_offsets_that_hold_no_record_are_told(
+    least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the begin, between batches, inside a batch, between segments and behind the last batch."""
+    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+    log = LogBuilder().skip(5).commit(1).skip(39_943).commit(2).commit(3, producer=7).end(7)
+    folder = folder_of(log, tmp_path)
+    assert gone_in(run(folder).stderr) == (39_948, 39_952)
+    assert gone_in(run(folder, "--until-offset", log.offset - 2).stderr) == (39_948, 39_950)
+    assert gone_in(run(folder, "--until-offset", 6).stderr) == (5, 6)
+    assert gone_in(run(folder, "-g", "nobody").stderr) == (39_948, 39_952)
+    empty = folder / "__consumer_offsets-0" / f"{log.offset + 8:020}.log"
+    empty.write_bytes(b"")
+    assert gone_in(run(folder).stderr) == (39_956, 39_960)
+    empty.write_bytes(LogBuilder().skip(log.offset + 8).commit(5).batches[0])
+    assert gone_in(run(folder).stderr) == (39_956, 39_961)
+    folder_of(LogBuilder().commit(1).commit(2), tmp_path / "whole")
+    assert gone_in(run(tmp_path / "whole").stderr) is None
+    assert gone_in(run(tmp_path / "whole", folder, "-q").stderr) is None
+    assert rows(folder)[0]["bytes_share"] > 0
+
+
+@pytest.mark.parametrize("least_bytes", [0, 1 << 40], ids=["bulk", "one by one"])
+def test_what_a_real_cleaner_took_is_told(
+    least_bytes: int, recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the end of the log and the records that Kafka's dump shows."""
+    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+    folder = recording("kafka-4.3-cleaned")
+    left = dumped(folder)
+    ends = read_json(folder / "answers" / "restart.json")["end_offsets"]
+    found = gone_in(run(folder / "log").stderr)
+    assert found == (sum(ends.values()) - len(left), sum(ends.values()))
+
+
+def test_dumps_without_markers_do_not_claim_that_offsets_are_gone(tmp_path: Path) -> None:
+    log = folder_of(LogBuilder().commit(1).commit(2, producer=5).end(5), tmp_path)
+    dump = CliRunner().invoke(main, ["decode", str(log), "--as", "dump-log"]).stdout
+    (tmp_path / "kcat").write_text("0 7 1 00 NULL\n")
+    assert gone_in(run(tmp_path / "kcat", "--input-format", "kcat").stderr) is None
+    (tmp_path / "dump").write_text(dump)
+    assert gone_in(run(tmp_path / "dump").stderr) is None
 
 
 def test_filters_count_what_they_show(recording: Recording) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from cli.main import main
 from offsets_log.replay.partition_for import partition_for
 from tests.conftest import VECTORS, json_lines, read_json
 from tests.replay.test_compact_recordings import Recording
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log" / "__consumer_offsets-3"
 
 
 def run(*arguments: object, stdin: bytes | str = b"") -> Result:
@@ -60,6 +63,35 @@ def test_keys_are_placed_as_kafkas_producer_places_them() -> None:
             (row,) = json_lines(run(f"--key={key}", "--partitions", case["partitions"]).stdout)
             assert row == {"key": key, "partition": case["partition"]}
     assert run("--key", "k", "group").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "told"),
+    [
+        (("a",), b"", "__consumer_offsets has 50 partitions; --partitions N"),
+        (("-",), b"a\n", "__consumer_offsets has 50 partitions; --partitions N"),
+        (("a", "--partitions", 50), b"", None),
+        (("a", "--offsets-topic-partitions", 50), b"", None),
+        (("a", "-q"), b"", None),
+        (("-", "--input-format", "jsonl"), b'{"group":"a","partitions":50}\n', None),
+        (("-", "--input-format", "jsonl"), b'{"group":"b"}\n{"group":"a","partitions":50}\n', "50 partitions"),
+        (("--key", "k"), b"", "the topic has 50 partitions; --topic-partitions N"),
+        (("--key", "k", "--topic-partitions", 50), b"", None),
+        (("--of", SAMPLE), b"", None),
+    ],
+)
+def test_what_it_assumes_is_said(arguments: tuple[object, ...], stdin: bytes, told: str | None) -> None:
+    result = run(*arguments, stdin=stdin)
+    assert result.exit_code == 0
+    assert list(json_lines(result.stdout))
+    assert ("assuming" in result.stderr) == (told is not None)
+    assert told is None or told in result.stderr
+
+
+def test_partitions_of_the_keys_topic_have_an_option_of_their_own() -> None:
+    (row,) = json_lines(run("--key", "k", "--topic-partitions", 7).stdout)
+    assert [row] == list(json_lines(run("--key", "k", "--partitions", 7).stdout)), "the older spelling"
+    assert run("a", "--topic-partitions", 7).exit_code == 2
 
 
 def test_malformed_utf_8_is_read_as_the_broker_reads_it() -> None:

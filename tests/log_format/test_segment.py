@@ -96,6 +96,22 @@ def test_empty_and_zero_filled_files_have_no_batches() -> None:
     assert problems(bytes(10_000)) == [Tail("zeros", 0, 10_000)]
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+def test_zeros_that_are_not_in_the_buffer_are_told_as_if_they_were(is_last: bool) -> None:
+    """Wherever the written part ends, with more zeros in the buffer than the batch there can reach into."""
+
+    def told(data: bytes, zeros_behind: int) -> list[object]:
+        items = iter_batches(data, is_last=is_last, zeros_behind=zeros_behind)
+        return [(str(item.error), item.error.position) if isinstance(item, Damage) else item for item in items]
+
+    data, _ = segment_of(0, 3)
+    damaged = data[:70] + b"x" + data[71:]
+    for end in range(len(data) + 1):
+        for written in (data[:end], damaged[:end]):
+            assert told(written + bytes(400), 5000) == told(written + bytes(5400), 0)
+    assert told(data, 5000) == told(data + bytes(5000), 0), "not one zero in the buffer"
+
+
 def test_hole_of_zeros_in_the_middle_is_damage_and_the_rest_is_read() -> None:
     data, positions = segment_of(0, 3, 6)
     hole = data[: positions[1]] + bytes(positions[2] - positions[1]) + data[positions[2] :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record, build_batch
-from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
-from offsets_log.pipeline import iter_events
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key, encode_coordinator_record
+from offsets_log.pipeline import Event, iter_events
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rows import rebalance_row, remarks
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.rebalance.unrest import Limits, mark_unrest
+from offsets_log.replay.topic_names import topic_id_mark
 from tests.conftest import RECORDINGS, read_json, read_json_lines, read_partitions
 from tests.coordinator.caches import classic_group, member_row, newer_group
 
@@ -231,3 +233,51 @@ def test_a_group_that_comes_and_goes_in_one_batch_without_an_epoch_is_no_entry()
     member = newer_group("g", member_id="m")[1]
     gone = CoordinatorRecord(record_type=2, key={"group": "g"})
     assert list(timeline_of((0, 10, [member, gone]))) == []
+
+
+def commit_of(topic: str, topic_id: bytes, version: int = 4) -> CoordinatorRecord:
+    value = {"offset": 1, "leader_epoch": -1, "metadata": "", "commit_timestamp": 0, "topic_id": Uuid(topic_id)}
+    key = {"group": "g", "topic": topic, "partition": 0}
+    return CoordinatorRecord(record_type=1, key=key, value_version=version, value=value)
+
+
+def named_by(*records: CoordinatorRecord) -> tuple[dict[bytes, str], int]:
+    """Topic names that a log tells a reader who leaves commits undecoded, and how many he decoded."""
+    pairs = [encode_coordinator_record(record) for record in records]
+    made = [Record(offset=i, timestamp_ms=1, key=key, value=value) for i, (key, value) in enumerate(pairs)]
+    log = PartitionLog(0, (Segment("built.log", 0, build_batch(made)),))
+    timelines = Timelines()
+    events = list(iter_events(log, wants=timelines.wants))
+    timelines.read(iter_events(log, wants=timelines.wants), lambda damage: None)
+    return timelines.topic_names, sum(isinstance(event, Event) and event.decoded is not None for event in events)
+
+
+def test_topic_ids_are_found_whatever_they_end_with() -> None:
+    ids = [bytes(15) + bytes((last,)) for last in (1, 0x10)] + [bytes((1,)) + bytes(15), bytes((1, 0, 16)) * 5 + b"\0"]
+    named = {topic_id: f"topic-{i}" for i, topic_id in enumerate(ids)}
+    assert named_by(*(commit_of(name, topic_id) for topic_id, name in named.items()))[0] == named
+    assert named_by(*(commit_of("t", bytes(16)) for _ in range(3))) == ({}, 0)
+
+
+def test_a_newer_version_of_commits_names_topics_once_its_table_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it moves the topic id under another tag."""
+    row = RECORD_TYPES[1]
+    moved = [replace(field, tag=3) if field.name == "topic_id" else field for field in row.values[0].fields]
+    newer = replace(row.values[0], fields=tuple(moved), versions="5", flexible="4+")
+    monkeypatch.setitem(RECORD_TYPES, 1, replace(row, values=(newer, *row.values)))
+    topic_id = bytes(range(16))
+    remembered = (topic_id_mark, decode_key)
+    for function in remembered:
+        function.cache_clear()
+    assert named_by(commit_of("t", topic_id, version=5)) == ({topic_id: "t"}, 1)
+    for function in remembered:
+        function.cache_clear()
+
+
+def test_commits_of_an_unknown_version_are_told() -> None:
+    key, value = encode_coordinator_record(commit_of("t", bytes(range(16))))
+    batch = build_batch([Record(offset=0, timestamp_ms=1, key=key, value=b"\0\x09" + (value or b"")[2:])])
+    timelines, damages = Timelines(), []
+    log = PartitionLog(0, (Segment("built.log", 0, batch),))
+    timelines.read(iter_events(log, wants=timelines.wants), damages.append)
+    assert [damage.is_unsupported for damage in damages] == [True]

@@ -14,7 +14,7 @@ from offsets_log.pipeline import EVERYTHING, Until, iter_events
 from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.report import samples as s
 from offsets_log.report.lines import generation_lines, offset_lines
-from tests.builders import TIME, LogBuilder
+from tests.builders import TIME, LogBuilder, record_bytes
 from tests.conftest import RECORDINGS, log_directories, read_json, read_partitions
 from tests.dump_log import DumpedRecord, read_dump
 from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, answered, profile_of, steps
@@ -133,6 +133,17 @@ def test_a_commit_of_a_transaction_counts_if_it_was_committed() -> None:
     found = offset_lines(sampled([log.log]).commits, {})
     assert [line["offsets"] for line in found["g"]["lines"]] == [[1, 2, None]]
     assert found["g"]["lines"][0]["commits"] == 2
+
+
+def test_any_producer_id_but_none_is_a_transactions() -> None:
+    """``J-5``: also a negative one, as no broker writes it; what waits for its marker is not committed."""
+    log = LogBuilder().commit(1)
+    for partition in range(9):
+        key = {"group": "g", "topic": "t", "partition": partition}
+        value = {"offset": 7, "metadata": "", "commit_timestamp": TIME}
+        log.add(record_bytes(1, key, value, 4), producer_id=-5, producer_epoch=0, base_sequence=0)
+    assert len(log.load(MODERN).pending) == 9
+    assert ends(sampled([log.log])) == {("g", "t", 0): 1}
 
 
 def test_wider_buckets_keep_each_lines_last_commit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,41 @@
+"""Whether a log is one of ``__consumer_offsets`` at all, judged by the keys of its first records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from offsets_log.errors import OffsetsLogError, UnknownRecordTypeError
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.record import Record, iter_records
+from offsets_log.messages.registry import decode_key, record_type_of
+
+RECORDS_LOOKED_AT = 100
+BATCHES_LOOKED_AT = 10_000
+LARGEST_TYPE_TO_COME = 127
+"""A newer release may write types that no table has; keys of texts begin with much larger numbers."""
+
+
+def is_of_another_topic(log: PartitionLog) -> bool:
+    """Whether the log has records, and none of the first ones has a key that a group coordinator writes."""
+    keys = list(islice(_keys(log), RECORDS_LOOKED_AT))
+    return bool(keys) and not any(map(may_be_coordinators, keys))
+
+
+def may_be_coordinators(key: bytes | None) -> bool:
+    """Whether a group coordinator of this or a newer release writes such a key: nothing is left over in it."""
+    try:
+        _, _, trailing = decode_key(key)
+    except UnknownRecordTypeError:
+        return 0 <= (record_type_of(key) or 0) <= LARGEST_TYPE_TO_COME
+    except OffsetsLogError:
+        return False
+    return not trailing
+
+
+def _keys(log: PartitionLog) -> Iterator[bytes | None]:
+    batches = (item for _, item in islice(iter_log(log), BATCHES_LOOKED_AT) if isinstance(item, RecordBatch))
+    for batch in batches:
+        if not batch.is_control:
+            yield from (record.key for record in iter_records(batch) if isinstance(record, Record))
