@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from offsets_log import dump_log
+from offsets_log.broker.outcome import on_broker
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header, encode_batch
@@ -173,6 +174,11 @@ def check_segment(data: bytes) -> tuple[int, int]:
         state = finish(replay(events, profile, on_damage=damages.append))
         for value in (*state.committed, *state.pending):
             json.dumps(offset_row(value, 0), ensure_ascii=False).encode()
+    for stopped_cleanly in (True, False):
+        for profile, outcome in on_broker(log, PROFILES.values(), stopped_cleanly=stopped_cleanly).items():
+            assert outcome.ok == (outcome.starts and outcome.ends and outcome.failure is None), profile.name
+            for value in outcome.state.committed:
+                json.dumps(offset_row(value, 0), ensure_ascii=False).encode()
     for damage in damages:
         error = damage.error
         place = (error.file, error.position, error.field)
