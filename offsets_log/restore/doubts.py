@@ -111,13 +111,17 @@ def of_partitions(plan: Row) -> Iterator[str]:
     asked = plan["filters"]["offsets_partitions"]
     if asked:
         yield f"only offsets partitions {_some(asked)} were read, as asked"
-    elif absent:
+    if plan["offsets_partitions"]["source"] == "guess":
+        yield (
+            "how many partitions __consumer_offsets has is not known, and with it which of them are absent and whether "
+            "groups are where they belong: --partitions N says it"
+        )
+        return
+    if absent and not asked:
         yield (
             f"offsets partitions that are absent, {len(absent)} of {count}: {_some(absent)}; the groups whose hash "
             f"leads there are missing, about one in {round(count / len(absent))} of all"
         )
-    if plan["offsets_partitions"]["source"] == "guess":
-        yield f"that __consumer_offsets has {count} partitions is a guess: --partitions N says otherwise"
     found = {row["group"] for row in plan["groups"]}
     for group in plan["filters"]["groups"]:
         home = partition_for(group, count)
@@ -140,7 +144,7 @@ def _of_groups(plan: Row) -> Iterator[str]:
         for row in plan["groups"]
         if row["offsets_partition"] not in (None, partition_for(row["group"], homes))
     ]
-    if astray:
+    if astray and plan["offsets_partitions"]["source"] != "guess":
         yield (
             f"groups in an offsets partition that is not theirs ({len(astray)}), where no broker looks for them: "
             f"{_named(astray)}"

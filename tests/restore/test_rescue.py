@@ -203,6 +203,44 @@ def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path],
     assert doubts(plan, f'group "alive-metrics" lives in offsets partition {home}, which was not read')
 
 
+PARTITIONS = 10
+
+
+@pytest.fixture
+def ten_partitions(tmp_path: Path) -> Path:
+    """A log of ten offsets partitions with two groups in each, where they belong."""
+    logs = {number: LogBuilder() for number in range(PARTITIONS)}
+    names = (f"billing-{number}" for number in range(10_000))
+    for group in names:
+        home = partition_for(group, PARTITIONS)
+        if len(logs[home].batches) < 2:
+            logs[home].commit(5, group=group)
+    return write_log(tmp_path / "log", logs)
+
+
+def test_filters_say_nothing_else_of_the_offsets_partitions(ten_partitions: Path, tmp_path: Path) -> None:
+    """Their number follows from all groups of the log, however few are asked for."""
+    whole = rescue(tmp_path / "whole", ten_partitions)
+    assert whole["offsets_partitions"] == {"count": PARTITIONS, "source": "data", "absent": []}
+    groups = sorted(row["group"] for row in whole["groups"])
+    for number, group in enumerate(groups):
+        plan = rescue(tmp_path / str(number), ten_partitions, "-g", group)
+        assert [row["group"] for row in plan["groups"]] == [group]
+        assert plan["offsets_partitions"] == whole["offsets_partitions"]
+        assert plan["doubts"] == []
+    shutil.rmtree(ten_partitions / "__consumer_offsets-3")
+    plan = rescue(tmp_path / "less", ten_partitions, "-g", groups[0])
+    assert plan["offsets_partitions"] == {"count": PARTITIONS, "source": "data", "absent": [3]}
+
+
+def test_what_a_guess_cannot_tell_is_not_said(ten_partitions: Path, tmp_path: Path) -> None:
+    plan = rescue(tmp_path / "one", ten_partitions / "__consumer_offsets-7")
+    assert plan["offsets_partitions"]["source"] == "guess"
+    assert doubts(plan, "how many partitions __consumer_offsets has is not known")
+    assert not doubts(plan, "that are absent,")
+    assert not doubts(plan, "not theirs")
+
+
 @pytest.mark.parametrize("variant", ["torn", "zeros"])
 def test_tails_are_said(recording: Callable[[str], Path], tmp_path: Path, variant: str) -> None:
     folder = recording("kafka-4.3-live-copy")
