@@ -71,6 +71,8 @@ class _Attempt:
             client._manager.run(self._ask, client._manager)
         except (KafkaError, OSError, ValueError) as error:
             return self._in_words(error)
+        except (ImportError, RuntimeError) as error:  # a library that a mechanism needs
+            return str(error)
         finally:
             client.close()
         return None
