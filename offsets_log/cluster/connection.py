@@ -106,12 +106,18 @@ def _lost_errors() -> tuple[type[Exception], ...]:
     from kafka import errors
 
     return (
+        RuntimeError,  # kafka-python's, of a request that meets the end of its connection
+        errors.Cancelled,
+        errors.CorrelationIdError,
         errors.KafkaConnectionError,
         errors.KafkaTimeoutError,
         errors.LeaderNotAvailableError,
+        errors.MetadataEmptyBrokerList,
+        errors.NetworkExceptionError,
         errors.NodeNotReadyError,
         errors.NotLeaderForPartitionError,
         errors.RequestTimedOutError,
+        errors.StaleMetadata,
         errors.UnknownBrokerIdError,
     )
 

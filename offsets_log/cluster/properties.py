@@ -13,7 +13,7 @@ from typing import Any
 from offsets_log.errors import InputError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "AWS_MSK_IAM")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER", "AWS_MSK_IAM")
 
 
 def _one_of(*values: str) -> Callable[[str], str]:
@@ -49,13 +49,19 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 PATIENCE = "default.api.timeout.ms"
 LOGIN = "sasl.jaas.config"
-_LOGIN = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
+OF_LOGIN = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
+_LOGIN = re.compile(r"""\b(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
 
 TLS = (
     "ssl.ca.*", "ssl.certificate.*", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm", "ssl.key.*",
     "ssl.keystore.*", "ssl.truststore.*",
 )  # fmt: skip
 """Globs of what `stores` makes a TLS context of."""
+
+OAUTH = (
+    "sasl.oauthbearer.client.credentials.*", "sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url",
+)  # fmt: skip
+"""Globs of what `oauth` gets tokens by."""
 
 WITHOUT_EFFECT = (
     "auto.include.jmx.reporter", "bootstrap.servers", "client.dns.lookup", "enable.metrics.push", "metadata.recovery.*",
@@ -121,7 +127,7 @@ def _unescaped(match: re.Match[str]) -> str:
 def doubtful(properties: Mapping[str, str]) -> Iterator[str]:
     """Of properties that are passed over, a sentence each."""
     for name in sorted(properties):
-        if _is_one_of(name, (*OPTIONS, *TLS, *WITHOUT_EFFECT, LOGIN, PATIENCE)):
+        if _is_one_of(name, (*OPTIONS, *TLS, *OAUTH, *WITHOUT_EFFECT, LOGIN, PATIENCE)):
             continue
         if _is_one_of(name, OF_JAVA_ALONE):
             yield f"{name} is for Java's client alone: it has no effect here"
@@ -139,19 +145,22 @@ def client_options(properties: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         InputError: a value makes no sense, or a store cannot be read.
     """
+    from offsets_log.cluster.oauth import Tokens, provider
     from offsets_log.cluster.stores import tls_context
 
     options: dict[str, Any] = {}
     for name, value in properties.items():
-        if name == LOGIN:
-            options |= _login(value)
-        elif name in OPTIONS:
+        if name in OPTIONS:
             option, read = OPTIONS[name]
             try:
                 options[option] = read(value)
             except ValueError as error:
                 raise InputError(f"{value!r} {error}", field=name) from None
+    login = _login(properties.get(LOGIN, ""))
+    options |= {option: login[name] for name, option in OF_LOGIN.items() if name in login}
     _check_login(options)
+    if options.get("sasl_mechanism") == "OAUTHBEARER":
+        options["sasl_oauth_token_provider"] = provider(Tokens(properties, login))
     if "SSL" in options.get("security_protocol", ""):
         options["ssl_context"] = tls_context(properties)
     return options
@@ -169,9 +178,9 @@ def patience_seconds(properties: Mapping[str, str], default: float) -> float:
 
 
 def _login(jaas: str) -> dict[str, str]:
-    """Name and password of a line for Java's login modules."""
+    """Name → value of a line for Java's login modules."""
     return {
-        f"sasl_plain_{name}": re.sub(r"\\(.)", r"\1", double or single) if double or single else bare
+        name: re.sub(r"\\(.)", r"\1", double or single) if double or single else bare
         for name, double, single, bare in _LOGIN.findall(jaas)
     }
 

@@ -64,8 +64,11 @@ def secure(broker: Broker, certificates: Path) -> dict[str, int]:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": certificates / "ca.pem",
         "listener.name.tls.ssl.client.auth": "required",
-        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+        "listener.name.login.oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer."
+        'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";',
         "listener.name.login.plain.sasl.jaas.config": login.replace("\\", "\\\\"),
+        "listener.name.both.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.both.plain.sasl.jaas.config": login.replace("\\", "\\\\"),
     }
     with broker.properties.open("a") as file:

@@ -84,6 +84,17 @@ def test_epochs_that_the_cluster_has_are_valid(real: Broker, tmp_path: Path) -> 
     assert live.read_on(real, "valid", "classic") == sorted([*range(50, 60), *range(40, 60)])
 
 
+def test_topics_made_anew_are_told_by_their_id(real: Broker, tmp_path: Path) -> None:
+    (topic_id,) = re.findall(r"topic_id: (.*)", (real.data / "orders-0" / "partition.metadata").read_text())
+    rows = [row("same", topic_id=topic_id), row("other", topic_id="AAAAAAAAAAAAAAAAAAAAAQ"), row("unknown")]
+    status, found, words = live.restore(
+        live.write_plan(tmp_path / "plan.json", rows), "--bootstrap-server", live.server(real)
+    )
+    assert status == 0
+    assert {r["group"]: r["same_topic"] for r in found} == {"same": True, "other": False, "unknown": None}
+    assert words.startswith("1 offsets are of topics with another topic id than the plan's, which were made anew")
+
+
 def test_offsets_outside_the_log(real: Broker, tmp_path: Path) -> None:
     with live.admin(real) as client:
         client.delete_records({TopicPartition("orders", 2): 10})

@@ -93,10 +93,10 @@ ssl.truststore.location ssl.truststore.password ssl.truststore.type
 
 def test_properties_that_are_passed_over_are_told() -> None:
     assert list(doubtful(dict.fromkeys(OF_KAFKA.split(), ""))) == []
-    odd = dict.fromkeys(["ssl.engine.factory.class", "sasl.oauthbearer.scope", "acks", "x.y"], "")
+    odd = dict.fromkeys(["ssl.engine.factory.class", "sasl.oauthbearer.jwks.endpoint.url", "acks", "x.y"], "")
     assert list(doubtful(odd)) == [
         "acks is no property of Kafka's tools: it has no effect",
-        "sasl.oauthbearer.scope is for Java's client alone: it has no effect here",
+        "sasl.oauthbearer.jwks.endpoint.url is for Java's client alone: it has no effect here",
         "ssl.engine.factory.class is for Java's client alone: it has no effect here",
         "x.y is no property of Kafka's tools: it has no effect",
     ]
@@ -124,6 +124,10 @@ def test_pem_whose_line_breaks_became_spaces() -> None:
         ("sasl.mechanism=X", "field sasl.mechanism: 'X' is none of PLAIN, SCRAM-SHA-256"),
         ("security.protocol=SASL_SSL", "field sasl.mechanism: a SASL protocol needs one of PLAIN"),
         ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "field sasl.jaas.config: it must hold username"),
+        (
+            "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\nsasl.jaas.config=x required clientId=a;",
+            "field sasl.oauthbearer.token.endpoint.url: it is needed with a clientId and clientSecret",
+        ),
         ("security.protocol=SSL\nssl.enabled.protocols=TLSv1", "field ssl.enabled.protocols: none of TLSv1.2, TLSv1.3"),
         (
             "security.protocol=SSL\nssl.ca.location=/nowhere.pem",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import gc
+import json
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from offsets_log.cluster.admin import Cluster
+from offsets_log.cluster.oauth import URL, Tokens
 from offsets_log.cluster.properties import parse_properties
 from offsets_log.errors import OffsetsLogError
 from tests.coordinator.broker import free_port
@@ -110,6 +115,44 @@ def test_logins(broker: Secure, listener: str) -> None:
     assert f"the broker refuses the login of '{USER}' by PLAIN: wrong user name or password" in connect(
         server, login("wrong", protocol) + trust
     )
+
+
+class Issuer(BaseHTTPRequestHandler):
+    """An identity provider for one client."""
+
+    token = Tokens({}, {"unsecuredLoginStringClaim_sub": "me"}).token()
+
+    def do_POST(self) -> None:
+        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        given = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
+        is_known = (given, form) == ("me:its secret", "grant_type=client_credentials&scope=kafka")
+        self.send_response(200 if is_known else 401)
+        self.end_headers()
+        if is_known:
+            self.wfile.write(json.dumps({"access_token": self.token, "expires_in": 300}).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_tokens(broker: Secure, tmp_path: Path) -> None:
+    """Unsigned, of a file, and of an identity provider for the client's own credentials."""
+    server = f"127.0.0.1:{broker.ports['LOGIN']}"
+    oauth = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+    cluster = connect(f"127.0.0.1:{broker.ports['PLAINTEXT']}", "")
+    (tmp_path / "token").write_text(Issuer.token)
+    unsigned = 'sasl.jaas.config=x required unsecuredLoginStringClaim_sub="me";\n'
+    assert connect(server, oauth + unsigned) == cluster
+    assert connect(server, f"{oauth}{URL}=file://{tmp_path}/token\n") == cluster
+    (tmp_path / "token").write_text("no.token.")
+    assert "the broker refuses the login by OAUTHBEARER" in connect(server, f"{oauth}{URL}=file://{tmp_path}/token\n")
+    with HTTPServer(("127.0.0.1", 0), Issuer) as issuer:
+        threading.Thread(target=issuer.serve_forever, daemon=True).start()
+        where = f"{oauth}{URL}=http://127.0.0.1:{issuer.server_port}/\n"
+        client = 'sasl.jaas.config=x required clientId="me" clientSecret="its secret" scope="kafka";\n'
+        assert connect(server, where + client) == cluster
+        assert "gives no token: HTTP Error 401" in connect(server, where + client.replace("its", "no"))
+        issuer.shutdown()
 
 
 def test_every_cause_has_words_of_its_own(broker: Secure) -> None:
