@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
 
 from offsets_log.tables import Row
 from tests.coordinator import broker
@@ -21,6 +23,7 @@ from tests.restore.plans import plan_of
 RECORDS = 60
 """In each partition of ``orders``."""
 PARTITIONS = 3
+COORDINATORS_SECONDS = 30
 READ_MS = 8000
 """How long a consumer waits for a record."""
 
@@ -60,6 +63,20 @@ def fill(real: broker.Broker) -> None:
             producer.send("orders", value=b"%d" % number, partition=partition)
     producer.flush()
     producer.close()
+
+
+def make_coordinators(real: broker.Broker, groups: Sequence[str]) -> None:
+    """Come back when every group has one that answers; the first question makes ``__consumer_offsets``."""
+    passing = (CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError)
+    deadline = time.monotonic() + COORDINATORS_SECONDS
+    with admin(real) as client:
+        while True:
+            try:
+                client.list_group_offsets(dict.fromkeys(groups))
+                return
+            except passing:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
 
 
 def committed(real: broker.Broker, groups: Sequence[str]) -> Groups:

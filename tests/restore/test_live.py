@@ -34,12 +34,21 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker, with ``orders`` filled."""
     broker = live.make(tmp_path_factory.mktemp("live") / "broker")
     with broker.running():
+        live.fill(broker)
         yield broker
 
 
-def test_the_snippet_for_kafka_python_sets_offsets_on_a_cluster_without_groups(real: Broker, tmp_path: Path) -> None:
-    """First of all: there is no ``__consumer_offsets`` yet."""
-    live.fill(real)
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Broker]:
+    """The same for one test, without a group as yet."""
+    broker = live.make(tmp_path / "broker")
+    with broker.running():
+        live.fill(broker)
+        yield broker
+
+
+def test_the_snippet_for_kafka_python_sets_offsets_on_a_cluster_without_groups(alone: Broker, tmp_path: Path) -> None:
+    assert not list(alone.data.glob("__consumer_offsets-*"))
     rows = [row("snippet", partition=1, offset=7, leader_epoch=8, metadata="\0é"), row("snippet2", offset=9)]
     for name, pieces in files(rows):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -47,13 +56,13 @@ def test_the_snippet_for_kafka_python_sets_offsets_on_a_cluster_without_groups(r
     text = "".join(readme(plan_of(*rows)))
     (code,) = re.findall(r"^  kafka-python.*?\n\n(.*?)\n\n  \S", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "snippet.py").write_text(
-        re.sub(r"^    ", "", code, flags=re.MULTILINE).replace("HOST:PORT", live.server(real))
+        re.sub(r"^    ", "", code, flags=re.MULTILINE).replace("HOST:PORT", live.server(alone))
     )
     ran = subprocess.run(
         [sys.executable, "snippet.py"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
     assert ran.returncode == 0, ran.stderr
-    assert live.committed(real, ["snippet", "snippet2"]) == {
+    assert live.committed(alone, ["snippet", "snippet2"]) == {
         "snippet": {("orders", 1): (7, "\0é", -1)},
         "snippet2": {("orders", 0): (9, "", -1)},
     }
@@ -112,9 +121,9 @@ def test_offsets_outside_the_log(real: Broker, tmp_path: Path) -> None:
     assert live.committed(real, ["range"]) == {"range": {("orders", 0): (0, "", -1), ("orders", 2): (10, "", -1)}}
 
 
-@pytest.fixture
-def before(real: Broker) -> live.Groups:
-    """Some of the groups have offsets, also on the partition that is restored."""
+def give_some(real: Broker) -> live.Groups:
+    """Some of the groups have offsets, also on the partition that is restored; what they have."""
+    live.make_coordinators(real, GROUPS)
     with live.admin(real) as client:
         for number, group in enumerate(GROUPS):
             if number % 2:
@@ -140,7 +149,8 @@ def interrupted(process: subprocess.Popen[str], journal: Path, lines: int, how: 
     return process.communicate(timeout=30)
 
 
-def test_interrupted_anywhere_and_undone_is_as_before(real: Broker, tmp_path: Path, before: live.Groups) -> None:
+def test_interrupted_anywhere_and_undone_is_as_before(real: Broker, tmp_path: Path) -> None:
+    before = give_some(real)
     random.seed(14)
     cut = 0
     for point in range(POINTS):
@@ -168,17 +178,16 @@ def test_interrupted_anywhere_and_undone_is_as_before(real: Broker, tmp_path: Pa
     assert cut > POINTS / 2
 
 
-def test_a_lost_broker_is_one_line_and_the_same_command_goes_on(
-    real: Broker, tmp_path: Path, before: live.Groups
-) -> None:
+def test_a_lost_broker_is_one_line_and_the_same_command_goes_on(alone: Broker, tmp_path: Path) -> None:
+    before = give_some(alone)
     plan = live.write_plan(tmp_path / "plan.json", MANY)
     journal = plan.with_name("restore-journal.jsonl")
     (tmp_path / "client.properties").write_text("default.api.timeout.ms=2000\n")
-    where = ("--bootstrap-server", live.server(real), "--execute", "--command-config", tmp_path / "client.properties")
+    where = ("--bootstrap-server", live.server(alone), "--execute", "--command-config", tmp_path / "client.properties")
     process = live.start(plan, *where)
-    while lines_of(journal) < len(GROUPS):
+    while lines_of(journal) < len(GROUPS) and process.poll() is None:
         time.sleep(0.0005)
-    real.process.kill()
+    alone.process.kill()
     killed = time.monotonic()
     out, words = process.communicate(timeout=60)
     assert time.monotonic() - killed < 20
@@ -186,14 +195,14 @@ def test_a_lost_broker_is_one_line_and_the_same_command_goes_on(
     assert process.returncode == 3
     assert words.count("\n") == 1
     assert re.match(
-        rf"127.0.0.1:{real.port}: no answer for 2 s: .*: 150 offsets: \d+ committed, 0 as they should be, 0 refused; "
+        rf"127.0.0.1:{alone.port}: no answer for 2 s: .*: 150 offsets: \d+ committed, 0 as they should be, 0 refused; "
         rf"{len(GROUPS) - len(rows)} not, or not known to be; the same command goes on, --undo ",
         words,
     )
     assert 0 < len(rows) < len(GROUPS)
     assert all(found["applied"] for found in rows)
-    with real.running():
+    with alone.running():
         status, rows, words = live.restore(plan, *where)
         assert (status, len(rows)) == (0, len(GROUPS)), words
         assert live.restore("--undo", journal, *where)[0] == 0
-        assert live.committed(real, GROUPS) == before
+        assert live.committed(alone, GROUPS) == before
