@@ -14,7 +14,7 @@ from offsets_log.restore.target import NO_GROUP, Committed, Target
 def undo(target: Target, entries: Mapping[Key, Entry], note: Note | None) -> Iterator[Change]:
     """One change an offset that was, or may have been, set; offsets that had not been there are deleted.
 
-    What somebody else has moved since is refused.
+    What somebody else has moved since is refused. A group that had not existed stays, without an offset.
 
     Args:
         entries: of the journal, those to put back.
