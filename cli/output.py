@@ -23,7 +23,8 @@ CHUNK = 1 << 16
 TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
 """Columns that hold a moment and not a duration."""
 MAX_TABLE_JSON = 120
-"""Structures are cut there in a table, which is for eyes; the other formats have them whole."""
+MAX_TABLE_TEXT = 240
+"""Structures and texts are cut there in a table, which is for eyes; the other formats have them whole."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -148,9 +149,14 @@ def _table_cell(column: str, value: Any) -> str:
     if column.endswith(TIME_SUFFIXES) and isinstance(value, int) and value >= 0:
         return shown_time(value)
     if isinstance(value, dict | list):
-        text = to_json(value)
-        return visible(text if len(text) <= MAX_TABLE_JSON else text[:MAX_TABLE_JSON] + "…")
-    return visible(to_json(value) if isinstance(value, bool) else str(value))
+        return _clipped(to_json(value), MAX_TABLE_JSON)
+    return _clipped(to_json(value) if isinstance(value, bool) else str(value), MAX_TABLE_TEXT)
+
+
+def _clipped(text: str, width: int) -> str:
+    """`visible`, and short enough that one cell does not make every line of the table too long to be read."""
+    shown = visible(text[: width + 1])
+    return shown if len(shown) <= width else shown[:width] + "…"
 
 
 def _write_table(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:

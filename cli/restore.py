@@ -1,85 +1,119 @@
-"""``offsets-log restore``: a rescue's plan applied to a live cluster."""
+"""``offsets-log restore``: a rescue's plan applied to a live cluster, or what that did put back."""
 
 from __future__ import annotations
 
+import signal
 import sys
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import click
 
 from cli.options import Output, output_option
 
+LEADER_EPOCHS = ("drop", "keep", "if-valid")
+OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
+
 
 @click.command(
     "restore",
     epilog="Examples: offsets-log restore rescued/plan.json --bootstrap-server localhost:9092 · "
-    "offsets-log restore rescued/plan.json --bootstrap-server localhost:9092 -g 'billing-*' --execute",
+    "offsets-log restore rescued/plan.json --bootstrap-server localhost:9092 -g 'billing-*' --execute · "
+    "offsets-log restore --undo rescued/restore-journal.jsonl --bootstrap-server localhost:9092 --execute",
 )
-@click.argument("plan", type=click.Path(exists=True, dir_okay=False))
+@click.argument("plan", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--bootstrap-server", metavar="HOST:PORT", required=True, help="Brokers, with commas between them.")
 @click.option(
     "--command-config",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Properties for the connection (TLS, SASL), as for Kafka's own tools; keys and certificates as PEM.",
+    help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
 )
 @click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable.")
 @click.option("-t", "--topic", metavar="GLOB", multiple=True, help="Only these topics; repeatable.")
+@click.option("--rename-group", metavar="OLD=NEW", multiple=True, help="Commit for another group; repeatable.")
+@click.option("--rename-topic", metavar="OLD=NEW", multiple=True, help="Commit for another topic; repeatable.")
+@click.option(
+    "--leader-epochs",
+    type=click.Choice(LEADER_EPOCHS),
+    default=LEADER_EPOCHS[0],
+    show_default=True,
+    help="Commit the plan's leader epochs: a consumer that is given one which the cluster never had waits for ever. "
+    "if-valid: those that the cluster's own log has.",
+)
+@click.option(
+    "--out-of-range",
+    type=click.Choice(OUT_OF_RANGE),
+    default=OUT_OF_RANGE[0],
+    show_default=True,
+    help="Of an offset outside the cluster's log: do not commit it, commit the log's start or end, or commit it.",
+)
+@click.option(
+    "--journal", metavar="FILE", type=click.Path(dir_okay=False), help="By default restore-journal.jsonl beside PLAN."
+)
+@click.option(
+    "--undo",
+    metavar="JOURNAL",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Put back what was there before, by the journal of earlier runs; in place of PLAN.",
+)
 @click.option("--execute", is_flag=True, help="Commit; without it only what would change is shown.")
 @output_option("table", "jsonl", "json", "csv")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
-def command(
-    plan: str,
-    bootstrap_server: str,
-    command_config: str | None,
-    group: tuple[str, ...],
-    topic: tuple[str, ...],
-    execute: bool,
-    output: Output,
-    quiet: bool,
-) -> None:
-    """Commit the offsets of PLAN, with metadata and leader epochs, to a cluster; without --execute only show them.
+def command(output: Output, **options: Any) -> None:
+    """Commit the offsets of PLAN, with their metadata, to a cluster; without --execute only show them.
 
-    One row an offset, with what the cluster has now and what changes. A group with members is refused: nobody else may
-    commit for it. What was committed is asked for again, and counts as applied only if it comes back the same.
+    One row an offset: what the cluster has now and what it is to have, and whether its log reaches there. A group with
+    members is refused: nobody else may commit for it. What was committed is asked for again, and counts as applied
+    only if it comes back the same.
 
-    Exit status 3 if anything was, or would be, refused.
+    What is there before each commit stands in the journal before the commit is sent. Interrupted in whatever way, the
+    same command goes on, and --undo puts back, but for what somebody else has moved since.
+
+    Exit status: 0 all is, or would be, as the plan says; 1 stopped by an error; 2 wrong usage; 3 something was, or
+    would be, refused, or is not done.
     """
+    if (options["plan"] is None) == (options["undo"] is None):
+        raise click.UsageError("give PLAN, or --undo JOURNAL")
+    for name in ("rename_group", "rename_topic", "journal"):
+        if options["undo"] is not None and options[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} has no meaning with --undo")
     from cli.output import chosen_format, destination, write_rows
-    from cli.session import EXIT_DAMAGED, fail, matcher, say
-    from offsets_log.cluster.admin import Cluster
+    from cli.restore_run import Asked, Run
+    from cli.session import fail
     from offsets_log.errors import OffsetsLogError
-    from offsets_log.restore.apply import RESTORE_COLUMNS, restore
-    from offsets_log.restore.plan import decode_plan
+    from offsets_log.restore.changes import RESTORE_COLUMNS
 
+    asked = Asked(**options)
+    run = Run(asked)
     try:
-        shows_group, shows_topic = matcher(group), matcher(topic)
-        rows = [
-            row
-            for row in decode_plan(Path(plan).read_bytes(), plan)
-            if shows_group(row["group"]) and shows_topic(row["topic"])
-        ]
-        properties = _properties(command_config)
-        with destination(output, [plan]) as stream, closing(Cluster(bootstrap_server, properties)) as cluster:
-            changes = restore(cluster, rows, execute=execute)
-            write_rows(stream, changes, RESTORE_COLUMNS, chosen_format(output))
+        inputs = [file for file in (asked.plan, str(asked.journal_path)) if file is not None]
+        with destination(output, inputs) as stream, _stopping():
+            run.run()
+            write_rows(stream, (change.row() for change in run.changes), RESTORE_COLUMNS, chosen_format(output))
     except OffsetsLogError as error:
         fail(error)
-    refused = sum(row["reason"] is not None for row in changes)
-    if not quiet:
-        changed = sum(row["change"] != "unchanged" and row["reason"] is None for row in changes)
-        say(
-            f"{len(changes)} offsets: {changed} {'committed' if execute else 'would be committed'}, "
-            f"{len(changes) - changed - refused} as they should be, {refused} refused"
-            + ("" if execute else "; nothing was done: --execute commits")
-        )
-    sys.exit(EXIT_DAMAGED if refused else 0)
+    except KeyboardInterrupt:
+        run.tell("interrupted")
+        sys.exit(run.exit_status)
+    run.tell(run.lost)
+    sys.exit(run.exit_status)
 
 
-def _properties(command_config: str | None) -> dict[str, str]:
-    from offsets_log.cluster.properties import parse_properties
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """A request to end ends the run as Ctrl-C does: with a word of how far it came."""
 
-    if command_config is None:
-        return {}
-    return parse_properties(Path(command_config).read_text("utf-8", "replace"), command_config)
+    def stop(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -78,6 +78,10 @@ class ClusterError(OffsetsLogError):
     """A Kafka cluster cannot be reached, or refuses what was asked."""
 
 
+class ClusterLostError(ClusterError):
+    """A Kafka cluster that had answered does not answer any more, however often it was asked."""
+
+
 class AssignorError(OffsetsLogError):
     """Kafka's own assignor ends with an exception here, and assigns nothing."""
 

@@ -1,51 +1,43 @@
-"""Group states and committed offsets of a live cluster, through kafka-python: the only way to the network.
+"""Group states, committed offsets and logs' ends of a live cluster, as `offsets_log.restore` asks for them.
 
-kafka-python (extra ``restore``) commits with OffsetCommit up to version 8 (dpkp/kafka-python, kafka/admin/_groups.py),
-which carries leader epoch and metadata; brokers before Kafka 2.1 know no version that has the epoch. The commit time is
-the broker's own. confluent-kafka is no choice: 2.16 commits metadata with a NUL behind it, and refuses some groups.
+Commits are OffsetCommit up to version 8 (dpkp/kafka-python, kafka/admin/_groups.py), which carries leader epoch and
+metadata; brokers before Kafka 2.1 know no version that has the epoch. The commit time is the broker's own.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import base64
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
+from uuid import UUID
 
-from offsets_log.cluster.properties import client_options
-from offsets_log.errors import ClusterError
-from offsets_log.restore.apply import NO_GROUP, Committed, Offsets, TopicPartition
-
-PATIENCE_SECONDS = 60.0
-"""How long to wait for coordinators in all."""
-PAUSE_SECONDS = 0.25
+from offsets_log.cluster.connection import Connection, coordinator_errors, in_words
+from offsets_log.restore.target import NO_GROUP, Committed, Offsets, PartitionNow, TopicPartition
 
 
 class Cluster:
-    """A connection, to be closed.
+    """A `Target` on the network, to be closed.
 
     Raises:
-        ClusterError: it cannot be reached, or refuses; also from every method.
+        ClusterError: it cannot be reached, or refuses; also from every method, and ClusterLostError from there.
     """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
-        try:
-            from kafka.admin import KafkaAdminClient
-        except ImportError:
-            raise ClusterError("kafka-python is not installed: pip install 'offsets-log[restore]'") from None
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its errors come back as exceptions too
-        options = client_options(properties)
-        self._servers = bootstrap_servers
-        self._patience_seconds = PATIENCE_SECONDS
-        with self._errors():
-            self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers.split(","), **options)
+        self._connection = Connection(bootstrap_servers, properties)
+        self._admin = self._connection.admin
+        self._ask = self._connection.ask
+        self._leaders: dict[TopicPartition, int] = {}
+
+    def cluster_id(self) -> str | None:
+        """The cluster's own id."""
+        found: str | None = self._ask(self._admin.describe_cluster).get("cluster_id")
+        return found
 
     def group_states(self) -> dict[str, str]:
         """Group → state, of all groups there are."""
-        groups: dict[str, str] = {
-            row["group_id"]: row.get("group_state") for row in self._ask(lambda: self._admin.list_groups())
-        }
+        groups: dict[str, str] = {row["group_id"]: row.get("group_state") for row in self._ask(self._admin.list_groups)}
         untold = [group for group, state in groups.items() if not state]  # before Kafka 2.6
         if untold:
             described = self._ask(lambda: self._admin.describe_groups(untold))
@@ -54,11 +46,51 @@ class Cluster:
 
     def topics(self) -> dict[str, int]:
         """Topic → number of partitions, of all topics that may be seen."""
-        return {row["name"]: len(row["partitions"]) for row in self._ask(lambda: self._admin.describe_topics())}
+        return {row["name"]: len(row["partitions"]) for row in self._ask(self._admin.describe_topics)}
+
+    def partitions(self, wanted: Collection[TopicPartition]) -> dict[TopicPartition, PartitionNow]:
+        """What these partitions, which exist, are now."""
+        from kafka.admin import OffsetSpec
+        from kafka.structs import TopicPartition as Key
+
+        if not wanted:
+            return {}
+        names = sorted({topic for topic, _ in wanted})
+        found: dict[TopicPartition, PartitionNow] = {}
+        for topic in self._ask(lambda: self._admin.describe_topics(names)):
+            for row in topic["partitions"]:
+                key = topic["name"], row["partition_index"]
+                if key in wanted:
+                    epoch = row.get("leader_epoch", -1)
+                    found[key] = PartitionNow(
+                        leader_epoch=epoch if epoch >= 0 else None, topic_id=_topic_id(topic.get("topic_id"))
+                    )
+                    self._leaders[key] = row["leader_id"]
+        led = [Key(*key) for key in found if self._leaders[key] >= 0]
+        for name, spec in (("log_start_offset", OffsetSpec.EARLIEST), ("log_end_offset", OffsetSpec.LATEST)):
+            ask = partial(self._admin.list_partition_offsets, dict.fromkeys(led, spec))
+            for key, value in (self._ask(ask) if led else {}).items():
+                found[key.topic, key.partition] = found[key.topic, key.partition]._replace(**{name: value.offset})
+        return found
+
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Where each partition's records of a leader epoch, and of those before, end (OffsetForLeaderEpoch)."""
+        by_leader: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+        for key, epoch in epochs.items():
+            if self._leaders.get(key, -1) >= 0:
+                by_leader[self._leaders[key]][key] = epoch
+        ends: dict[TopicPartition, int] = {}
+        for leader, some in by_leader.items():
+            response = self._ask(partial(self._send, _epoch_request(some), leader))
+            for topic in response.topics:
+                for row in topic.partitions:
+                    if not row.error_code and row.end_offset >= 0:
+                        ends[topic.topic, row.partition] = row.end_offset
+        return ends
 
     def offsets(self, group: str) -> dict[TopicPartition, Committed]:
         """What a group has committed."""
-        answer = self._ask(lambda: self._admin.list_group_offsets({group: None}), group)[group]
+        answer = self._ask(lambda: self._admin.list_group_offsets({group: None}), _about(group))[group]
         return {
             (key.topic, key.partition): Committed(
                 value.offset, value.leader_epoch if (value.leader_epoch or 0) >= 0 else None, value.metadata or ""
@@ -68,63 +100,72 @@ class Cluster:
 
     def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
         """Commit for a group without members; what was refused → why."""
-        from kafka import structs
-        from kafka.errors import NoError
+        from kafka.structs import OffsetAndMetadata
+        from kafka.structs import TopicPartition as Key
 
         wanted = {
-            structs.TopicPartition(*key): structs.OffsetAndMetadata(
-                value.committed_offset, value.metadata, value.leader_epoch
-            )
+            Key(*key): OffsetAndMetadata(value.committed_offset, value.metadata, value.leader_epoch)
             for key, value in offsets.items()
         }
+        return self._alter(group, lambda: self._admin.alter_group_offsets(group, wanted)) if wanted else {}
 
-        def commit() -> dict[Any, Any]:
-            answer: dict[Any, Any] = self._admin.alter_group_offsets(group, wanted)
-            for error in answer.values():
-                if issubclass(error, _passing()):  # said of each partition, meant of the group
-                    raise error()
-            return answer
+    def delete(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
+        """Delete offsets of a group (OffsetDelete, Kafka 2.4); what was refused → why."""
+        from kafka.errors import GroupIdNotFoundError
+        from kafka.structs import TopicPartition as Key
 
-        answer = self._ask(commit, group)
-        return {(key.topic, key.partition): _in_words(error) for key, error in answer.items() if error is not NoError}
+        def delete() -> Any:
+            try:
+                return self._admin.delete_group_offsets(group, [Key(*key) for key in partitions])
+            except GroupIdNotFoundError:
+                return {}  # nor has it an offset
+
+        return self._alter(group, delete) if partitions else {}
 
     def close(self) -> None:
         """End the connection."""
-        self._admin.close()
+        self._connection.close()
 
-    def _ask(self, question: Callable[[], Any], group: str | None = None) -> Any:
-        """An answer; again while a coordinator is being made or found, as on a cluster that had no group yet."""
-        while True:
-            with self._errors(group):
-                try:
-                    return question()
-                except _passing():
-                    if self._patience_seconds <= 0:
-                        raise
-            self._patience_seconds -= PAUSE_SECONDS
-            time.sleep(PAUSE_SECONDS)
+    def _alter(self, group: str, question: Callable[[], Any]) -> dict[TopicPartition, str]:
+        from kafka.errors import NoError
 
-    @contextmanager
-    def _errors(self, group: str | None = None) -> Iterator[None]:
-        from kafka.errors import KafkaError
+        def asked() -> Any:
+            answer = question()
+            for error in answer.values():
+                if issubclass(error, coordinator_errors()):  # said of each partition, meant of the group
+                    raise error()
+            return answer
 
-        try:
-            yield
-        except (KafkaError, OSError, ValueError, TypeError, AssertionError) as error:
-            about = f"group {group!r}: " if group is not None else ""
-            raise ClusterError(f"{self._servers}: {about}{_in_words(error)}") from error
+        answer = self._ask(asked, _about(group))
+        return {(key.topic, key.partition): in_words(error) for key, error in answer.items() if error is not NoError}
 
+    def _send(self, request: Any, node_id: int) -> Any:
+        manager = self._admin._manager
 
-def _passing() -> tuple[type[Exception], ...]:
-    """Errors that pass by themselves."""
-    from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
+        async def send() -> Any:
+            return await manager.send(request, node_id=node_id)
 
-    return CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
+        return manager.run(send)
 
 
-def _in_words(error: Any) -> str:
-    """An error class or object of kafka-python as its name and what it says."""
-    if isinstance(error, type):
-        return f"{error.__name__}: {getattr(error, 'description', '') or getattr(error, 'message', '')}".rstrip(": ")
-    said = str(error)
-    return said if type(error).__name__ in said else f"{type(error).__name__}: {said}".rstrip(": ")
+def _epoch_request(epochs: Mapping[TopicPartition, int]) -> Any:
+    from kafka.protocol.consumer.offsets import OffsetForLeaderEpochRequest as Request
+
+    topics: dict[str, list[Any]] = defaultdict(list)
+    for (topic, partition), epoch in epochs.items():
+        one = Request.OffsetForLeaderTopic.OffsetForLeaderPartition(
+            partition=partition, current_leader_epoch=-1, leader_epoch=epoch
+        )
+        topics[topic].append(one)
+    rows: Iterable[Any] = (Request.OffsetForLeaderTopic(topic=topic, partitions=some) for topic, some in topics.items())
+    return Request(replica_id=-1, topics=list(rows))
+
+
+def _topic_id(value: str | None) -> str | None:
+    """Kafka's text of a topic id, of a UUID's; the zero id is none."""
+    found = UUID(value or "0" * 32)
+    return base64.urlsafe_b64encode(found.bytes).decode().rstrip("=") if found.int else None
+
+
+def _about(group: str) -> str:
+    return f"group {group!r}: "

@@ -1,21 +1,19 @@
 """A client's properties file, as Kafka's own tools take with ``--command-config``, for kafka-python.
 
-The names are those of Java clients, of librdkafka where Java has none, or kafka-python's own with dots. Keys and
-certificates are PEM files; Java's key stores are not read.
+The names are those of Java's admin client (``AdminClientConfig``, 3.9 and 4.3), and librdkafka's where Java has none.
 """
 
 from __future__ import annotations
 
 import re
-import ssl
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from offsets_log.errors import InputError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER", "AWS_MSK_IAM")
 
 
 def _one_of(*values: str) -> Callable[[str], str]:
@@ -29,12 +27,6 @@ def _one_of(*values: str) -> Callable[[str], str]:
     return read
 
 
-def _file(value: str) -> str:
-    if not Path(value).is_file():
-        raise ValueError("is no file")
-    return value
-
-
 def _number(value: str) -> int:
     if not value.isdecimal():
         raise ValueError("is no number")
@@ -43,74 +35,154 @@ def _number(value: str) -> int:
 
 OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "client.id": ("client_id", str),
+    "connections.max.idle.ms": ("connections_max_idle_ms", _number),
+    "metadata.max.age.ms": ("metadata_max_age_ms", _number),
     "request.timeout.ms": ("request_timeout_ms", _number),
-    "security.protocol": ("security_protocol", _one_of(*PROTOCOLS)),
+    "sasl.kerberos.service.name": ("sasl_kerberos_service_name", str),
     "sasl.mechanism": ("sasl_mechanism", _one_of(*MECHANISMS)),
     "sasl.mechanisms": ("sasl_mechanism", _one_of(*MECHANISMS)),
-    "sasl.username": ("sasl_plain_username", str),
     "sasl.password": ("sasl_plain_password", str),
-    "sasl.kerberos.service.name": ("sasl_kerberos_service_name", str),
-    "ssl.truststore.location": ("ssl_cafile", _file),
-    "ssl.ca.location": ("ssl_cafile", _file),
-    "ssl.keystore.location": ("ssl_certfile", _file),
-    "ssl.certificate.location": ("ssl_certfile", _file),
-    "ssl.key.location": ("ssl_keyfile", _file),
-    "ssl.key.password": ("ssl_password", str),
-    "ssl.endpoint.identification.algorithm": ("ssl_check_hostname", bool),
+    "sasl.username": ("sasl_plain_username", str),
+    "security.protocol": ("security_protocol", _one_of(*PROTOCOLS)),
 }
-"""Property → kafka-python's option and how to read the value; an empty identification algorithm means no check."""
+"""Property → kafka-python's option and how to read the value."""
 
-STORE_TYPES = ("ssl.truststore.type", "ssl.keystore.type")
+PATIENCE = "default.api.timeout.ms"
 LOGIN = "sasl.jaas.config"
-_LOGIN = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+OF_LOGIN = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
+_LOGIN = re.compile(r"""\b(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
+
+TLS = (
+    "ssl.ca.*", "ssl.certificate.*", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm", "ssl.key.*",
+    "ssl.keystore.*", "ssl.truststore.*",
+)  # fmt: skip
+"""Globs of what `stores` makes a TLS context of."""
+
+OAUTH = (
+    "sasl.oauthbearer.client.credentials.*", "sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url",
+)  # fmt: skip
+"""Globs of what `oauth` gets tokens by."""
+
+WITHOUT_EFFECT = (
+    "auto.include.jmx.reporter", "bootstrap.servers", "client.dns.lookup", "enable.metrics.push", "metadata.recovery.*",
+    "metric.reporters", "metrics.*", "receive.buffer.bytes", "reconnect.backoff.*", "retries", "retry.backoff.*",
+    "sasl.kerberos.*", "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms", "sasl.login.refresh.*",
+    "sasl.login.retry.*", "send.buffer.bytes", "socket.connection.setup.*", "ssl.keymanager.algorithm", "ssl.protocol",
+    "ssl.provider", "ssl.secure.random.implementation", "ssl.trustmanager.algorithm",
+)  # fmt: skip
+"""Globs of properties of Java's client that a connection does not depend on here."""
+
+OF_JAVA_ALONE = (
+    "bootstrap.controllers", "config.providers", "sasl.client.callback.*", "sasl.login.callback.*", "sasl.login.class",
+    "sasl.oauthbearer.*", "security.providers", "ssl.cipher.suites", "ssl.engine.factory.class",
+)  # fmt: skip
+"""Globs of properties that name Java's classes, or brokers that are not asked: a connection may fail for want of
+them."""
+
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def parse_properties(text: str, file: str) -> dict[str, str]:
-    """``name=value`` lines; ``#`` and ``!`` begin comments, a backslash at the end joins lines.
+    """What ``java.util.Properties.load`` makes of it: ``name=value``, ``name: value``, ``name value``, with escapes.
+
+    ``#`` and ``!`` begin comments, a backslash at the end joins lines.
 
     Raises:
-        InputError: a line is none of these.
+        InputError: a line is a name alone.
     """
     found: dict[str, str] = {}
-    joined = re.sub(r"\\\r?\n[ \t]*", "", text)
-    for number, line in enumerate(joined.splitlines(), 1):
-        stripped = line.strip()
-        if not stripped or stripped[0] in "#!":
-            continue
-        name, equals, value = stripped.partition("=")
-        if not equals or not name.strip():
+    for number, line in _logical_lines(text):
+        match = re.match(r"((?:[^\\=:\s]|\\.)+)(?:\s*[=:]\s*|\s+)(.*)", line, re.DOTALL)
+        if match is None:
             raise InputError(f"line {number} is not name=value", file=file)
-        found[name.strip()] = value.strip()
+        name, value = (_ESCAPED.sub(_unescaped, part) for part in match.groups())
+        found[name] = value.rstrip() if name != LOGIN else value
     return found
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Number of the first line, and the lines that a backslash joins as one."""
+    joined, first = "", 0
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        stripped = line.lstrip(" \t\f")
+        if not joined:
+            first = number
+            if not stripped or stripped[0] in "#!":
+                continue
+        odd = (len(stripped) - len(stripped.rstrip("\\"))) % 2
+        joined += stripped[: len(stripped) - odd]
+        if not odd:
+            yield first, joined
+            joined = ""
+    if joined:
+        yield first, joined
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    return chr(int(escape[1:], 16)) if len(escape) == 5 else _PLAIN.get(escape, escape)
+
+
+def doubtful(properties: Mapping[str, str]) -> Iterator[str]:
+    """Of properties that are passed over, a sentence each."""
+    for name in sorted(properties):
+        if _is_one_of(name, (*OPTIONS, *TLS, *OAUTH, *WITHOUT_EFFECT, LOGIN, PATIENCE)):
+            continue
+        if _is_one_of(name, OF_JAVA_ALONE):
+            yield f"{name} is for Java's client alone: it has no effect here"
+        else:
+            yield f"{name} is no property of Kafka's tools: it has no effect"
+
+
+def _is_one_of(name: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)
 
 
 def client_options(properties: Mapping[str, str]) -> dict[str, Any]:
     """kafka-python's options.
 
     Raises:
-        InputError: a property is not known, or its value makes no sense.
+        InputError: a value makes no sense, or a store cannot be read.
     """
+    from offsets_log.cluster.oauth import Tokens, provider
+    from offsets_log.cluster.stores import tls_context
+
     options: dict[str, Any] = {}
     for name, value in properties.items():
-        if name == LOGIN:
-            found = {key: re.sub(r"\\(.)", r"\1", text) for key, text in _LOGIN.findall(value)}
-            options |= {f"sasl_plain_{key}": text for key, text in found.items()}
-        elif name in STORE_TYPES:
-            if value.upper() != "PEM":
-                raise InputError(f"{name}={value}: only PEM files can be read", field=name)
-        elif name in OPTIONS:
+        if name in OPTIONS:
             option, read = OPTIONS[name]
             try:
                 options[option] = read(value)
             except ValueError as error:
                 raise InputError(f"{value!r} {error}", field=name) from None
-        else:
-            raise InputError(f"unknown property; known are {', '.join((*OPTIONS, LOGIN, *STORE_TYPES))}", field=name)
+    login = _login(properties.get(LOGIN, ""))
+    options |= {option: login[name] for name, option in OF_LOGIN.items() if name in login}
     _check_login(options)
-    tls = {option: options.pop(option) for option in list(options) if option.startswith("ssl_")}
+    if options.get("sasl_mechanism") == "OAUTHBEARER":
+        options["sasl_oauth_token_provider"] = provider(Tokens(properties, login))
     if "SSL" in options.get("security_protocol", ""):
-        options["ssl_context"] = _tls_context(tls)
+        options["ssl_context"] = tls_context(properties)
     return options
+
+
+def patience_seconds(properties: Mapping[str, str], default: float) -> float:
+    """How long a cluster that does not answer is asked again."""
+    value = properties.get(PATIENCE)
+    if value is None:
+        return default
+    try:
+        return _number(value) / 1000
+    except ValueError as error:
+        raise InputError(f"{value!r} {error}", field=PATIENCE) from None
+
+
+def _login(jaas: str) -> dict[str, str]:
+    """Name → value of a line for Java's login modules."""
+    return {
+        name: re.sub(r"\\(.)", r"\1", double or single) if double or single else bare
+        for name, double, single, bare in _LOGIN.findall(jaas)
+    }
 
 
 def _check_login(options: Mapping[str, Any]) -> None:
@@ -118,20 +190,7 @@ def _check_login(options: Mapping[str, Any]) -> None:
     if not options.get("security_protocol", "").startswith("SASL"):
         return
     if "sasl_mechanism" not in options:
-        raise InputError("a SASL protocol needs one", field="sasl.mechanism")
+        raise InputError(f"a SASL protocol needs one of {', '.join(MECHANISMS)}", field="sasl.mechanism")
     needed = ("sasl_plain_username", "sasl_plain_password")
     if options["sasl_mechanism"].startswith(("PLAIN", "SCRAM")) and not all(map(options.get, needed)):
         raise InputError('it must hold username="..." and password="..."', field=LOGIN)
-
-
-def _tls_context(tls: Mapping[str, Any]) -> ssl.SSLContext:
-    """Made here: kafka-python does not come back from a file it cannot read. By default the system's authorities."""
-    try:
-        context = ssl.create_default_context(cafile=tls.get("ssl_cafile"))
-        context.check_hostname = tls.get("ssl_check_hostname", True)
-        if "ssl_certfile" in tls:
-            password = tls.get("ssl_password", "")  # never asked for on the terminal
-            context.load_cert_chain(tls["ssl_certfile"], tls.get("ssl_keyfile"), password)
-    except (OSError, ValueError) as error:
-        raise InputError(f"the keys or certificates cannot be read: {error}") from None
-    return context

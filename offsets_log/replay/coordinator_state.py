@@ -29,6 +29,7 @@ class CoordinatorState:
         topic_names: topic id → name, as far as the records tell.
         end_offset: the log's next offset.
         untold: columns of rows that the log's source does not tell; null in rows.
+        hidden_groups: names of groups that exist in the log and are not in ``groups``: not shown, or not served.
     """
 
     profile: Profile
@@ -39,6 +40,7 @@ class CoordinatorState:
     topic_names: dict[bytes, str]
     end_offset: int
     untold: frozenset[str] = frozenset()
+    hidden_groups: frozenset[str] = frozenset()
 
     def iter_served(self) -> Iterator[OffsetAndMetadata]:
         """Committed offsets of groups that exist."""
@@ -54,9 +56,11 @@ class CoordinatorState:
         def is_shown(value: OffsetAndMetadata) -> bool:
             return group(value.group) and topic(value.topic)
 
+        shown = {group_id: found for group_id, found in self.groups.items() if group(group_id)}
         return replace(
             self,
-            groups={group_id: found for group_id, found in self.groups.items() if group(group_id)},
+            groups=shown,
+            hidden_groups=self.hidden_groups | (self.groups.keys() - shown.keys()),
             committed=tuple(filter(is_shown, self.committed)),
             pending=tuple(filter(is_shown, self.pending)),
         )
@@ -70,7 +74,7 @@ class CoordinatorState:
         """What is left of it on a real broker: nothing, if the load ends early (``L-42``, ``J-3``, ``B-4``)."""
         if self.failure is None or self.failure.is_served:
             return self
-        return replace(self, groups={}, committed=(), pending=())
+        return replace(self, groups={}, committed=(), pending=(), hidden_groups=self.hidden_groups | self.groups.keys())
 
 
 def finish(state: PartialState) -> CoordinatorState:

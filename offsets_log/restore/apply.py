@@ -1,145 +1,144 @@
-"""Setting a plan's offsets on a cluster, or showing what that would change: one row an offset."""
+"""Setting a plan's offsets on a cluster, or showing what that would change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from offsets_log.errors import ClusterError
-from offsets_log.restore.doubts import is_active
+from offsets_log.errors import ClusterError, ClusterLostError
+from offsets_log.restore.changes import DONE, UNCHANGED, Change, Note, carry_out, kind_of, refuse_active
+from offsets_log.restore.journal import Entry, Journal
+from offsets_log.restore.policy import Policy, planned, wish
 from offsets_log.restore.rows import by_group
+from offsets_log.restore.target import NO_GROUP, UNKNOWN, Offsets, Target, TopicPartition
 from offsets_log.tables import Row
 
-RESTORE_COLUMNS = (
-    "group", "topic", "partition", "change", "current_offset", "committed_offset", "current_leader_epoch",
-    "leader_epoch", "current_metadata", "metadata", "applied", "reason",
-)  # fmt: skip
-"""``current_…`` is what the cluster had; ``change`` is new, advanced, rewound, metadata or unchanged; ``applied`` says
-whether it answers as wanted in the end, null in a dry run; ``reason`` says why it does or would not."""
-
-NO_GROUP = "Dead"
-"""The state of a group that does not exist."""
+SINCE = "moved since an interrupted run was to set it; another --journal sets it all the same"
 
 
-class Committed(NamedTuple):
-    """An offset as a client commits and fetches it; ``leader_epoch`` is None if none was sent."""
+def restore(
+    target: Target, rows: Iterable[Row], policy: Policy, journal: Journal, note: Note | None
+) -> Iterator[Change]:
+    """One change an offset, group by group; an error of one group does not keep the others from it.
 
-    committed_offset: int
-    leader_epoch: int | None
-    metadata: str
-
-
-TopicPartition = tuple[str, int]
-Offsets = Mapping[TopicPartition, Committed]
-"""What one group has, or is to have."""
-
-
-class Target(Protocol):
-    """A cluster to set offsets on; its methods raise ClusterError."""
-
-    def group_states(self) -> dict[str, str]:
-        """Group → state, of all groups there are."""
-
-    def topics(self) -> dict[str, int]:
-        """Topic → number of partitions, of all topics there are."""
-
-    def offsets(self, group: str) -> Offsets:
-        """What a group has committed."""
-
-    def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
-        """Commit for a group without members; what was refused → why."""
-
-
-def restore(target: Target, rows: Iterable[Row], *, execute: bool) -> list[Row]:
-    """Rows of `RESTORE_COLUMNS`; an error of one group does not keep the others from it.
+    What the journal says was set, and somebody has moved since, is left alone.
 
     Args:
         rows: offsets of a plan.
-        execute: commit what differs; else only look.
+        journal: of earlier runs.
+        note: takes down what is done; None to look only.
 
     Raises:
+        ClusterLostError: the cluster does not answer any more; what was not yielded was not sent, but for the offsets
+            that were noted last.
         ClusterError: the cluster does not tell its groups and topics, and nothing was done.
     """
-    states, topics = target.group_states(), target.topics()
-    changes: list[Row] = []
-    for group, own in by_group(sorted(rows, key=lambda row: (row["group"], row["topic"], row["partition"]))):
-        refusals = [_refusal(row, states.get(group, NO_GROUP), topics) for row in own]
+    rows = sorted(rows, key=lambda row: (row["group"], row["topic"], row["partition"]))
+    sight = _Sight(target, rows, policy)
+    for group, own in by_group(rows):
         try:
             current = target.offsets(group)
+        except ClusterLostError:
+            raise
         except ClusterError as error:
-            changes += [_change_row(row, {}, str(error)) for row in own]
-            continue
-        found = [_change_row(row, current, refusal) for row, refusal in zip(own, refusals, strict=True)]
-        if execute:
-            _commit(target, group, found)
-        changes += found
-    for row in changes:
-        if execute:
-            row["applied"] = row["reason"] is None
-    return changes
+            changes = [sight.change(row, {}, None, str(error)) for row in own]
+        else:
+            changes = [sight.change(row, current, journal.entries.get(_key(row)), None) for row in own]
+        if note is not None:
+            carry_out(target, group, changes, note)
+        yield from changes
 
 
-def _commit(target: Target, group: str, found: list[Row]) -> None:
-    """Commit what differs; only what the cluster answers afterwards counts."""
-    wanted = {_key(row): row for row in found if row["reason"] is None and row["change"] != "unchanged"}
-    if not wanted:
+class _Sight:
+    """What the cluster has, beside a plan."""
+
+    def __init__(self, target: Target, rows: Sequence[Row], policy: Policy) -> None:
+        self.policy = policy
+        self.states, self.topics = target.group_states(), target.topics()
+        there = {_partition(row): row["leader_epoch"] for row in rows if self._topic_refusal(row) is None}
+        self.partitions = target.partitions(there.keys())
+        asked: dict[TopicPartition, set[int]] = {}
+        if policy.leader_epochs == "if-valid":
+            for row in rows:
+                if row["leader_epoch"] is not None and _partition(row) in there:
+                    asked.setdefault(_partition(row), set()).add(row["leader_epoch"])
+        self.epoch_ends = _epoch_ends(target, asked)
+
+    def change(self, row: Row, current: Offsets, entry: Entry | None, problem: str | None) -> Change:
+        """What becomes of a row.
+
+        Args:
+            current: what its group has.
+            entry: what the journal tells of it.
+            problem: why the group cannot be told.
+        """
+        key = _partition(row)
+        now = self.partitions.get(key, UNKNOWN)
+        wished = wish(row, now, self.epoch_ends.get((key, row["leader_epoch"])), self.policy)
+        found = current.get(key)
+        change = Change(
+            group=row["group"],
+            topic=row["topic"],
+            partition=row["partition"],
+            current=found,
+            wanted=wished.wanted,
+            plan=planned(row),
+            now=now,
+            kind=kind_of(wished.wanted, found),
+            range=wished.range,
+            same_topic=_is_same(row.get("topic_id"), now.topic_id),
+            reason=_name_refusal(row) or problem or self._topic_refusal(row) or wished.refusal,
+        )
+        if change.reason is None and entry is not None:
+            _go_on(change, entry)
+        refuse_active(change, self.states.get(row["group"], NO_GROUP))
+        return change
+
+    def _topic_refusal(self, row: Row) -> str | None:
+        partitions = self.topics.get(row["topic"])
+        if partitions is None:
+            return "the cluster has no such topic"
+        if not 0 <= row["partition"] < partitions:
+            return f"the cluster's topic has {partitions} partitions"
+        return None
+
+
+def _go_on(change: Change, entry: Entry) -> None:
+    """What the journal of earlier runs makes of a change."""
+    change.is_uncertain = entry.is_open
+    if change.kind == UNCHANGED or entry.plan != change.plan or change.current in entry.ours:
         return
-    try:
-        errors = target.commit(group, {key: _wanted(row) for key, row in wanted.items()})
-        after = target.offsets(group)
-    except ClusterError as error:
-        for row in wanted.values():
-            row["reason"] = str(error)
-        return
-    for key, row in wanted.items():
-        if key in errors:
-            row["reason"] = errors[key]
-        elif (answer := after.get(key)) != _wanted(row):
-            row["reason"] = f"the cluster answers {answer._asdict() if answer else 'no offset'}"
+    if entry.is_applied:
+        change.kind = DONE
+    elif entry.is_open and change.current != entry.before:
+        change.reason = SINCE
 
 
-def _change_row(row: Row, current: Offsets, reason: str | None) -> Row:
-    wanted, now = _wanted(row), current.get(_key(row))
-    values = {
-        "group": row["group"],
-        "topic": row["topic"],
-        "partition": row["partition"],
-        "change": _change(wanted, now),
-        "current_offset": now.committed_offset if now else None,
-        "current_leader_epoch": now.leader_epoch if now else None,
-        "current_metadata": now.metadata if now else None,
-        "reason": reason,
-        **wanted._asdict(),
-    }
-    return {name: values.get(name) for name in RESTORE_COLUMNS}
+def _epoch_ends(
+    target: Target, asked: Mapping[TopicPartition, set[int]]
+) -> dict[tuple[TopicPartition, int | None], int]:
+    """Of every partition and epoch; groups may have different epochs of one partition."""
+    ends: dict[tuple[TopicPartition, int | None], int] = {}
+    left = {key: sorted(epochs) for key, epochs in asked.items()}
+    while left:
+        some = {key: epochs.pop() for key, epochs in left.items()}
+        ends |= {(key, some[key]): end for key, end in target.epoch_ends(some).items()}
+        left = {key: epochs for key, epochs in left.items() if epochs}
+    return ends
 
 
-def _key(row: Row) -> TopicPartition:
+def _partition(row: Row) -> TopicPartition:
     return row["topic"], row["partition"]
 
 
-def _wanted(row: Row) -> Committed:
-    return Committed(row["committed_offset"], row["leader_epoch"], row["metadata"])
+def _key(row: Row) -> tuple[str, str, int]:
+    return row["group"], row["topic"], row["partition"]
 
 
-def _change(wanted: Committed, now: Committed | None) -> str:
-    if now is None:
-        return "new"
-    if wanted.committed_offset != now.committed_offset:
-        return "advanced" if wanted.committed_offset > now.committed_offset else "rewound"
-    return "unchanged" if wanted == now else "metadata"
+def _is_same(planned_id: str | None, topic_id: str | None) -> bool | None:
+    return None if planned_id is None or topic_id is None else planned_id == topic_id
 
 
-def _refusal(row: Row, state: str, topics: Mapping[str, int]) -> str | None:
-    return next(_refusals(row, state, topics), None)
-
-
-def _refusals(row: Row, state: str, topics: Mapping[str, int]) -> Iterator[str]:
+def _name_refusal(row: Row) -> str | None:
     if "group_base64" in row or "topic_base64" in row:
-        yield "the name is not UTF-8: it would be committed for another name"
-    if is_active(state):
-        yield f"the group is {state}: stop its members first"
-    if row["topic"] not in topics:
-        yield "the cluster has no such topic"
-    elif not 0 <= row["partition"] < topics[row["topic"]]:
-        yield f"the cluster's topic has {topics[row['topic']]} partitions"
+        return "the name is not UTF-8: it would be committed for another name; --rename-group, --rename-topic"
+    return None

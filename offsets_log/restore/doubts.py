@@ -14,6 +14,8 @@ from offsets_log.tables import Row, partition_name
 
 NAMED = 20
 """Groups or partitions that a sentence names."""
+SHARE = "share"
+"""The type of groups whose offsets are elsewhere."""
 IDLE_STATES = ("Empty", "Dead")
 """A group in another one has members, and nobody else may commit for it."""
 
@@ -72,7 +74,7 @@ def _begins_at(part: Part) -> int | None:
 
 UNTOLD = {
     "state": "whether a group had members is not told: stop all of them before their offsets are set",
-    "leader_epoch": "leader epochs are not told, and none are restored",
+    "leader_epoch": "leader epochs are not told, and plan.json has none",
     "commit_timestamp_ms": "when offsets were committed is not told: how old they are is not known",
     "record_offset": "places in the log are not told: of several commits the one that was printed last is taken",
 }
@@ -93,10 +95,10 @@ def of_plan(plan: Row) -> Iterator[str]:
         yield f"offsets that stand in a second offsets partition too, which does not count: {len(plan['duplicates'])}"
     if plan["orphans"]:
         yield f"offsets of groups that do not exist any more, which are not restored: {len(plan['orphans'])}"
-    if losing := sum(row["leader_epoch"] is not None or row["metadata"] != "" for row in offsets):
+    if losing := sum(row["metadata"] != "" for row in offsets):
         yield (
-            "offsets with metadata or a leader epoch, which only plan.json and client-libraries/offsets.json hold and "
-            f"the other tools erase: {losing}"
+            "offsets with metadata, which only plan.json and client-libraries/offsets.json hold and the other tools "
+            f"erase: {losing}"
         )
     if explicit := sum(row["expire_timestamp_ms"] is not None for row in offsets):
         yield f"offsets that had an expiry of their own, which nothing can set again: {explicit}"
@@ -111,13 +113,17 @@ def of_partitions(plan: Row) -> Iterator[str]:
     asked = plan["filters"]["offsets_partitions"]
     if asked:
         yield f"only offsets partitions {_some(asked)} were read, as asked"
-    elif absent:
+    if plan["offsets_partitions"]["source"] == "guess":
+        yield (
+            "how many partitions __consumer_offsets has is not known, and with it which of them are absent and whether "
+            "groups are where they belong: --partitions N says it"
+        )
+        return
+    if absent and not asked:
         yield (
             f"offsets partitions that are absent, {len(absent)} of {count}: {_some(absent)}; the groups whose hash "
             f"leads there are missing, about one in {round(count / len(absent))} of all"
         )
-    if plan["offsets_partitions"]["source"] == "guess":
-        yield f"that __consumer_offsets has {count} partitions is a guess: --partitions N says otherwise"
     found = {row["group"] for row in plan["groups"]}
     for group in plan["filters"]["groups"]:
         home = partition_for(group, count)
@@ -128,6 +134,11 @@ def of_partitions(plan: Row) -> Iterator[str]:
 def _of_groups(plan: Row) -> Iterator[str]:
     if active := [row["group"] for row in plan["groups"] if is_active(row["state"])]:
         yield f"groups that had members ({len(active)}), to be stopped before their offsets are set: {_named(active)}"
+    if share := [row["group"] for row in plan["groups"] if row["type"] == SHARE]:
+        yield (
+            f"share groups ({len(share)}), which cannot be given back: where they are stands in __share_group_state: "
+            f"{_named(share)}"
+        )
     waiting = Counter(row["group"] for row in plan["pending"])
     if waiting:
         yield (
@@ -140,7 +151,7 @@ def _of_groups(plan: Row) -> Iterator[str]:
         for row in plan["groups"]
         if row["offsets_partition"] not in (None, partition_for(row["group"], homes))
     ]
-    if astray:
+    if astray and plan["offsets_partitions"]["source"] != "guess":
         yield (
             f"groups in an offsets partition that is not theirs ({len(astray)}), where no broker looks for them: "
             f"{_named(astray)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from offsets_log.restore import kaf, kafka_consumer_groups, rpk
-from offsets_log.restore.doubts import is_active
+from offsets_log.restore.doubts import SHARE, is_active
 from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
 from offsets_log.restore.tools import TOOLS, accepted_by
@@ -35,6 +35,19 @@ Every topic must exist, with at least these partitions, or a tool fails or waits
 
 {active}
 
+Leader epochs are in plan.json only, and no command below commits them: they count the elections of the old cluster.
+A consumer that is given an offset with an epoch which the cluster never had waits for that epoch, and reads nothing
+without a word. On the old cluster itself, `offsets-log restore --leader-epochs if-valid` commits those that its logs
+still have.
+
+What is not in __consumer_offsets
+---------------------------------
+
+Share groups keep where they are in __share_group_state{share}.
+Source connectors of Kafka Connect keep their own offsets in Connect's topic (offset.storage.topic), and connectors and
+their tasks in two more (config.storage.topic, status.storage.topic): they are not rescued here. Of sink connectors
+the offsets are here, as groups connect-NAME.
+
 What is here
 ------------
 
@@ -43,7 +56,7 @@ What is here
   rpk/GROUP.txt                   for rpk group seek --to-file
   kaf/GROUP/TOPIC.json            for kaf group commit --offset-map (brokers up to 3.9)
   kafkactl/run.sh                 one kafkactl reset offset command a partition
-  client-libraries/offsets.json   group -> topic -> partition -> offset, metadata, leader epoch
+  client-libraries/offsets.json   group -> topic -> partition -> offset, metadata
   spark/GROUP.json                for the option startingOffsets of Spark's Kafka source
   left-out.jsonl                  offsets a tool would refuse or change, with the reason
 
@@ -52,11 +65,12 @@ GROUP and TOPIC are percent-encoded in names of files. {counts}
 The commands
 ------------
 
-All at once, with leader epochs and metadata (pip install 'offsets-log[restore]'); shows what would change, --execute
-does it:
+All at once, with metadata (pip install 'offsets-log[restore]'); shows what would change and which offsets are outside
+the cluster's logs, --execute does it; restore-journal.jsonl keeps what was there before, for --undo:
 
   offsets-log restore plan.json --bootstrap-server HOST:PORT
   offsets-log restore plan.json --bootstrap-server HOST:PORT --execute
+  offsets-log restore --undo restore-journal.jsonl --bootstrap-server HOST:PORT --execute
 
 kafka-consumer-groups.sh: all groups, first to look, then to do; it prints Jackson stack traces before it works, which
 mean nothing. It moves offsets outside a partition's log to the log's start or end, and stops at a topic that does not
@@ -83,18 +97,38 @@ kafkactl, first to look, then to do; it refuses offsets outside a partition's lo
   sh kafkactl/run.sh
   sh kafkactl/run.sh --execute
 
-Client libraries, for each group of client-libraries/offsets.json:
+Client libraries, with client-libraries/offsets.json; neither Karafka's nor confluent-kafka's lines carry metadata.
 
-  Karafka       Karafka::Admin::ConsumerGroups.seek(group, topics.transform_values {{ |partitions|
-                  partitions.to_h {{ |partition, value| [Integer(partition), value['offset']] }} }})
-  kafka-python  admin.alter_group_offsets(group, {{
-                  TopicPartition(topic, int(partition)):
-                    OffsetAndMetadata(value['offset'], value['metadata'], value['leader_epoch'])
-                  for topic, partitions in topics.items() for partition, value in partitions.items()}})
-  confluent     admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [
-                  TopicPartition(topic, int(partition), value['offset'])
-                  for topic, partitions in topics.items() for partition, value in partitions.items()])])
-                (given metadata, confluent-kafka 2.16 commits it with a NUL behind it)
+  kafka-python, all groups; a cluster that had no group makes __consumer_offsets first, which takes some seconds:
+
+    import json, time
+    from kafka.admin import KafkaAdminClient
+    from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
+    from kafka.structs import OffsetAndMetadata, TopicPartition
+    passing = {{CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError}}
+    admin = KafkaAdminClient(bootstrap_servers='HOST:PORT')
+    for group, topics in json.load(open('client-libraries/offsets.json', encoding='utf-8')).items():
+        offsets = {{TopicPartition(topic, int(partition)): OffsetAndMetadata(value['offset'], value['metadata'], None)
+                   for topic, partitions in topics.items() for partition, value in partitions.items()}}
+        answers = passing
+        while answers & passing:
+            try:
+                answers = set(admin.alter_group_offsets(group, offsets).values())
+            except tuple(passing) as error:
+                answers = {{type(error)}}
+                time.sleep(1)
+        print(group, *(answer.__name__ for answer in answers))
+
+  Karafka, for each group:
+
+    Karafka::Admin::ConsumerGroups.seek(group, topics.transform_values {{ |partitions|
+      partitions.to_h {{ |partition, value| [Integer(partition), value['offset']] }} }})
+
+  confluent-kafka, for each group; given metadata, its 2.16 commits it with a NUL behind it:
+
+    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [
+        TopicPartition(topic, int(partition), value['offset'])
+        for topic, partitions in topics.items() for partition, value in partitions.items()])])
 
 Spark, for a query without a checkpoint; partitions the group never committed must be added, -2 for their start:
 
@@ -117,6 +151,7 @@ def readme(plan: Row) -> Iterator[str]:
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in plan["doubts"]) or "Nothing.",
         needed="\n".join(_topics_needed(rows)) or "  (none)",
+        share=_share([row["group"] for row in plan["groups"] if row["type"] == SHARE]),
         active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
         counts=" ".join(f"{tool.name}: {len(accepted_by(tool, rows))} offsets." for tool in TOOLS),
         kafka_consumer_groups=_commands(
@@ -146,6 +181,14 @@ def _active(groups: list[str], *, tells_states: bool) -> str:
         return "No group had members then; none may have any now."
     names = "\n".join(f"  {shown(group)}" for group in groups)
     return f"No group may have members. These had some, and must be stopped first:\n\n{names}"
+
+
+def _share(groups: list[str]) -> str:
+    """The end of a sentence about share groups."""
+    if not groups:
+        return ", which is not read here; the log has none"
+    names = "\n".join(f"  {shown(group)}" for group in groups)
+    return f", which is not read here. The log has these, and nothing\ngives them back where they were:\n\n{names}\n"
 
 
 def _commands(commands: Iterator[str]) -> str:

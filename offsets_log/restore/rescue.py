@@ -96,13 +96,14 @@ def what_was_read(memory: Memory, asked: Asked, count: PartitionCount) -> Row:
 
 
 def count_of(memory: Memory, given: int | None) -> PartitionCount:
-    """How many offsets partitions there are: as given, or as the groups show."""
+    """How many offsets partitions there are: as given, or as all groups of the log show, filtered out or not."""
     if given is not None:
         return PartitionCount(given, "option")
     groups: dict[int, set[str]] = {}
     for part in memory.parts:
         if part.log.offsets_partition is not None:
-            groups.setdefault(part.log.offsets_partition, set()).update(part.state.groups)
+            names = groups.setdefault(part.log.offsets_partition, set())
+            names.update(part.state.groups, part.state.hidden_groups)
     return partition_count(groups)
 
 

@@ -18,13 +18,11 @@ class Tool:
         name: also of the folder that they are in.
         refusal: why a row of compact must not be in them, since the tool would refuse or change it; None if it may.
         files: paths and texts, of rows in the order of compact that it does not refuse.
-        carries: of a commit besides its offset.
     """
 
     name: str
     refusal: Callable[[Row], str | None]
     files: Callable[[Sequence[Row]], Files]
-    carries: tuple[str, ...] = ()
 
 
 TOOLS = (
@@ -32,7 +30,7 @@ TOOLS = (
     Tool(rpk.NAME, rpk.refusal, rpk.files),
     Tool(kaf.NAME, kaf.refusal, kaf.files),
     Tool(kafkactl.NAME, kafkactl.refusal, kafkactl.files),
-    Tool(client_libraries.NAME, client_libraries.refusal, client_libraries.files, ("metadata", "leader epoch")),
+    Tool(client_libraries.NAME, client_libraries.refusal, client_libraries.files),
     Tool(spark.NAME, spark.refusal, spark.files),
 )
 

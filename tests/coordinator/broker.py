@@ -127,7 +127,7 @@ class Broker:
             str(self.properties),
         ]
         with self.output.open("ab") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.work)
+            process = self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.work)
             try:
                 self._wait_for_port(process)
                 yield

@@ -1,49 +1,39 @@
-"""What `restore` would do and does, on a cluster that is none; a real one is asked in `test_round_trip`."""
+"""What `restore` would do and does, on a cluster that is none; real ones are asked in `test_round_trip` and others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import pytest
 
-from offsets_log.errors import ClusterError
-from offsets_log.restore.apply import Committed, Offsets, TopicPartition, restore
+from offsets_log.errors import InputError
+from offsets_log.restore.apply import restore
+from offsets_log.restore.changes import Change
+from offsets_log.restore.journal import Journal
+from offsets_log.restore.policy import Policy
+from offsets_log.restore.rename import parse_renames, renamed
+from offsets_log.restore.target import UNKNOWN, Committed
 from offsets_log.tables import Row
+from tests.restore.fake_cluster import LOG, FakeCluster
 from tests.restore.plans import row
 
 
-class FakeCluster:
-    """A cluster that keeps what is committed."""
+class Unwritten:
+    """A note that nobody reads."""
 
-    def __init__(self, states: Mapping[str, str] = {}, **offsets: dict[TopicPartition, Committed]) -> None:
-        self.states, self.groups = states, offsets
-        self.refuses: dict[TopicPartition, str] = {}
-        self.commits = 0
+    def before(self, changes: Iterable[Change]) -> None:
+        pass
 
-    def group_states(self) -> dict[str, str]:
-        return dict(self.states)
-
-    def topics(self) -> dict[str, int]:
-        return {"orders": 3}
-
-    def offsets(self, group: str) -> Offsets:
-        if group == "secret":
-            raise ClusterError("not allowed")
-        return dict(self.groups.get(group, {}))
-
-    def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
-        if group == "breaks":
-            raise ClusterError("the connection broke")
-        self.commits += 1
-        taken = {key: value for key, value in offsets.items() if key not in self.refuses}
-        if group == "forgets":
-            taken = {key: value._replace(metadata="") for key, value in taken.items()}
-        self.groups.setdefault(group, {}).update(taken)
-        return {key: why for key, why in self.refuses.items() if key in offsets}
+    def after(self, changes: Iterable[Change]) -> None:
+        pass
 
 
-def told(changes: list[Row]) -> list[tuple[str, int, str, bool | None, str | None]]:
-    return [(c["group"], c["partition"], c["change"], c["applied"], c["reason"]) for c in changes]
+def run(cluster: FakeCluster, rows: list[Row], *, execute: bool, **policy: str) -> list[Change]:
+    return list(restore(cluster, rows, Policy(**policy), Journal(), Unwritten() if execute else None))
+
+
+def told(changes: list[Change]) -> list[tuple[str, int, str, bool | None, str | None]]:
+    return [(c.group, c.partition, c.kind, c.applied, c.reason) for c in changes]
 
 
 def test_a_dry_run_tells_what_would_change_and_changes_nothing() -> None:
@@ -54,35 +44,35 @@ def test_a_dry_run_tells_what_would_change_and_changes_nothing() -> None:
     }
     cluster = FakeCluster({"g": "Empty", "other": "Empty"}, g=now, other={("orders", 0): Committed(1, None, "")})
     rows = [row("g"), row("g", partition=1), row("g", partition=2, metadata="m"), row("other"), row("unheard")]
-    assert told(restore(cluster, rows, execute=False)) == [
+    assert told(run(cluster, rows, execute=False)) == [
         ("g", 0, "unchanged", None, None),
         ("g", 1, "rewound", None, None),
         ("g", 2, "metadata", None, None),
         ("other", 0, "advanced", None, None),
         ("unheard", 0, "new", None, None),
     ]
-    assert cluster.commits == 0
+    assert cluster.calls == 0
     assert cluster.groups["g"] == now
 
 
 def test_what_differs_is_committed_and_asked_for_again() -> None:
     cluster = FakeCluster(g={("orders", 0): Committed(5, None, "")})
-    changes = restore(cluster, [row("g"), row("g", partition=1, metadata="é", leader_epoch=2)], execute=True)
+    changes = run(cluster, [row("g"), row("g", partition=1, metadata="é")], execute=True)
     assert told(changes) == [("g", 0, "unchanged", True, None), ("g", 1, "new", True, None)]
-    assert cluster.groups["g"][("orders", 1)] == Committed(5, 2, "é")
-    assert told(restore(cluster, [row("g")], execute=True)) == [("g", 0, "unchanged", True, None)]
-    assert cluster.commits == 1
+    assert cluster.groups["g"][("orders", 1)] == Committed(5, None, "é")
+    assert told(run(cluster, [row("g")], execute=True)) == [("g", 0, "unchanged", True, None)]
+    assert cluster.calls == 1
 
 
 @pytest.mark.parametrize(
     "state", ["Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "stable"]
 )
-def test_a_group_with_members_is_refused(state: str) -> None:
-    cluster = FakeCluster({"g": state, "idle": "Empty", "gone": "Dead"})
-    changes = restore(cluster, [row("g"), row("idle"), row("gone")], execute=True)
+def test_a_group_with_members_is_refused_if_something_is_to_be_set(state: str) -> None:
+    cluster = FakeCluster({"g": state, "idle": "Empty", "gone": "Dead"}, g={("orders", 1): Committed(5, None, "")})
+    changes = run(cluster, [row("g"), row("g", partition=1), row("idle"), row("gone")], execute=True)
     assert told(changes)[0] == ("g", 0, "new", False, f"the group is {state}: stop its members first")
-    assert [change["applied"] for change in changes[1:]] == [True, True]
-    assert "g" not in cluster.groups
+    assert [change.applied for change in changes[1:]] == [True, True, True]
+    assert list(cluster.groups["g"]) == [("orders", 1)]
 
 
 def test_what_is_not_applied_says_why() -> None:
@@ -98,10 +88,7 @@ def test_what_is_not_applied_says_why() -> None:
         row("g\ufffd", group_base64="Z/8="),
         row("secret"),
     ]
-    changes = {
-        (c["group"], c["topic"], c["partition"]): (c["applied"], c["reason"])
-        for c in restore(cluster, rows, execute=True)
-    }
+    changes = {(c.group, c.topic, c.partition): (c.applied, c.reason) for c in run(cluster, rows, execute=True)}
     assert changes == {
         ("breaks", "orders", 0): (False, "the connection broke"),
         ("forgets", "orders", 0): (
@@ -112,6 +99,110 @@ def test_what_is_not_applied_says_why() -> None:
         ("g", "orders", 1): (False, "OFFSET_METADATA_TOO_LARGE"),
         ("g", "orders", 3): (False, "the cluster's topic has 3 partitions"),
         ("g", "unknown", 0): (False, "the cluster has no such topic"),
-        ("g\ufffd", "orders", 0): (False, "the name is not UTF-8: it would be committed for another name"),
+        ("g\ufffd", "orders", 0): (
+            False,
+            "the name is not UTF-8: it would be committed for another name; --rename-group, --rename-topic",
+        ),
         ("secret", "orders", 0): (False, "not allowed"),
     }
+
+
+@pytest.mark.parametrize(
+    ("policy", "committed"),
+    [
+        ({}, [None, None, None, None]),
+        ({"leader_epochs": "keep"}, [0, 3, 3, 8]),
+        # The epoch must have been, and its records must reach as far as the offset.
+        ({"leader_epochs": "if-valid"}, [0, 3, None, None]),
+    ],
+)
+def test_leader_epochs_are_dropped_unless_the_cluster_has_them(
+    policy: dict[str, str], committed: list[int | None]
+) -> None:
+    cluster = FakeCluster()
+    cluster.logs |= {("orders", 0): LOG._replace(leader_epoch=3)}
+    cluster.ends_of_epochs = {(("orders", 0), 0): 20, (("orders", 0), 3): 50, (("orders", 0), 8): 50}
+    rows = [
+        row("g", offset=20, leader_epoch=0),
+        row("h", offset=50, leader_epoch=3),
+        row("i", offset=51, leader_epoch=3),
+        row("j", offset=7, leader_epoch=8),
+    ]
+    changes = run(cluster, rows, execute=True, **policy)
+    assert [cluster.groups[g][("orders", 0)].leader_epoch for g in "ghij"] == committed
+    assert all(change.applied for change in changes)
+    assert [change.row()["plan_leader_epoch"] for change in changes] == [
+        row["leader_epoch"] if epoch is None else None for row, epoch in zip(rows, committed, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("out_of_range", "committed"),
+    [
+        ("refuse", [None, 10, 100, None]),
+        ("earliest", [10, 10, 100, 10]),
+        ("latest", [100, 10, 100, 100]),
+        ("keep", [9, 10, 100, 101]),
+    ],
+)
+def test_offsets_outside_the_log_are_refused_unless_asked(out_of_range: str, committed: list[int | None]) -> None:
+    cluster = FakeCluster()
+    cluster.logs[("orders", 0)] = LOG._replace(log_start_offset=10)
+    rows = [row(g, offset=offset, metadata="m") for g, offset in zip("abcd", (9, 10, 100, 101), strict=True)]
+    changes = run(cluster, rows, execute=True, out_of_range=out_of_range)
+    assert [change.range for change in changes] == ["outside", "inside", "inside", "outside"]
+    found = [cluster.groups.get(g, {}).get(("orders", 0)) for g in "abcd"]
+    assert [value and value.committed_offset for value in found] == committed
+    for change, value in zip(changes, found, strict=True):
+        is_moved = change.plan is not None and value is not None and value[0] != change.plan[0]
+        assert change.reason == (None if value else "outside the log, which goes from 10 to 100")
+        assert value is None or value.metadata == ("" if is_moved else "m"), "metadata are of the offset that was"
+
+
+def test_a_log_without_a_leader_is_not_known() -> None:
+    cluster = FakeCluster()
+    cluster.logs[("orders", 0)] = UNKNOWN
+    (change,) = run(cluster, [row("g")], execute=True)
+    assert (change.range, change.reason) == (None, "no leader tells where the partition's log begins and ends")
+    (change,) = run(cluster, [row("g")], execute=True, out_of_range="keep")
+    assert change.applied
+
+
+def test_topics_made_anew_are_told() -> None:
+    rows = [row("a", topic_id="here"), row("b", topic_id="there"), row("c")]
+    assert [change.same_topic for change in run(FakeCluster(), rows, execute=False)] == [True, False, None]
+
+
+def test_other_names() -> None:
+    rows = [row("a=b", "t", topic_id="id"), row("c\ufffd", "orders", group_base64="Y/8=")]
+    groups = parse_renames(["a=b=c=d", "c\ufffd=plain"], {"a=b", "c\ufffd"}, "--rename-group")
+    assert groups == {"a=b": "c=d", "c\ufffd": "plain"}
+    changed = renamed(rows, groups, {"t": "orders"})
+    assert [(r["group"], r["topic"], r["topic_id"]) for r in changed] == [
+        ("c=d", "orders", None),
+        ("plain", "orders", None),
+    ]
+    assert told(run(FakeCluster(), changed, execute=True)) == [
+        ("c=d", 0, "new", True, None),
+        ("plain", 0, "new", True, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (["x=y"], "--rename-group x=y: OLD is no name of the plan; it takes OLD=NEW"),
+        (["a"], "--rename-group a: OLD is no name of the plan; it takes OLD=NEW"),
+        (["a=b=c"], "--rename-group a=b=c: the plan has several such OLD; it takes OLD=NEW"),
+        (["a=x", "a=y"], "--rename-group a=y: a cannot have two names"),
+    ],
+)
+def test_renames_that_make_no_sense(texts: list[str], problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_renames(texts, {"a", "a=b"}, "--rename-group")
+    assert str(caught.value) == problem
+
+
+def test_two_offsets_never_become_one() -> None:
+    with pytest.raises(InputError, match="two offsets are of group b, orders-0"):
+        renamed([row("a"), row("b")], {"a": "b"}, {})

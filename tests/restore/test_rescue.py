@@ -181,13 +181,39 @@ def test_what_is_missing_or_doubtful_is_said(recording: Callable[[str], Path], t
     assert all(f'  "{group}"\n' in readme for group in active)
     (sentence,) = doubts(plan, "open transactions")
     assert '"pending-metrics"' in sentence
-    assert doubts(plan, "metadata or a leader epoch")
+    assert doubts(plan, "offsets with metadata, which only")
     assert doubts(plan, "left-out.jsonl")
     assert all(f"- {sentence}\n" in readme for sentence in plan["doubts"])
     assert "offsets-log restore plan.json --bootstrap-server" in readme
     result = run(folder / "log", "--to", tmp_path / "again")
     assert all(sentence in result.stderr for sentence in plan["doubts"][:3])
     assert result.stdout == ""
+
+
+def test_what_other_topics_hold_is_said(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    """Share groups keep their offsets elsewhere, and so do the source connectors of Connect."""
+    folder = recording("kafka-4.3-modern-groups")
+    plan = rescue(tmp_path / "out", folder / "log")
+    answers = read_json(folder / "answers" / "restart.json")
+    share = sorted(row["group"] for row in answers["groups"] if row["type"] == "share" and row["state"] != "Dead")
+    assert share
+    (sentence,) = doubts(plan, "share groups")
+    readme = (tmp_path / "out" / "README.txt").read_text()
+    assert all(f'"{group}"' in sentence and f'\n  "{group}"\n' in readme for group in share)
+    assert "__share_group_state" in readme
+    assert "offset.storage.topic" in readme
+    plan = rescue(tmp_path / "none", recording(MIXED) / "log")
+    assert not doubts(plan, "share groups")
+    assert "the log has none" in (tmp_path / "none" / "README.txt").read_text()
+
+
+def test_no_command_commits_an_old_clusters_leader_epochs(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    plan = rescue(tmp_path, recording(MIXED) / "log")
+    assert any(row["leader_epoch"] for row in plan["offsets"])
+    for path in tmp_path.rglob("*"):
+        if path.is_file() and path.name not in ("plan.json", "left-out.jsonl", "README.txt"):
+            assert "epoch" not in path.read_text().lower(), path
+    assert "waits for that epoch" in (tmp_path / "README.txt").read_text()
 
 
 def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path], tmp_path: Path) -> None:
@@ -201,6 +227,44 @@ def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path],
     assert doubts(plan, f"offsets partitions that are absent, 1 of 4: {home};")
     plan = rescue(tmp_path / "b", copy, "--partitions", 4, "-g", "alive-metrics", "-g", "tx-*")
     assert doubts(plan, f'group "alive-metrics" lives in offsets partition {home}, which was not read')
+
+
+PARTITIONS = 10
+
+
+@pytest.fixture
+def ten_partitions(tmp_path: Path) -> Path:
+    """A log of ten offsets partitions with two groups in each, where they belong."""
+    logs = {number: LogBuilder() for number in range(PARTITIONS)}
+    names = (f"billing-{number}" for number in range(10_000))
+    for group in names:
+        home = partition_for(group, PARTITIONS)
+        if len(logs[home].batches) < 2:
+            logs[home].commit(5, group=group)
+    return write_log(tmp_path / "log", logs)
+
+
+def test_filters_say_nothing_else_of_the_offsets_partitions(ten_partitions: Path, tmp_path: Path) -> None:
+    """Their number follows from all groups of the log, however few are asked for."""
+    whole = rescue(tmp_path / "whole", ten_partitions)
+    assert whole["offsets_partitions"] == {"count": PARTITIONS, "source": "data", "absent": []}
+    groups = sorted(row["group"] for row in whole["groups"])
+    for number, group in enumerate(groups):
+        plan = rescue(tmp_path / str(number), ten_partitions, "-g", group)
+        assert [row["group"] for row in plan["groups"]] == [group]
+        assert plan["offsets_partitions"] == whole["offsets_partitions"]
+        assert plan["doubts"] == []
+    shutil.rmtree(ten_partitions / "__consumer_offsets-3")
+    plan = rescue(tmp_path / "less", ten_partitions, "-g", groups[0])
+    assert plan["offsets_partitions"] == {"count": PARTITIONS, "source": "data", "absent": [3]}
+
+
+def test_what_a_guess_cannot_tell_is_not_said(ten_partitions: Path, tmp_path: Path) -> None:
+    plan = rescue(tmp_path / "one", ten_partitions / "__consumer_offsets-7")
+    assert plan["offsets_partitions"]["source"] == "guess"
+    assert doubts(plan, "how many partitions __consumer_offsets has is not known")
+    assert not doubts(plan, "that are absent,")
+    assert not doubts(plan, "not theirs")
 
 
 @pytest.mark.parametrize("variant", ["torn", "zeros"])

@@ -142,7 +142,8 @@ def test_rescued_offsets_come_back_on_an_empty_broker(
     create_topics(real, spans_of(offsets))
     groups: dict[str, list[tuple[str, int]]] = {row["group"]: [] for row in offsets}
     server = ("--bootstrap-server", f"127.0.0.1:{real.port}")
-    restore = ("restore", rescued / "plan.json", *server)
+    whole_plan = ("--leader-epochs", "keep", "--out-of-range", "keep")
+    restore = ("restore", rescued / "plan.json", *server, *whole_plan)
     with real.running():
 
         def answers() -> Answer:
@@ -169,8 +170,9 @@ def test_rescued_offsets_come_back_on_an_empty_broker(
         busy = "wide-metrics"
         plan["offsets"] = [row | {"committed_offset": row["committed_offset"] + 1} for row in plan["offsets"]]
         (tmp_path / "later.json").write_text(json.dumps(plan))
+        later = (*whole_plan, "--execute", "--journal", tmp_path / "journal")
         with a_member(real.port, busy, "T"):
-            tried = invoke("restore", tmp_path / "later.json", *server, "-g", busy, "-g", "null", "--execute", status=3)
+            tried = invoke("restore", tmp_path / "later.json", *server, "-g", busy, "-g", "null", *later, status=3)
         applied = {row["group"]: (row["applied"], row["reason"]) for row in json_lines(tried)}
         assert applied == {busy: (False, "the group is Stable: stop its members first"), "null": (True, None)}
         kept = list(json_lines(invoke(*restore, "-g", busy)))

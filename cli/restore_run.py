@@ -1,0 +1,189 @@
+"""A run of ``offsets-log restore``: from its options to what came of it, in words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.session import EXIT_DAMAGED, matcher, say
+from offsets_log.cluster import admin
+from offsets_log.cluster.properties import doubtful, parse_properties
+from offsets_log.disk.journal import growing_file
+from offsets_log.errors import ClusterLostError, InputError
+from offsets_log.restore.apply import restore
+from offsets_log.restore.changes import DONE, UNCHANGED, Change, Note
+from offsets_log.restore.journal import Journal, JournalNote, read_journal
+from offsets_log.restore.plan import decode_plan
+from offsets_log.restore.policy import OUTSIDE, Policy
+from offsets_log.restore.rename import parse_renames, renamed
+from offsets_log.restore.undo import undo
+from offsets_log.tables import Row
+
+JOURNAL = "restore-journal.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the options say."""
+
+    plan: str | None
+    bootstrap_server: str
+    command_config: str | None
+    group: tuple[str, ...]
+    topic: tuple[str, ...]
+    rename_group: tuple[str, ...]
+    rename_topic: tuple[str, ...]
+    leader_epochs: str
+    out_of_range: str
+    journal: str | None
+    undo: str | None
+    execute: bool
+    quiet: bool
+
+    @property
+    def journal_path(self) -> Path:
+        """Beside the plan, unless it is said."""
+        return Path(self.undo or self.journal or Path(self.plan or "").with_name(JOURNAL))
+
+
+class Run:
+    """A run, what came of it, and its words.
+
+    Attributes:
+        total: offsets that there are to see to.
+        lost: why the run ended before its end, if it did.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self.changes: list[Change] = []
+        self.total = 0
+        self.lost = ""
+        self._begun = False
+
+    def run(self) -> None:
+        """Look, or do; what was done is in ``changes``, also when this ends early."""
+
+        rows = self._rows()
+        properties = _properties(self.asked.command_config, self.say)
+
+        with (
+            closing(admin.Cluster(self.asked.bootstrap_server, properties)) as cluster,
+            self._journal(cluster) as found,
+        ):
+            self._begun = True
+            try:
+                for change in self._work(cluster, rows, *found):
+                    self.changes.append(change)
+            except ClusterLostError as error:
+                self.lost = str(error)
+
+    def _rows(self) -> list[Row]:
+
+        if self.asked.plan is None:
+            return []
+        rows = decode_plan(Path(self.asked.plan).read_bytes(), self.asked.plan)
+        groups = parse_renames(self.asked.rename_group, {row["group"] for row in rows}, "--rename-group")
+        topics = parse_renames(self.asked.rename_topic, {row["topic"] for row in rows}, "--rename-topic")
+        shows_group, shows_topic = matcher(self.asked.group), matcher(self.asked.topic)
+        rows = renamed([row for row in rows if shows_group(row["group"]) and shows_topic(row["topic"])], groups, topics)
+        self.total = len(rows)
+        return rows
+
+    def _work(self, cluster: admin.Cluster, rows: list[Row], journal: Journal, note: Note | None) -> Iterator[Change]:
+
+        if self.asked.undo is None:
+            policy = Policy(self.asked.leader_epochs, self.asked.out_of_range)
+            return restore(cluster, rows, policy, journal, note)
+        shows_group, shows_topic = matcher(self.asked.group), matcher(self.asked.topic)
+        entries = {key: entry for key, entry in journal.entries.items() if shows_group(key[0]) and shows_topic(key[1])}
+        self.total = len(entries)
+        return undo(cluster, entries, note)
+
+    @contextmanager
+    def _journal(self, cluster: admin.Cluster) -> Iterator[tuple[Journal, Note | None]]:
+        """What earlier runs have written, and where this one writes if it does something."""
+
+        path, cluster_id = self.asked.journal_path, cluster.cluster_id()
+        with growing_file(path) if self.asked.execute else nullcontext() as file:
+            text = file.read() if file is not None else _text(path)
+            journal = read_journal(text, str(path))
+            if journal.has_begun and journal.cluster_id != cluster_id:
+                raise InputError(
+                    f"this journal is of cluster {journal.cluster_id}, and {self.asked.bootstrap_server} is of "
+                    f"{cluster_id}: --journal FILE names another",
+                    file=str(path),
+                )
+            if file is None:
+                yield journal, None
+                return
+            undo, now_ms = self.asked.undo is not None, int(time.time() * 1000)
+            yield journal, JournalNote(file.append, cluster_id=cluster_id, undo=undo, now_ms=now_ms)
+
+    @property
+    def exit_status(self) -> int:
+        """3 if anything is not as it is to be."""
+
+        is_whole = len(self.changes) == self.total and not self.lost
+        return EXIT_DAMAGED if not is_whole or any(change.reason is not None for change in self.changes) else 0
+
+    def tell(self, ended_by: str) -> None:
+        """What came of it, in a line; warnings before it."""
+        for words in self._warnings():
+            self.say(words)
+        counts = self._counts()
+        if not ended_by:
+            self.say(counts + ("" if self.asked.execute else "; nothing was done: --execute does it"))
+            return
+        path, left = self.asked.journal_path, self.total - len(self.changes)
+        after = (
+            f"; {left} not, or not known to be; the same command goes on, --undo {path} puts back"
+            if self.asked.execute and self._begun
+            else "; nothing was done"
+        )
+        say(f"{ended_by}: {counts}{after}")
+
+    def _counts(self) -> str:
+        """Of the offsets that were seen to."""
+        verb = "committed" if self.asked.undo is None else "put back"
+        refused = sum(change.reason is not None for change in self.changes)
+        done = sum(change.reason is None and change.kind == DONE for change in self.changes)
+        same = sum(change.reason is None and change.kind == UNCHANGED for change in self.changes)
+        changed = len(self.changes) - refused - done - same
+        return (
+            f"{self.total} offsets: {changed} {verb if self.asked.execute else f'would be {verb}'}, {same} as they "
+            f"should be, {refused} refused"
+        ) + (f", {done} set by an earlier run and moved since, which are left alone" if done else "")
+
+    def _warnings(self) -> Iterator[str]:
+        if other := sum(change.same_topic is False for change in self.changes):
+            yield (
+                f"{other} offsets are of topics with another topic id than the plan's, which were made anew: the same "
+                "offset may be another record there"
+            )
+        moved = [change for change in self.changes if change.range == OUTSIDE and change.reason is None]
+        if moved:
+            yield f"{len(moved)} offsets are outside the cluster's logs: {self.asked.out_of_range}, as asked"
+        if self.asked.leader_epochs == "keep" and any(change.wanted and change.wanted.leader_epoch for change in moved):
+            yield "leader epochs that the cluster never had keep a consumer waiting: --leader-epochs drop"
+
+    def say(self, words: str) -> None:
+        """A line on standard error, unless it was asked for quiet."""
+        if not self.asked.quiet:
+            say(words)
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
+
+
+def _properties(command_config: str | None, say: Callable[[str], None]) -> Mapping[str, str]:
+    if command_config is None:
+        return {}
+    properties = parse_properties(Path(command_config).read_text("utf-8", "replace"), command_config)
+    for words in doubtful(properties):
+        say(f"{command_config}: {words}")
+    return properties

@@ -1,0 +1,174 @@
+"""Why a cluster cannot be reached: each server is tried once, and what went wrong with it said in words."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from offsets_log.errors import ClusterError
+
+CONNECT_SECONDS = 5.0
+
+
+def reach(servers: Sequence[str], options: Mapping[str, Any], *, has_key: bool) -> None:
+    """Come back as soon as one server answers.
+
+    Args:
+        servers: ``HOST:PORT``.
+        options: kafka-python's.
+        has_key: whether the client has a key of its own for TLS.
+
+    Raises:
+        ClusterError: none does, and why, for each that has a cause of its own.
+    """
+    causes: dict[str, list[str]] = {}
+    for server in servers:
+        cause = _Attempt(server, options, has_key).cause()
+        if cause is None:
+            return
+        causes.setdefault(cause, []).append(server)
+    raise ClusterError("; ".join(f"{', '.join(some)}: {cause}" for cause, some in causes.items()))
+
+
+class _Attempt:
+    """One server, and how far a connection to it comes: network, TLS, first answer, login, first question."""
+
+    def __init__(self, server: str, options: Mapping[str, Any], has_key: bool) -> None:
+        self.server, self.options, self.has_key = server, options, has_key
+        self.host, self.port = _address(server)
+        self.has_answered = self.is_logged_in = False
+
+    @property
+    def protocol(self) -> str:
+        return str(self.options.get("security_protocol", "PLAINTEXT"))
+
+    def cause(self) -> str | None:
+        """Why it cannot be used, or None."""
+        return self._network() or self._kafka()
+
+    def _network(self) -> str | None:
+        try:
+            with socket.create_connection((self.host, self.port), CONNECT_SECONDS):
+                return None
+        except socket.gaierror as error:
+            return f"unknown host {self.host}: {(error.strerror or str(error)).lower()}"
+        except ConnectionRefusedError:
+            return f"nothing listens on port {self.port}: connection refused"
+        except TimeoutError:
+            return f"no answer within {CONNECT_SECONDS:.0f} s: a firewall, or another address?"
+        except OSError as error:
+            return f"cannot be connected to: {error.strerror or error}"
+
+    def _kafka(self) -> str | None:
+        from kafka.errors import KafkaError
+        from kafka.net.compat import KafkaNetClient
+
+        client = KafkaNetClient(bootstrap_servers=[self.server], **self.options)
+        try:
+            client._manager.run(self._ask, client._manager)
+        except (KafkaError, OSError, ValueError) as error:
+            return self._in_words(error)
+        except (ImportError, RuntimeError) as error:  # a library that a mechanism needs
+            return str(error)
+        finally:
+            client.close()
+        return None
+
+    async def _ask(self, manager: Any) -> None:
+        from kafka.protocol.metadata import MetadataRequest
+
+        node = manager.cluster.bootstrap_brokers()[0].node_id
+        connection = manager.get_connection(
+            node, timeout_ms=CONNECT_SECONDS * 1000, pop_on_close=False, refresh_metadata_on_err=False
+        )
+        try:
+            await connection
+            self.is_logged_in = True
+            await connection.send_request(MetadataRequest(topics=[]), request_timeout_ms=CONNECT_SECONDS * 1000)
+        finally:
+            self.has_answered = connection.broker_version_data is not None
+
+    def _in_words(self, error: Exception) -> str:
+        said = str(error)
+        for sign, words in TLS_CAUSES:
+            if sign in said:
+                certificate = REFUSED if self.has_key else MISSED
+                return words.format(said=_reason(said), host=self.host, certificate=certificate)
+        if not self.has_answered:
+            return self._without_answer(said)
+        if type(error).__name__ in LOGIN_CAUSES:
+            return LOGIN_CAUSES[type(error).__name__].format(protocol=self.protocol)
+        if not self.is_logged_in:
+            user, mechanism = self.options.get("sasl_plain_username"), self.options.get("sasl_mechanism")
+            return (
+                f"the broker refuses the login{f' of {user!r}' if user else ''} by {mechanism}: wrong user name or "
+                "password, or a mechanism that it does not take"
+            )
+        if not self.protocol.startswith("SASL"):
+            return "the broker answers, but not without a login: set security.protocol, sasl.mechanism and the login"
+        return f"the broker ends the connection: {said}"
+
+    def _without_answer(self, said: str) -> str:
+        if "SSL" not in self.protocol and _speaks_tls(self.host, self.port):
+            wanted = "SASL_SSL" if self.protocol.startswith("SASL") else "SSL"
+            return f"the port speaks TLS, and the client does not: set security.protocol={wanted}"
+        return f"it answers, but not as a Kafka broker does: {said}"
+
+
+NOT_TLS = (
+    "the port does not speak TLS, and the client does: set security.protocol=PLAINTEXT or SASL_PLAINTEXT, or another "
+    "port"
+)
+NO_CERTIFICATE = "{certificate} ({said})"
+MISSED = "the broker asks for a client's certificate: set ssl.keystore.location to a store with its key"
+REFUSED = "the broker does not accept the client's certificate, which ssl.keystore.location names"
+TLS_CAUSES = (
+    ("ALERT_BAD_CERTIFICATE", NO_CERTIFICATE),
+    ("CERTIFICATE_REQUIRED", NO_CERTIFICATE),
+    ("ALERT_CERTIFICATE", NO_CERTIFICATE),
+    ("ALERT_UNKNOWN_CA", NO_CERTIFICATE),
+    ("ALERT_HANDSHAKE_FAILURE", "no cipher, TLS version or certificate that both sides take ({said})"),
+    ("ALERT_PROTOCOL_VERSION", "no TLS version that both sides take ({said})"),
+    (
+        "mismatch",
+        "the broker's certificate is not of {host}; ssl.endpoint.identification.algorithm= lets it pass",
+    ),
+    ("CERTIFICATE_VERIFY_FAILED", "the broker's certificate is not trusted, ssl.truststore.location: {said}"),
+    ("UNEXPECTED_EOF", NOT_TLS),
+    ("WRONG_VERSION_NUMBER", NOT_TLS),
+    ("Handshake failed", "TLS fails: {said}"),
+)
+"""What OpenSSL's error has in it → the cause, the first that fits."""
+
+LOGIN_CAUSES = {
+    "IllegalSaslStateError": "the port wants no login, and the client does: set security.protocol without SASL",
+    "UnsupportedSaslMechanismError": "the broker does not take the mechanism of sasl.mechanism",
+}
+
+
+def _reason(said: str) -> str:
+    """OpenSSL's words without the place in its source."""
+    return said.rpartition("] ")[2].rpartition(" (_ssl")[0] or said
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    """Whether a port answers a TLS greeting with TLS, be it a refusal."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with contextlib.suppress(OSError), socket.create_connection((host, port), CONNECT_SECONDS) as plain:
+        try:
+            with context.wrap_socket(plain, server_hostname=host):
+                return True
+        except ssl.SSLError as error:
+            return "ALERT" in str(error)
+    return False
+
+
+def _address(server: str) -> tuple[str, int]:
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ClusterError(f"--bootstrap-server {server} is not HOST:PORT")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,87 @@
+"""Tokens for SASL OAUTHBEARER: of an identity provider for a client's own credentials, of a file, or unsigned ones.
+
+As ``OAuthBearerLoginCallbackHandler`` and ``OAuthBearerUnsecuredLoginCallbackHandler`` of Java's client do.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from offsets_log.errors import ClusterError, InputError
+
+URL = "sasl.oauthbearer.token.endpoint.url"
+SECONDS = 10.0
+UNSIGNED_SECONDS = 3600
+SPARE_SECONDS = 60
+
+
+class Tokens:
+    """Where a token comes from.
+
+    Args:
+        properties: the client's.
+        login: name → value of the line for Java's login module.
+    """
+
+    def __init__(self, properties: Mapping[str, str], login: Mapping[str, str]) -> None:
+        own = "sasl.oauthbearer.client.credentials.client."  # since Kafka 4.1, in place of the login's
+        self._url = properties.get(URL)
+        self._id = properties.get(f"{own}id") or login.get("clientId")
+        self._secret = properties.get(f"{own}secret") or login.get("clientSecret")
+        self._scope = properties.get("sasl.oauthbearer.scope") or login.get("scope")
+        self._subject = login.get("unsecuredLoginStringClaim_sub")
+        self._token, self._until = "", 0.0
+        is_file = (self._url or "").startswith("file:")
+        if not (is_file or (self._url and self._id and self._secret) or self._subject):
+            raise InputError("it is needed with a clientId and clientSecret, or as file:PATH of a token", field=URL)
+
+    def token(self) -> str:
+        """A token that is still good."""
+        if time.time() >= self._until:
+            self._token, seconds = self._fetch()
+            self._until = time.time() + seconds - SPARE_SECONDS
+        return self._token
+
+    def _fetch(self) -> tuple[str, float]:
+        """A token, and how many seconds it is good."""
+        if self._url is None:
+            return _unsigned(self._subject or ""), UNSIGNED_SECONDS
+        if self._url.startswith("file:"):
+            path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(self._url).path))
+            return path.read_text().strip(), SPARE_SECONDS
+        form = {"grant_type": "client_credentials"} | ({"scope": self._scope} if self._scope else {})
+        login = base64.b64encode(f"{self._id}:{self._secret}".encode()).decode()
+        headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
+        request = urllib.request.Request(self._url, urllib.parse.urlencode(form).encode(), headers)
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS) as response:
+                answer = json.load(response)
+            return answer["access_token"], float(answer.get("expires_in", SPARE_SECONDS))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ClusterError(f"{self._url} gives no token: {error}") from None
+
+
+def provider(tokens: Tokens) -> Any:
+    """kafka-python's form of it."""
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+
+    class Provider(AbstractTokenProvider):  # type: ignore[misc]
+        def token(self) -> str:
+            return tokens.token()
+
+    return Provider()
+
+
+def _unsigned(subject: str) -> str:
+    """For brokers that are tried out, which take any (``OAuthBearerUnsecuredValidatorCallbackHandler``)."""
+    now = int(time.time())
+    parts = ({"alg": "none"}, {"sub": subject, "iat": now, "exp": now + UNSIGNED_SECONDS})
+    encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+    return ".".join(encoded) + "."

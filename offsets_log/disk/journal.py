@@ -1,0 +1,74 @@
+"""A file of lines that only grows: what is announced in it is on the disk before it is done."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from offsets_log.disk.writer import output_errors
+from offsets_log.errors import OutputError
+
+
+class GrowingFile:
+    """An open file, this process's alone; use `growing_file`."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path, self._descriptor = path, descriptor
+        self._is_whole = False
+
+    def read(self) -> str:
+        """What it holds, as UTF-8; a last line may be cut off."""
+        return self._path.read_bytes().decode("utf-8", "replace")
+
+    def append(self, text: str, is_durable: bool) -> None:
+        """Add lines in the place of a cut off last one.
+
+        Args:
+            is_durable: come back when they are on the disk, to outlast the machine and not only the process.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        with output_errors(self._path):
+            if not self._is_whole:
+                os.ftruncate(self._descriptor, self._path.read_bytes().rfind(b"\n") + 1)
+                self._is_whole = True
+            data = text.encode()
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            if is_durable:
+                os.fsync(self._descriptor)
+
+
+@contextmanager
+def growing_file(path: str | Path) -> Iterator[GrowingFile]:
+    """A file to append to, made if it is not there.
+
+    Raises:
+        OutputError: it cannot be opened, or another process has it open for the same.
+    """
+    path = Path(path)
+    with output_errors(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise OutputError("another run writes it at this moment", file=str(path)) from None
+        with output_errors(path):
+            _sync(path.parent)
+        yield GrowingFile(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(folder: Path) -> None:
+    """The file's name is on the disk too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

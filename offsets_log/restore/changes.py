@@ -1,0 +1,160 @@
+"""One offset on its way to another value: as a row, and carried out so that it can be gone on with and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from offsets_log.errors import ClusterError, ClusterLostError
+from offsets_log.restore.doubts import is_active
+from offsets_log.restore.target import UNKNOWN, Committed, PartitionNow, Target, TopicPartition
+from offsets_log.tables import Row
+
+RESTORE_COLUMNS = (
+    "group", "topic", "partition", "change", "current_offset", "committed_offset", "plan_offset", "log_start_offset",
+    "log_end_offset", "range", "same_topic", "current_leader_epoch", "leader_epoch", "plan_leader_epoch",
+    "current_metadata", "metadata", "applied", "reason",
+)  # fmt: skip
+"""``current_…`` is what the cluster had, and ``committed_offset``, ``leader_epoch``, ``metadata`` what it is to have
+(null for no offset); ``plan_…`` is the plan's where that is another. ``change`` is new, advanced, rewound, metadata,
+deleted, unchanged, or done by an earlier run and moved since. ``range`` says whether the plan's offset is inside the
+log, or outside; ``same_topic`` whether the topic has the plan's topic id. ``applied`` says whether the cluster answers
+as wanted in the end, null in a dry run; ``reason`` says why it does or would not."""
+
+UNCHANGED, DONE = "unchanged", "done"
+NOTHING_TO_DO = (UNCHANGED, DONE)
+"""Kinds of changes with nothing to do."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Change:
+    """An offset of a group, as it is and as it is to be.
+
+    Attributes:
+        current, wanted: None for no offset.
+        plan: what the plan has, if it is of a plan.
+        kind, range, same_topic, applied, reason: as the columns.
+        is_uncertain: a commit of a run that was interrupted may be on its way still: also what is there already is
+            sent, since what is sent later comes later.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    current: Committed | None
+    wanted: Committed | None
+    plan: Committed | None = None
+    now: PartitionNow = UNKNOWN
+    kind: str = ""
+    range: str | None = None
+    same_topic: bool | None = None
+    applied: bool | None = None
+    reason: str | None = None
+    is_uncertain: bool = False
+
+    @property
+    def key(self) -> TopicPartition:
+        """The partition it is of."""
+        return self.topic, self.partition
+
+    @property
+    def is_to_do(self) -> bool:
+        """Whether something must be sent."""
+        return self.reason is None and (self.is_uncertain or self.kind not in NOTHING_TO_DO)
+
+    def row(self) -> Row:
+        """`RESTORE_COLUMNS`."""
+        wanted, current, plan = self.wanted, self.current, self.plan
+        return {
+            "group": self.group,
+            "topic": self.topic,
+            "partition": self.partition,
+            "change": self.kind,
+            "current_offset": current.committed_offset if current else None,
+            "committed_offset": wanted.committed_offset if wanted else None,
+            "plan_offset": _other(plan, wanted, "committed_offset"),
+            "log_start_offset": self.now.log_start_offset,
+            "log_end_offset": self.now.log_end_offset,
+            "range": self.range,
+            "same_topic": self.same_topic,
+            "current_leader_epoch": current.leader_epoch if current else None,
+            "leader_epoch": wanted.leader_epoch if wanted else None,
+            "plan_leader_epoch": _other(plan, wanted, "leader_epoch"),
+            "current_metadata": current.metadata if current else None,
+            "metadata": wanted.metadata if wanted else None,
+            "applied": self.applied,
+            "reason": self.reason,
+        }
+
+
+def _other(plan: Committed | None, wanted: Committed | None, name: str) -> int | None:
+    planned: int | None = getattr(plan, name, None)
+    return None if planned == getattr(wanted, name, None) else planned
+
+
+def kind_of(wanted: Committed | None, current: Committed | None) -> str:
+    """The word for a change."""
+    if wanted == current:
+        return UNCHANGED
+    if current is None:
+        return "new"
+    if wanted is None:
+        return "deleted"
+    if wanted.committed_offset == current.committed_offset:
+        return "metadata"
+    return "advanced" if wanted.committed_offset > current.committed_offset else "rewound"
+
+
+class Note(Protocol):
+    """Where a run is written down, to be gone on with and undone."""
+
+    def before(self, changes: Iterable[Change]) -> None:
+        """These are sent as soon as this is on the disk."""
+
+    def after(self, changes: Iterable[Change]) -> None:
+        """What became of them."""
+
+
+def refuse_active(change: Change, state: str) -> None:
+    """Nobody but its members may commit for a group that has some; what is there already needs no commit."""
+    if not is_active(state):
+        return
+    change.is_uncertain = False
+    if change.is_to_do:
+        change.reason = f"the group is {state}: stop its members first"
+
+
+def carry_out(target: Target, group: str, changes: Sequence[Change], note: Note) -> None:
+    """Set what is to do of one group; only what the cluster answers afterwards counts.
+
+    Raises:
+        ClusterLostError: it does not answer any more; what became of the group's offsets is not known.
+    """
+    if to_do := [change for change in changes if change.is_to_do]:
+        note.before(to_do)
+        _send(target, group, to_do)
+    for change in changes:
+        change.applied = change.reason is None
+    if to_do:
+        note.after(to_do)
+
+
+def _send(target: Target, group: str, changes: Sequence[Change]) -> None:
+    wanted = {change.key: change.wanted for change in changes}
+    try:
+        errors = target.commit(group, {key: value for key, value in wanted.items() if value is not None})
+        errors |= target.delete(group, [key for key, value in wanted.items() if value is None])
+        answer = target.offsets(group)
+    except ClusterLostError:
+        raise
+    except ClusterError as error:
+        for change in changes:
+            change.reason = str(error)
+        return
+    for change in changes:
+        found = answer.get(change.key)
+        if change.key in errors:
+            change.reason = errors[change.key]
+        elif found != change.wanted:
+            change.reason = f"the cluster answers {found._asdict() if found else 'no offset'}"

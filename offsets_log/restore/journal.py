@@ -1,0 +1,172 @@
+"""The journal of `restore`: what was there and what was set, a line at a time, to be gone on with and undone.
+
+JSON Lines. ``event`` is one of
+
+==========  ==========================================================================================================
+``run``     a run begins: ``format``, ``format_version`` (1; a reader refuses a higher one), ``cluster_id``, ``undo``
+            (whether it puts back), ``started_ms``
+``before``  is on the disk before the commit is sent: ``group``, ``topic``, ``partition``, and as ``committed_offset``,
+            ``leader_epoch``, ``metadata``, or null for no offset: ``before``, what the cluster has; ``wanted``, what it
+            is given; ``plan``, what the plan has (null where it is put back)
+``after``   the same, once the cluster answered: ``applied``, whether it has what was wanted, and the ``reason`` if not
+==========  ==========================================================================================================
+
+A ``before`` without its ``after`` is a commit whose end the run did not see. A last line that is cut off was not
+followed by anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from offsets_log.errors import InputError
+from offsets_log.restore.changes import Change
+from offsets_log.restore.target import Committed
+from offsets_log.tables import Row, to_json
+
+FORMAT = "offsets-log restore journal"
+FORMAT_VERSION = 1
+
+Key = tuple[str, str, int]
+"""Group, topic, partition."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """What a journal tells of one offset.
+
+    Attributes:
+        before: what was there before it was first set; undoing puts this back.
+        ours: what runs have set, or may have.
+        plan: what the plan had when it was last set.
+        is_open: the end of the last commit was not seen.
+        is_applied: the last commit was answered as wanted.
+    """
+
+    before: Committed | None
+    ours: tuple[Committed | None, ...] = ()
+    plan: Committed | None = None
+    is_open: bool = True
+    is_applied: bool = False
+
+
+@dataclass(slots=True)
+class Journal:
+    """What runs have written: of which cluster, and of each offset that is not put back."""
+
+    cluster_id: str | None = None
+    has_begun: bool = False
+    entries: dict[Key, Entry] = field(default_factory=dict)
+
+    def _before(self, key: Key, row: Row, *, is_undo: bool) -> None:
+        current, wanted = _committed(row["before"]), _committed(row["wanted"])
+        entry = self.entries.get(key)
+        is_known = entry is not None and current in (entry.before, *entry.ours)
+        if entry is None or not (is_known or is_undo):  # somebody else set it since: that is what was there
+            entry = self.entries[key] = Entry(current)
+        entry.ours = (*((current,) if current in entry.ours else ()), wanted)
+        entry.is_open, entry.is_applied = True, False
+        if not is_undo:
+            entry.plan = _committed(row["plan"])
+
+    def _after(self, key: Key, row: Row, *, is_undo: bool) -> None:
+        entry = self.entries.get(key)
+        if entry is None:
+            return
+        if is_undo and row["applied"]:
+            del self.entries[key]
+            return
+        entry.is_open, entry.is_applied = False, row["applied"]
+        if entry.is_applied:
+            entry.ours = (_committed(row["wanted"]),)
+
+
+_HEAD = to_json({"event": "run", "format": FORMAT})[:-1]
+"""What every journal begins with."""
+
+
+def read_journal(text: str, file: str) -> Journal:
+    """The sum of a journal's lines.
+
+    Raises:
+        InputError: it is no journal, of a higher version, of several clusters, or a line makes no sense.
+    """
+    journal, is_undo = Journal(), False
+    if not _HEAD.startswith(text[: len(_HEAD)]):
+        raise InputError("it is no restore journal: it does not begin with a run", file=file)
+    for number, row in _rows(text, file):
+        try:
+            if row["event"] == "run":
+                if row["format"] != FORMAT or row["format_version"] != FORMAT_VERSION:
+                    raise InputError(f"line {number}: it is no journal that this version reads", file=file)
+                if journal.has_begun and row["cluster_id"] != journal.cluster_id:
+                    raise InputError(f"line {number}: this run was on another cluster than those before", file=file)
+                journal.cluster_id, is_undo, journal.has_begun = row["cluster_id"], row["undo"], True
+                continue
+            key = row["group"], row["topic"], row["partition"]
+            (journal._before if row["event"] == "before" else journal._after)(key, row, is_undo=is_undo)
+        except (KeyError, TypeError) as error:
+            raise InputError(f"line {number} is none of a restore journal: {error}", file=file) from None
+    return journal
+
+
+def whole_lines(text: str) -> str:
+    """Without a last line that is cut off."""
+    return text[: text.rfind("\n") + 1]
+
+
+def _rows(text: str, file: str) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(whole_lines(text).split("\n")[:-1], 1):
+        try:
+            yield number, json.loads(line)
+        except ValueError as error:
+            raise InputError(f"line {number} is not JSON: {error}", file=file) from None
+
+
+class JournalNote:
+    """Writes a run's lines.
+
+    Args:
+        append: adds text to the file; with True, comes back when it is on the disk.
+    """
+
+    def __init__(self, append: Callable[[str, bool], None], *, cluster_id: str | None, undo: bool, now_ms: int) -> None:
+        self._append = append
+        head = {"event": "run", "format": FORMAT, "format_version": FORMAT_VERSION}
+        append(_lines([head | {"cluster_id": cluster_id, "undo": undo, "started_ms": now_ms}]), True)
+
+    def before(self, changes: Iterable[Change]) -> None:
+        """On the disk before they are sent, whatever happens to the machine then."""
+        self._append(_lines({"event": "before"} | _values(change) for change in changes), True)
+
+    def after(self, changes: Iterable[Change]) -> None:
+        """Lost with the machine, they would be commits whose end was not seen."""
+        outcomes = ({"applied": change.applied, "reason": change.reason} for change in changes)
+        rows = ({"event": "after"} | _values(change) for change in changes)
+        self._append(_lines(row | outcome for row, outcome in zip(rows, outcomes, strict=True)), False)
+
+
+def _lines(rows: Iterable[Row]) -> str:
+    return "".join(f"{to_json(row)}\n" for row in rows)
+
+
+def _values(change: Change) -> Row:
+    return {
+        "group": change.group,
+        "topic": change.topic,
+        "partition": change.partition,
+        "before": _row(change.current),
+        "wanted": _row(change.wanted),
+        "plan": _row(change.plan),
+    }
+
+
+def _row(value: Committed | None) -> Row | None:
+    return None if value is None else value._asdict()
+
+
+def _committed(row: Row | None) -> Committed | None:
+    return None if row is None else Committed(row["committed_offset"], row["leader_epoch"], row["metadata"])

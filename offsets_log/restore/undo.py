@@ -1,0 +1,60 @@
+"""Putting back what was there before `restore`, by its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+from offsets_log.errors import ClusterError, ClusterLostError
+from offsets_log.restore.changes import UNCHANGED, Change, Note, carry_out, kind_of, refuse_active
+from offsets_log.restore.journal import Entry, Key
+from offsets_log.restore.target import NO_GROUP, Committed, Target
+
+
+def undo(target: Target, entries: Mapping[Key, Entry], note: Note | None) -> Iterator[Change]:
+    """One change an offset that was, or may have been, set; offsets that had not been there are deleted.
+
+    What somebody else has moved since is refused. A group that had not existed stays, without an offset.
+
+    Args:
+        entries: of the journal, those to put back.
+        note: takes down what is done; None to look only.
+
+    Raises:
+        ClusterLostError: the cluster does not answer any more; what was not yielded is not put back, but maybe the
+            offsets that were noted last.
+        ClusterError: the cluster does not tell its groups, and nothing was done.
+    """
+    states = target.group_states()
+    for group, keys in groupby(sorted(entries), key=lambda key: key[0]):
+        own = {key: entries[key] for key in keys}
+        try:
+            current = target.offsets(group)
+        except ClusterLostError:
+            raise
+        except ClusterError as error:
+            changes = [_change(key, entry, None, str(error)) for key, entry in own.items()]
+        else:
+            changes = [_change(key, entry, current.get(key[1:]), None) for key, entry in own.items()]
+        for change in changes:
+            refuse_active(change, states.get(group, NO_GROUP))
+        if note is not None:
+            carry_out(target, group, changes, note)
+        yield from changes
+
+
+def _change(key: Key, entry: Entry, current: Committed | None, problem: str | None) -> Change:
+    group, topic, partition = key
+    change = Change(
+        group=group,
+        topic=topic,
+        partition=partition,
+        current=current,
+        wanted=entry.before,
+        kind=kind_of(entry.before, current),
+        reason=problem,
+        is_uncertain=entry.is_open,
+    )
+    if problem is None and change.kind != UNCHANGED and current not in entry.ours:
+        change.reason = "somebody has moved it since: it is left as it is"
+    return change

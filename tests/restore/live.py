@@ -1,0 +1,121 @@
+"""Real brokers that plans are restored to: their topics, what groups have, and Java's consumers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
+
+from offsets_log.tables import Row
+from tests.coordinator import broker
+from tests.restore.plans import plan_of
+
+RECORDS = 60
+"""In each partition of ``orders``."""
+PARTITIONS = 3
+COORDINATORS_SECONDS = 30
+READ_MS = 8000
+"""How long a consumer waits for a record."""
+
+Groups = dict[str, dict[tuple[str, int], tuple[int, str, int]]]
+
+
+def server(real: broker.Broker) -> str:
+    return f"127.0.0.1:{real.port}"
+
+
+def make(folder: Path) -> broker.Broker:
+    """A broker that is not running, without a topic."""
+    try:
+        libs = broker.jars()
+    except broker.NotAvailableError as reason:
+        pytest.skip(f"no real broker: {reason}")
+    folder.mkdir()
+    return broker.Broker(libs, folder, partitions=4)
+
+
+@contextmanager
+def admin(real: broker.Broker) -> Iterator[KafkaAdminClient]:
+    client = KafkaAdminClient(bootstrap_servers=server(real))
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def fill(real: broker.Broker) -> None:
+    """Make ``orders``: record N of a partition says N."""
+    with admin(real) as client:
+        client.create_topics([NewTopic("orders", PARTITIONS, 1)])
+    producer = KafkaProducer(bootstrap_servers=server(real))
+    for number in range(RECORDS):
+        for partition in range(PARTITIONS):
+            producer.send("orders", value=b"%d" % number, partition=partition)
+    producer.flush()
+    producer.close()
+
+
+def make_coordinators(real: broker.Broker, groups: Sequence[str]) -> None:
+    """Come back when every group has one that answers; the first question makes ``__consumer_offsets``."""
+    passing = (CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError)
+    deadline = time.monotonic() + COORDINATORS_SECONDS
+    with admin(real) as client:
+        while True:
+            try:
+                client.list_group_offsets(dict.fromkeys(groups))
+                return
+            except passing:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+
+
+def committed(real: broker.Broker, groups: Sequence[str]) -> Groups:
+    """What groups have."""
+    with admin(real) as client:
+        answer = client.list_group_offsets(dict.fromkeys(groups))
+    return {
+        group: {(key.topic, key.partition): (v.offset, v.metadata, v.leader_epoch) for key, v in offsets.items()}
+        for group, offsets in answer.items()
+        if offsets
+    }
+
+
+def read_on(real: broker.Broker, group: str, protocol: str) -> list[int]:
+    """What a Java consumer of a group reads until nothing comes any more, as numbers in order."""
+    settings = ("group.protocol=" + protocol, "auto.offset.reset=none", "enable.auto.commit=false")
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{real.libs}/*"]
+    command += ["org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", server(real)]
+    command += ["--topic", "orders", "--group", group, "--timeout-ms", str(READ_MS)]
+    command += [word for setting in settings for word in ("--consumer-property", setting)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return sorted(int(line) for line in ran.stdout.splitlines() if line.isdecimal())
+
+
+def write_plan(file: Path, rows: Sequence[Row]) -> Path:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(plan_of(*rows)))
+    return file
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    """``offsets-log restore`` as a process of its own."""
+    code = "from cli.main import run; run()"
+    words = [sys.executable, "-c", code, "restore", *map(str, arguments)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def restore(*arguments: object) -> tuple[int, list[dict[str, Any]], str]:
+    """Exit status, rows, and the words on standard error."""
+    process = start(*arguments)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, [json.loads(line) for line in out.split("\n")[:-1]], err
