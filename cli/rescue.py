@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import AS_BROKER, PARTITIONS, PROFILE, Output, Reading, reading_options
+from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, Reading, reading_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,9 +25,12 @@ SCRIPT_SUFFIX = ".sh"
 @reading_options
 @PROFILE
 @AS_BROKER
+@SHUTDOWN
 @PARTITIONS
 @click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
-def command(reading: Reading, profile: str, as_broker: bool, partitions: int | None, to: str) -> None:
+def command(
+    reading: Reading, profile: str, as_broker: bool, shutdown: str | None, partitions: int | None, to: str
+) -> None:
     """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
 
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing
@@ -54,8 +57,8 @@ def command(reading: Reading, profile: str, as_broker: bool, partitions: int | N
         atomic_directory(to) as directory,
     ):
         memory = Memory(PROFILES[profile])
-        for log, state, found in session.load_all(memory.profile):
-            memory.add(log, state, found, as_broker=as_broker)
+        for log, state, found, outcomes in session.load_parts(memory.profile, as_broker=as_broker, shutdown=shutdown):
+            memory.add(log, state, found, outcomes)
         plan = make_plan(
             memory,
             asked,

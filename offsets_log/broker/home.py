@@ -23,7 +23,9 @@ def at_home(states: Mapping[int | None, CoordinatorState]) -> dict[int | None, C
     """
     found = dict(states)
     known = {partition: state for partition, state in states.items() if partition is not None}
-    partitions = partition_count({partition: state.groups.keys() for partition, state in known.items()})
+    partitions = partition_count(
+        {partition: state.groups.keys() | state.hidden_groups for partition, state in known.items()}
+    )
     if partitions.is_guess:
         return found
     for partition, state in known.items():

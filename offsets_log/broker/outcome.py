@@ -149,7 +149,7 @@ def _outcome(loading: _Loading, partial: PartialState) -> Outcome:
     if answers is None and loading.written is not None and loading.written.answered_batches is None:
         answers = UNKNOWN_SERVER_ERROR
     if answers is not None:
-        state = replace(state, groups={}, committed=(), pending=())
+        state = state.emptied()
     file, position = (error.file, error.position) if error is not None else (None, None)
     return Outcome(opened, loading.reading.ends, failure, state, answers, file, position)
 

@@ -74,6 +74,10 @@ class CoordinatorState:
         """What is left of it on a real broker: nothing, if the load ends early (``L-42``, ``J-3``, ``B-4``)."""
         if self.failure is None or self.failure.is_served:
             return self
+        return self.emptied()
+
+    def emptied(self) -> CoordinatorState:
+        """With nothing left in it."""
         return replace(self, groups={}, committed=(), pending=(), hidden_groups=self.hidden_groups | self.groups.keys())
 
 
