@@ -66,8 +66,8 @@ def command(
     """Would these partitions load on Kafka X.Y, and what else is wrong with them?
 
     A dry run of the load on each release: which record ends it, by which rule, and what would be skipped. Also damage,
-    torn tails, gaps and overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always
-    of the whole partition: -g only chooses which findings are shown, and -t chooses nothing.
+    torn tails, missing log, overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is
+    always of the whole partition: -g only chooses which findings are shown, and -t chooses nothing.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
     damaged or doubtful. What is only skipped or noted does not count.
@@ -85,7 +85,9 @@ def command(
         checks = [PartitionCheck(log, releases) for log in session.logs]
         for check in checks:
             check.read(session.events(check.log), session.on_damage)
-        found = report(checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group)
+        found = report(
+            checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group, absent=session.absent
+        )
         format_name = chosen_format(output)
         with destination(output, session.files) as stream:
             _write(stream, found, format_name)
