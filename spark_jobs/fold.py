@@ -26,7 +26,13 @@ from pyspark.sql import functions as f
 
 from offsets_log.columnar.arrow import TYPES, schema_of
 from offsets_log.columnar.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
-from offsets_log.log_format.completeness import Missing, missing_before, missing_behind, missing_between
+from offsets_log.log_format.completeness import (
+    Missing,
+    is_beyond_cleaner,
+    missing_before,
+    missing_behind,
+    missing_between,
+)
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.tables import Column, Row
@@ -145,12 +151,11 @@ def _missing(pieces: list[dict[str, Any]]) -> Iterator[Missing]:
     yield from missing_before(_log_of(first, first["first_file"], first["first_base_offset"]), until)
     for before, piece in pairwise(pieces):
         if piece["begins_a_file"]:
-            cleaned = before["shows_cleaning"] or piece["shows_cleaning"]
-            yield from _between(before, piece["first_file"], piece["first_base_offset"], cleaned)
+            yield from _between(before, piece["first_file"], piece["first_base_offset"], (before, piece))
     if last["is_stopped"]:
         return
     if last["last_file"] is not None:
-        yield from _between(last, last["last_file"], last["base_of_last"], last["shows_cleaning"])
+        yield from _between(last, last["last_file"], last["base_of_last"], (last,))
     log = _log_of(last, last["last_file"] or last["first_file"], last["base_of_last"])
     yield from missing_behind(log, last["next_offset"], is_broken=last["is_broken"], until_offset=until)
 
@@ -165,8 +170,14 @@ def _log_of(piece: dict[str, Any], file: str, base_offset: int | None) -> Partit
     )
 
 
-def _between(before: dict[str, Any], file: str, base_offset: int | None, shows_cleaning: bool) -> Iterator[Missing]:
+def _between(
+    before: dict[str, Any], file: str, base_offset: int | None, beside: tuple[dict[str, Any], ...]
+) -> Iterator[Missing]:
+    """What is missing before a file, with the pieces on its sides."""
     log = _log_of(before, file, base_offset)
+    was_cleaned = any(
+        piece["shows_cleaning"] and is_beyond_cleaner(piece["first_base_offset"], log.checkpoints) for piece in beside
+    )
     next_offset = max(before["next_offset"], before["first_base_offset"])
     yield from missing_between(
         log,
@@ -174,7 +185,7 @@ def _between(before: dict[str, Any], file: str, base_offset: int | None, shows_c
         next_offset,
         is_broken=before["is_broken"],
         until_offset=before["until_offset"],
-        was_cleaned=lambda: shows_cleaning,
+        was_cleaned=lambda: was_cleaned,
     )
 
 

@@ -10,16 +10,17 @@ missing             shown by                                        explained by
 before the first    the first file's name, above the log start      --
 segment             (``log-start-offset-checkpoint``, else 0)
 between segments    the name of the one behind, above the end of    the cleaner's checkpoint, as far as it has come;
-                    the one before                                  without an entry for the partition: a segment on
-                                                                    either side that was cleaned
+                    the one before                                  behind it (or without an entry, all the way): a
+                                                                    segment on either side that was cleaned
 behind the last     its end, below the high watermark or the        --
 batch               recovery point
 all of a partition  a checkpoint that names it                      --
 ==================  ==============================================  =============================================
 
-Offsets missing inside a segment are the cleaner's: nothing else takes batches out of a file. What damage hides is told
-as damage. Where a user named some of a partition's files only, or gave a dump, nothing around these is missing; nor is
-what a bound leaves out.
+Offsets missing inside a segment are the cleaner's: nothing else takes batches out of a file. Behind the checkpoint of
+this broker's cleaner it was another's: a new replica is a copy of a log that its leader had cleaned. What damage hides
+is told as damage. Where a user named some of a partition's files only, or gave a dump, nothing around these is missing;
+nor is what a bound leaves out.
 
 References: ``cleaning:CL-11``, ``CL-38`` (the first file keeps its name, whatever is cleaned away), ``CL-46``,
 ``CL-48``, ``CL-49``, ``CL-55``.
@@ -117,8 +118,8 @@ def missing_between(
     Args:
         next_offset: where what was read before goes on.
         is_broken: whether something behind the last batch before could not be read.
-        was_cleaned: whether a segment on either side shows it; None to look at them, which is done only where no
-            checkpoint tells.
+        was_cleaned: whether a segment on either side, behind the cleaner's checkpoint, shows it; None to look at them,
+            which is done only where no checkpoint explains all.
     """
     begin = max(next_offset, log.checkpoints.log_start_offset or 0)
     if segment.base_offset is None or segment.base_offset <= begin:
@@ -144,34 +145,33 @@ def _around(log: PartitionLog, is_broken: bool) -> str | None:
 def _explained(
     log: PartitionLog, gap: Missing, segment: Segment, was_cleaned: Callable[[], bool] | None
 ) -> Iterator[Missing]:
-    cleaned_until = log.checkpoints.cleaned_until
+    cleaned_until = log.checkpoints.cleaned_until or 0
     if not gap.is_lost:
         yield gap
-    elif cleaned_until is not None:
-        yield from _cut(gap, cleaned_until)
-    elif was_cleaned() if was_cleaned is not None else _was_cleaned_beside(log, segment):
-        yield replace(gap, explained_by="a file beside them was cleaned")
+        return
+    if gap.first_offset < cleaned_until:
+        last_offset = min(gap.last_offset, cleaned_until - 1)
+        yield replace(gap, last_offset=last_offset, explained_by=f"the cleaner had come to {cleaned_until}")
+    if gap.last_offset < cleaned_until:
+        return
+    above = replace(gap, first_offset=max(gap.first_offset, cleaned_until))
+    if was_cleaned() if was_cleaned is not None else _was_cleaned_beside(log, segment):
+        yield replace(above, explained_by="a file beside them was cleaned")
     else:
-        yield replace(gap, shown_by=f"{gap.shown_by}, and neither file was ever cleaned")
+        why = f"the cleaner had come to {cleaned_until} only" if cleaned_until else "neither file was ever cleaned"
+        yield replace(above, shown_by=f"{above.shown_by}, and {why}")
 
 
 def _was_cleaned_beside(log: PartitionLog, segment: Segment) -> bool:
     index = next(i for i, one in enumerate(log.segments) if one is segment)
     is_active_and_empty = index + 1 == len(log.segments) and not len(segment.buffer)
-    return shows_cleaning(log.segments[index - 1]) or (not is_active_and_empty and shows_cleaning(segment))
+    beside = (log.segments[index - 1], *(() if is_active_and_empty else (segment,)))
+    return any(is_beyond_cleaner(one.base_offset, log.checkpoints) and shows_cleaning(one) for one in beside)
 
 
-def _cut(gap: Missing, cleaned_until: int) -> Iterator[Missing]:
-    """What the cleaner has come to, and what it has not."""
-    if gap.first_offset < cleaned_until:
-        last_offset = min(gap.last_offset, cleaned_until - 1)
-        yield replace(gap, last_offset=last_offset, explained_by=f"the cleaner had come to {cleaned_until}")
-    if gap.last_offset >= cleaned_until:
-        yield replace(
-            gap,
-            first_offset=max(gap.first_offset, cleaned_until),
-            shown_by=f"{gap.shown_by}; the cleaner had come to {cleaned_until} only",
-        )
+def is_beyond_cleaner(base_offset: int | None, checkpoints: Checkpoints) -> bool:
+    """Whether this broker's cleaner had not come to a segment: if it was cleaned, then before it was copied here."""
+    return (base_offset or 0) >= (checkpoints.cleaned_until or 0)
 
 
 def missing_behind(

@@ -256,15 +256,27 @@ def test_without_a_checkpoint_a_cleaned_file_beside_a_gap_explains_it(recording:
     assert run("compact", tmp_path / name).exit_code == 0
 
 
-def test_above_the_cleaners_checkpoint_nothing_is_explained(recording: Recording, tmp_path: Path) -> None:
-    shutil.copytree(recording(OLD) / "log", tmp_path / "data")
-    checkpoint = tmp_path / "data" / "cleaner-offset-checkpoint"
-    checkpoint.write_text("0\n1\n__consumer_offsets 3 100\n")
+def test_cleaned_segments_do_not_explain_the_loss_of_the_first_that_is_not(
+    recording: Recording, tmp_path: Path
+) -> None:
+    shutil.copytree(recording(CLEANED) / "log", tmp_path / "data")
+    (tmp_path / "data" / segment(0, 734)).unlink()
     result = run("compact", tmp_path / "data")
     assert result.exit_code == 3
     (line,) = told(result)
-    assert "offsets 100 to 124 are missing (25 of the log)" in line
-    assert "the cleaner had come to 100 only" in line
+    assert "offsets 734 to 735 are missing (2 of the log)" in line
+    assert "the cleaner had come to 734 only" in line
+
+
+def test_a_new_replica_of_a_cleaned_log_has_gaps_that_its_own_cleaner_has_not_made(
+    recording: Recording, tmp_path: Path
+) -> None:
+    shutil.copytree(recording(OLD) / "log", tmp_path / "data")
+    (tmp_path / "data" / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 3 3\n")
+    result = run("compact", tmp_path / "data")
+    assert (result.exit_code, told(result)) == (0, [])
+    row = next(row for row in json_lines(run("info", tmp_path / "data").stdout) if row["offsets_partition"] == 3)
+    assert [gap["explained_by"] for gap in row["missing"]] == ["a file beside them was cleaned"]
 
 
 def test_a_log_start_explains_a_later_begin(recording: Recording, tmp_path: Path) -> None:
