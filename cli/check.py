@@ -67,9 +67,9 @@ def command(
     """Would these partitions load on Kafka X.Y, and what else is wrong with them?
 
     A dry run on each release: does a broker start over these files, what does it cut off, does the load end, at which
-    record does it fail and by which rule, what is served then, and what would be skipped. Also damage, torn tails, gaps
-    and overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always of the whole
-    partition: -g only chooses which findings are shown, and -t chooses nothing.
+    record does it fail and by which rule, what is served then, and what would be skipped. Also damage, torn tails,
+    missing log, overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always of the
+    whole partition: -g only chooses which findings are shown, and -t chooses nothing.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
     damaged or doubtful. What is only skipped or noted does not count.
@@ -94,7 +94,9 @@ def command(
                 release=reading.kafka,
                 shutdown=shutdown,
             )
-        found = report(checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group)
+        found = report(
+            checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group, absent=session.absent
+        )
         format_name = chosen_format(output)
         with destination(output, session.files) as stream:
             _write(stream, found, format_name)

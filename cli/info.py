@@ -30,7 +30,7 @@ def command(reading: Reading, output: Output, profile: str) -> None:
         with destination(output, session.files) as stream:
             format_name = chosen_format(output)
             if format_name == "table":
-                write_page(stream, rows)
+                write_page(stream, rows, session.absent)
             else:
                 write_rows(stream, rows, list(rows[0]) if rows else [], format_name)
         session.finish(f"{len(rows)} partitions, {sum(row['records'] for row in rows)} records")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import IO, Any
 
 from cli.output import shown_time, visible, write_rows
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import Group
@@ -21,7 +23,7 @@ PAGE_COLUMNS = (
 FOLLOWING = {
     "bytes": {"size_bytes"},
     "batch_base_offset": {"batches"},
-    "record_offset": {"first_offset", "end_offset", "gaps", "missing_offsets"},
+    "record_offset": {"first_offset", "end_offset", "gaps", "missing_offsets", "missing"},
     "committed_offset": {"offsets", "orphans"},
     "state": {"group_kinds"},
     "magic": {"magics"},
@@ -62,16 +64,27 @@ def info_row(log: PartitionLog, found: Survey, state: CoordinatorState) -> Row:
             for producer_id, (offset, time, count) in sorted(found.open_transactions.items())
         ],
         "tails": found.tails,
+        "missing": [missing_cells(missing) for missing in found.missing],
     }
     return without_untold(row, log.untold.union(*(FOLLOWING.get(column, ()) for column in log.untold)))
+
+
+def missing_cells(missing: Missing) -> dict[str, Any]:
+    """Missing log as JSON has it."""
+    return {
+        "first_offset": missing.first_offset,
+        "last_offset": missing.last_offset,
+        "shown_by": missing.shown_by,
+        "explained_by": missing.explained_by,
+    }
 
 
 def _kind(group: Group) -> str:
     return "simple" if group.is_simple else group.kind
 
 
-def write_page(stream: IO[bytes], rows: list[Row]) -> None:
-    """All partitions as one table, then what they hold together."""
+def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = ()) -> None:
+    """All partitions as one table, then what they hold together, and those of which nothing is there."""
     shown = [row | {"open_transactions": _length(row["open_transactions"])} for row in rows]
     write_rows(stream, shown, PAGE_COLUMNS, "table")
     lines = [""]
@@ -87,6 +100,8 @@ def write_page(stream: IO[bytes], rows: list[Row]) -> None:
     for row in rows:
         lines += [_open_transaction(row, transaction) for transaction in row["open_transactions"] or ()]
         lines += row["tails"]
+        lines += [_missing(row, missing) for missing in row["missing"] or ()]
+    lines += [missing.in_words() for missing in absent]
     stream.write("".join(visible(line) + "\n" for line in lines).encode())
 
 
@@ -99,6 +114,10 @@ def _counts(rows: list[Row], name: str) -> str:
     for row in rows:
         total.update(row[name] or {})
     return " · ".join(f"{what} {count}" for what, count in total.most_common())
+
+
+def _missing(row: Row, cells: dict[str, Any]) -> str:
+    return Missing(offsets_partition=row["offsets_partition"], **cells).in_words()
 
 
 def _open_transaction(row: Row, transaction: dict[str, Any]) -> str:

@@ -25,13 +25,14 @@ from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output, output_errors
-from offsets_log.errors import Damage, InputError, OffsetsLogError
+from offsets_log.errors import Damage, InputError, MissingLogError, OffsetsLogError
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.other_topic import is_of_another_topic
-from offsets_log.pipeline import BatchEnd, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.pipeline import BatchEnd, Event, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
@@ -73,6 +74,8 @@ class Session:
         advance: to be called with a number of bytes read, from any thread.
         partitions: how many were read.
         damaged_logs: by ``id``, those that hold something other than whole batches and records.
+        absent: partitions that the data directory knows and that have no segment.
+        lost: log that is missing and that nothing explains, `absent` ones too.
         is_wrong: whether a command found something wrong that is no damage, for the exit status.
         tells_brokers: whether a command says itself what brokers make of damage.
     """
@@ -83,6 +86,8 @@ class Session:
         self.files = opened.files
         self.damaged_logs: set[int] = set()
         self.damages: list[Row] = []
+        self.absent = opened.absent
+        self.lost: list[Missing] = []
         self._opened = opened
         self.corrupt = 0
         self.unsupported = 0
@@ -141,7 +146,7 @@ class Session:
         """The same logs with other bounds; what is told and counted here is not told and counted by this run."""
         other = copy(self)
         other.reading = replace(self.reading, until_offset=until_offset, until_time=until_time, quiet=True)
-        other.damages, other._quarantine = [], None
+        other.damages, other.lost, other._quarantine = [], [], None
         other.advance = lambda size_bytes: None
         return other
 
@@ -158,8 +163,11 @@ class Session:
                     self.advance(batch.size_bytes)
                 case Damage():
                     self.damaged_logs.add(id(log))
-                case TailFound() | GapFound():
-                    self.tell(log, event)
+                case TailFound():
+                    self.damaged_logs.add(id(log))
+                    self.tell(event)
+                case Missing():
+                    self.tell(event)
             yield event
 
     def drain(self, events: Iterable[LogEvent]) -> None:
@@ -169,17 +177,15 @@ class Session:
             if isinstance(damage, Damage):
                 self.on_damage(damage)
 
-    def tell(self, log: PartitionLog, seen: TailFound | GapFound) -> None:
-        """Say what was seen that is no damage."""
-        match seen:
-            case TailFound(segment, tail):
-                self.damaged_logs.add(id(log))
-                self.say(f"{segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
-            case GapFound(segment, first, last):
-                self.say(
-                    f"offsets {first} to {last} of offsets partition {log.offsets_partition} are in no segment: "
-                    f"compacted away, or a file before {segment.file} is missing"
-                )
+    def tell(self, seen: TailFound | Missing) -> None:
+        """Say what was seen that is no damage; under --strict, raise an error for log that is lost."""
+        if isinstance(seen, TailFound):
+            self.say(f"{seen.segment.file}: {describe_tail(seen)}")
+        elif seen.is_lost:
+            if self.reading.strict:
+                raise MissingLogError(seen.in_words())
+            self.lost.append(seen)
+            self.say(f"missing: {seen.in_words()}")
 
     def load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
         """A coordinator's memory after loading the partition up to the bounds, as far as filters show it.
@@ -268,18 +274,20 @@ class Session:
         )
         return export.run(self.logs)
 
-    def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | GapFound], None]:
+    def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | Missing], None]:
         """What to do with what was seen in a log in bulk."""
 
-        def note(seen: Damage | TailFound | GapFound) -> None:
+        def note(seen: Damage | TailFound | Missing) -> None:
             if isinstance(seen, Damage):
                 if not seen.is_of_content:
                     self.damaged_logs.add(id(log))
                 self.on_damage(seen)
                 return
-            self.tell(log, seen)
-            if found is not None and isinstance(seen, TailFound):
-                found.saw_tail(seen)
+            if isinstance(seen, TailFound):
+                self.damaged_logs.add(id(log))
+            self.tell(seen)
+            if found is not None:
+                found.saw(seen)
 
         return note
 
@@ -401,8 +409,11 @@ class Session:
             self.say("more pieces could not be read; -v names them all")
 
     def finish(self, words: str) -> None:
-        """Say the result; exit with 3 if something could not be read."""
+        """Say the result, and what it lacks."""
         self.say(words)
+        if self.lost:
+            count = sum(missing.count for missing in self.lost)
+            self.say(f"not all of the log is there: {count} offsets are missing, and nothing explains it")
         if self.corrupt or self.unsupported:
             self.say(
                 f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
@@ -413,8 +424,8 @@ class Session:
 
     @property
     def exit_status(self) -> int:
-        """0, or 3 if something was damaged, unsupported or wrong."""
-        return EXIT_DAMAGED if self.corrupt or self.unsupported or self.is_wrong else 0
+        """0, or 3 if something was damaged, unsupported, lost or wrong."""
+        return EXIT_DAMAGED if self.corrupt or self.unsupported or self.lost or self.is_wrong else 0
 
 
 def processors() -> int:
@@ -457,6 +468,8 @@ def open_session(
                 session.say(note)
             for damage in opened.damages:
                 session.on_damage(damage)
+            for absent in opened.absent:
+                session.tell(absent)
             yield session
     except OffsetsLogError as error:
         fail(error)

@@ -1,6 +1,7 @@
 """``--engine spark``: the rows of `compact` made by Spark, told like those of this machine.
 
-Needs the extra ``spark`` and Java. What could not be read, tails and gaps come with the rows and are told the same way.
+Needs the extra ``spark`` and Java. What could not be read or is missing, and tails, come with the rows and are told the
+same way.
 """
 
 from __future__ import annotations
@@ -12,9 +13,7 @@ import click
 
 from offsets_log.columnar.arrow import SORTED_BY
 from offsets_log.errors import CorruptLogError, Damage, UnsupportedError
-from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.segment import Tail
-from offsets_log.pipeline import GapFound, TailFound
+from offsets_log.log_format.completeness import Missing
 from offsets_log.tables import COMPACT_COLUMNS
 
 if TYPE_CHECKING:
@@ -82,13 +81,13 @@ def _tell_damage(session: Session, row: dict[str, Any], facts: dict[str, Any]) -
 
 
 def _tell_tail(session: Session, row: dict[str, Any], facts: dict[str, Any]) -> None:
-    tail = Tail(facts["kind"], facts["position"], facts["size_bytes"])
-    session.tell(PartitionLog(row["offsets_partition"], ()), TailFound(Segment(facts["file"], None, b""), tail))
+    from spark_jobs.pieces import tail_of
+
+    session.tell(tail_of(facts))
 
 
-def _tell_gap(session: Session, row: dict[str, Any], facts: dict[str, Any]) -> None:
-    gap = GapFound(Segment(facts["file"], None, b""), facts["first_offset"], facts["last_offset"])
-    session.tell(PartitionLog(row["offsets_partition"], ()), gap)
+def _tell_missing(session: Session, row: dict[str, Any], facts: dict[str, Any]) -> None:
+    session.tell(Missing(**facts))
 
 
-_SEEN = {"piece": _tell_piece, "damage": _tell_damage, "tail": _tell_tail, "gap": _tell_gap}
+_SEEN = {"piece": _tell_piece, "damage": _tell_damage, "tail": _tell_tail, "missing": _tell_missing}

@@ -102,6 +102,10 @@ class CorruptRecordError(CorruptLogError):
     """A record, its key or its value does not parse."""
 
 
+class MissingLogError(OffsetsLogError):
+    """Offsets of a log are in no segment, and nothing explains it."""
+
+
 class UnsupportedError(OffsetsLogError):
     """Kafka may have written these bytes; this version does not read them."""
 

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.completeness import Missing, missing_before, missing_behind, missing_between
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import ControlRecord, Record, decode_control_record, iter_records
 from offsets_log.log_format.segment import Tail
@@ -101,10 +102,15 @@ class BatchEnd:
 
 @dataclass(frozen=True, slots=True)
 class TailFound:
-    """The file goes on behind its last whole batch, as a partition's last segment may."""
+    """The file goes on behind its last whole batch, as a partition's last segment may.
+
+    Attributes:
+        lost: how many offsets are known to have been there, or behind; 0 is normal.
+    """
 
     segment: Segment
     tail: Tail
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +120,7 @@ class LogEnd:
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class GapFound:
-    """Offsets that no segment holds, between one segment and the next."""
-
-    segment: Segment
-    first_offset: int
-    last_offset: int
-
-
-LogEvent = Event | BatchStart | BatchEnd | Damage | TailFound | LogEnd | GapFound
+LogEvent = Event | BatchStart | BatchEnd | Damage | Missing | TailFound | LogEnd
 
 
 def iter_events(
@@ -142,26 +139,54 @@ def iter_events(
         release: the Kafka release that wrote the log, where layouts share a version number.
         wants: whether to decode a data record; one that is not wanted comes undecoded, right or wrong.
     """
-    previous: Segment | None = None
-    next_offset = 0
-    for segment, item in iter_log(log.since(start) if start else log):
-        if previous is not None and segment is not previous and (segment.base_offset or 0) > next_offset:
-            yield GapFound(segment, next_offset, (segment.base_offset or 0) - 1)
-        previous = segment
+    reading = log.since(start) if start else log
+    entered = reading.segments[0] if reading.segments else None
+    next_offset, is_broken = (entered and entered.base_offset) or 0, False
+    if not start:
+        yield from missing_before(log, until.record_offset)
+    for segment, item in iter_log(reading):
+        if segment is not entered:
+            yield from missing_between(
+                reading, segment, next_offset, is_broken=is_broken, until_offset=until.record_offset
+            )
+            entered = segment
         match item:
             case Damage():
+                is_broken = True
                 yield item
             case Tail():
-                yield TailFound(segment, item)
+                yield tail_found(log, segment, item, next_offset, until)
             case RecordBatch():
                 if until.stops_before(item):
                     return
-                next_offset = item.next_offset
-                if next_offset <= start:
-                    continue
-                yield from batch_events(log, segment, item, until, release, wants)
-    if until.record_offset is None and log.segments:
-        yield LogEnd(log.segments[-1].base_offset or 0)
+                next_offset, is_broken = item.next_offset, False
+                if next_offset > start:
+                    yield from batch_events(log, segment, item, until, release, wants)
+    if entered is not None:
+        yield from log_end(reading, entered, next_offset, until, is_broken=is_broken)
+
+
+def tail_found(log: PartitionLog, segment: Segment, tail: Tail, next_offset: int, until: Until) -> TailFound:
+    """A tail behind the offset where the log goes on, if it does."""
+    behind = missing_behind(log, next_offset, until_offset=until.record_offset)
+    return TailFound(segment, tail, sum(missing.count for missing in behind if missing.is_lost))
+
+
+def log_end(
+    log: PartitionLog, entered: Segment, next_offset: int, until: Until, *, is_broken: bool
+) -> Iterator[Missing | LogEnd]:
+    """What is to be told where all batches of a partition were read.
+
+    Args:
+        entered: the last segment that holds anything.
+        next_offset, is_broken: as of `missing_between`.
+    """
+    last, until_offset = log.segments[-1], until.record_offset
+    if last is not entered:
+        yield from missing_between(log, last, next_offset, is_broken=is_broken, until_offset=until_offset)
+    yield from missing_behind(log, next_offset, is_broken=is_broken, until_offset=until_offset)
+    if until_offset is None:
+        yield LogEnd(last.base_offset or 0)
 
 
 def batch_events(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import CoordinatorRecord
@@ -47,7 +48,8 @@ class Survey:
     Attributes:
         first_offset, end_offset: of the first record, and where the log goes on; None if it is empty.
         first_timestamp_ms, last_timestamp_ms: of data records that have one.
-        gaps: offsets missing inside, which compaction explains, or a lost file.
+        gaps: places inside where offsets are missing; compaction makes them, or a lost file.
+        missing: around the segments and between them, with what explains it.
         open_transactions: producer id → (first record offset, its timestamp, records) without a marker yet.
     """
 
@@ -71,6 +73,7 @@ class Survey:
     releases: Counter[str] = field(default_factory=Counter)
     open_transactions: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     tails: list[str] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
 
     @classmethod
     def of(cls, log: PartitionLog) -> Survey:
@@ -87,14 +90,16 @@ class Survey:
                     self._saw_record(event)
                 case Damage():
                     self._saw_damage(event)
-                case TailFound():
-                    self.saw_tail(event)
+                case TailFound() | Missing():
+                    self.saw(event)
             yield event
 
-    def saw_tail(self, found: TailFound) -> None:
-        """Keep what stands behind the last whole batch, in words."""
-        tail = found.tail
-        self.tails.append(f"{found.segment.file}: {describe_tail(tail.kind, tail.position, tail.size_bytes)}")
+    def saw(self, found: TailFound | Missing) -> None:
+        """Keep what stands behind the last whole batch, in words, and what is missing."""
+        if isinstance(found, Missing):
+            self.missing.append(found)
+        else:
+            self.tails.append(f"{found.segment.file}: {describe_tail(found)}")
 
     def _saw_batch(self, batch: RecordBatch, base_offset: int) -> None:
         self.batches += 1
@@ -146,7 +151,13 @@ class Survey:
             self.corrupt += 1
 
 
-def describe_tail(kind: str, position: int, size_bytes: int) -> str:
+def describe_tail(found: TailFound) -> str:
     """A tail in words."""
-    what = {"torn": "a batch that was not written whole", "zeros": "preallocated zeros"}[kind]
-    return f"{size_bytes} bytes from position {position} on are {what}: normal at the end of a log"
+    tail = found.tail
+    if found.lost:
+        what = {"torn": "a batch that was cut off", "zeros": "zeros"}[tail.kind]
+        verdict = f"the log was cut, {found.lost} offsets of it were here or behind"
+    else:
+        what = {"torn": "a batch that was not written whole", "zeros": "preallocated zeros"}[tail.kind]
+        verdict = "normal at the end of a log"
+    return f"{tail.size_bytes} bytes from position {tail.position} on are {what}: {verdict}"

@@ -6,7 +6,7 @@ is the one thing that groups of a log share. So a task holds one bucket of a log
 
 The rows that come out have the columns of partials, too. Their kinds: ``served`` and ``orphan`` are committed offsets
 of groups that exist and do not, ``open`` pending ones, ``group`` a group with its members in ``value`` (pickled: for
-`jobs` only); ``piece``, ``damage``, ``tail``, ``gap``, ``problem`` and ``topic_name`` as in partials, of the pieces
+`jobs` only); ``piece``, ``damage``, ``tail``, ``missing``, ``problem`` and ``topic_name`` as in partials, of the pieces
 that count: behind a piece that a bound has stopped none does.
 """
 
@@ -26,15 +26,23 @@ from pyspark.sql import functions as f
 
 from offsets_log.columnar.arrow import TYPES, schema_of
 from offsets_log.columnar.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
+from offsets_log.log_format.completeness import (
+    Missing,
+    is_beyond_cleaner,
+    missing_before,
+    missing_behind,
+    missing_between,
+)
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.tables import Column, Row
 from spark_jobs.options import matcher
-from spark_jobs.pieces import gap_row
+from spark_jobs.pieces import missing_row
 from spark_jobs.source import schema_text
 
 OF_GROUP = ("offset", "open", "cancelled", "group", "group_record")
 OF_ALL = ("piece", "producer")
-PASSED = ("damage", "tail", "gap", "problem", "topic_name")
+PASSED = ("damage", "tail", "missing", "problem", "topic_name")
 MOST_BUCKETS = 256
 OFFSETS = ("served", "orphan", "open")
 
@@ -108,7 +116,7 @@ def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Tabl
         *({"kind": "problem", "facts": json.dumps(problem_facts(problem))} for problem in joined.problems),
     ]
     if is_first:
-        rows += _gaps(pieces)
+        rows += map(missing_row, _missing(pieces))
     for row in rows:
         row |= {"log": log, "offsets_partition": partition}
     tables = [_offsets(joined), _with_unstable(table_of(rows))]
@@ -135,11 +143,50 @@ def end_offset(pieces: list[dict[str, Any]]) -> int:
     return max(ends)
 
 
-def _gaps(pieces: list[dict[str, Any]]) -> Iterator[Row]:
-    """Offsets missing between one piece's last segment and the next one's first."""
+def _missing(pieces: list[dict[str, Any]]) -> Iterator[Missing]:
+    """What is missing around the pieces of a log, and between one piece's last segment and the next one's first."""
+    first, last = pieces[0], pieces[-1]
+    until = first["until_offset"]
+    yield from (Missing(**facts) for facts in first["absent"])
+    yield from missing_before(_log_of(first, first["first_file"], first["first_base_offset"]), until)
     for before, piece in pairwise(pieces):
-        if piece["begins_a_file"] and piece["first_base_offset"] > before["next_offset"]:
-            yield gap_row(piece["first_file"], before["next_offset"], piece["first_base_offset"] - 1)
+        if piece["begins_a_file"]:
+            yield from _between(before, piece["first_file"], piece["first_base_offset"], (before, piece))
+    if last["is_stopped"]:
+        return
+    if last["last_file"] is not None:
+        yield from _between(last, last["last_file"], last["base_of_last"], (last,))
+    log = _log_of(last, last["last_file"] or last["first_file"], last["base_of_last"])
+    yield from missing_behind(log, last["next_offset"], is_broken=last["is_broken"], until_offset=until)
+
+
+def _log_of(piece: dict[str, Any], file: str, base_offset: int | None) -> PartitionLog:
+    """A log of which one segment is known by name."""
+    return PartitionLog(
+        piece["offsets_partition"],
+        (Segment(file, base_offset, b""),),
+        checkpoints=Checkpoints(**piece["checkpoints"]),
+        selection=piece["selection"],
+    )
+
+
+def _between(
+    before: dict[str, Any], file: str, base_offset: int | None, beside: tuple[dict[str, Any], ...]
+) -> Iterator[Missing]:
+    """What is missing before a file, with the pieces on its sides."""
+    log = _log_of(before, file, base_offset)
+    was_cleaned = any(
+        piece["shows_cleaning"] and is_beyond_cleaner(piece["first_base_offset"], log.checkpoints) for piece in beside
+    )
+    next_offset = max(before["next_offset"], before["first_base_offset"])
+    yield from missing_between(
+        log,
+        log.segments[0],
+        next_offset,
+        is_broken=before["is_broken"],
+        until_offset=before["until_offset"],
+        was_cleaned=lambda: was_cleaned,
+    )
 
 
 def _with_unstable(table: pa.Table) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -20,8 +21,10 @@ from offsets_log.columnar.reading import Cursor, Place, Seen
 from offsets_log.columnar.records import HEADERS, RECORD_COLUMNS, iter_record_tables
 from offsets_log.columnar.state import ColumnarState
 from offsets_log.errors import Damage
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import GapFound, TailFound
+from offsets_log.log_format.segment import Tail
+from offsets_log.pipeline import TailFound
 from offsets_log.tables import Column, Row, damage_row
 from spark_jobs.options import Reading, matcher
 from spark_jobs.planning import Piece
@@ -43,7 +46,10 @@ def open_piece(piece: Piece, stack: ExitStack) -> tuple[PartitionLog, Bounds]:
     count = len(piece.files)
     end = Place(count, 0) if piece.end is None else Place(count - 1, piece.end)
     bounds = Bounds(Place(0, piece.position), piece.last_offset, end, piece.next_first_offset)
-    return PartitionLog(piece.offsets_partition, tuple(segments)), bounds
+    log = PartitionLog(
+        piece.offsets_partition, tuple(segments), checkpoints=piece.checkpoints, selection=piece.selection
+    )
+    return log, bounds
 
 
 def iter_tables(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
@@ -73,6 +79,7 @@ def _partials(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading)
 def _piece_row(piece: Piece, state: ColumnarState, reach: Cursor, seen: list[Seen], reading: Reading) -> Row:
     desk = state.arrays.desk
     damages = [item for item in seen if isinstance(item, Damage)]
+    between = sum(item.count for item in seen if isinstance(item, Missing))
     unsupported = sum(damage.is_unsupported for damage in damages)
     facts = {
         "first_file": piece.files[0].path,
@@ -91,6 +98,14 @@ def _piece_row(piece: Piece, state: ColumnarState, reach: Cursor, seen: list[See
         "unsupported": unsupported,
         "kafka": reading.kafka,
         "notes": piece.notes,
+        "absent": [asdict(missing) for missing in piece.absent],
+        "checkpoints": asdict(piece.checkpoints),
+        "selection": piece.selection,
+        "until_offset": reading.until(piece.offsets_partition).record_offset,
+        "is_broken": reach.is_broken,
+        "last_file": piece.files[-1].path if piece.files[-1].size == 0 and len(piece.files) > 1 else None,
+        "base_of_last": piece.files[-1].base_offset,
+        "shows_cleaning": int(desk[a.MISSING]) > between or not any(file.size for file in piece.files),
     }
     return {"kind": "piece", "facts": json.dumps(facts)}
 
@@ -103,16 +118,21 @@ def seen_row(seen: Seen) -> Row:
             del facts["raw_base64"]
             return {"kind": "damage", "facts": json.dumps(facts), "value": raw}
         case TailFound(segment, tail):
-            facts = {"file": segment.file, "kind": tail.kind, "position": tail.position, "size_bytes": tail.size_bytes}
+            facts = {"file": segment.file, **asdict(tail), "lost": seen.lost}
             return {"kind": "tail", "facts": json.dumps(facts)}
-        case GapFound(segment, first, last):
-            return gap_row(segment.file, first, last)
+        case Missing():
+            return missing_row(seen)
 
 
-def gap_row(file: str, first_offset: int, last_offset: int) -> Row:
-    """Offsets that no segment holds, before a file."""
-    facts = {"file": file, "first_offset": first_offset, "last_offset": last_offset}
-    return {"kind": "gap", "facts": json.dumps(facts)}
+def missing_row(missing: Missing) -> Row:
+    """Offsets that no segment holds."""
+    return {"kind": "missing", "facts": json.dumps(asdict(missing))}
+
+
+def tail_of(facts: dict[str, Any]) -> TailFound:
+    """A tail by its facts."""
+    tail = Tail(facts["kind"], facts["position"], facts["size_bytes"])
+    return TailFound(Segment(facts["file"], None, b""), tail, facts["lost"])
 
 
 def _of_piece(table: pa.Table, piece: Piece) -> pa.Table:

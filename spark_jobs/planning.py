@@ -14,7 +14,8 @@ from itertools import islice
 from offsets_log.columnar.reading import Order, Place
 from offsets_log.disk.segments import next_offset
 from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.partition_log import NOTHING_TOLD, Checkpoints, PartitionLog
 from offsets_log.log_format.segment import PLAUSIBLE, Buffer
 from offsets_log.pipeline import EVERYTHING
 from spark_jobs.stores import FoundFile, FoundLog
@@ -36,6 +37,8 @@ class Piece:
         is_last: whether there is no segment behind.
         next_first_offset: least offset behind the piece; None behind the last one.
         log_end: base offset of the log's last segment.
+        checkpoints, selection: as of `PartitionLog`.
+        absent: partitions of which nothing is there; told by the first piece of all.
     """
 
     log: int
@@ -51,6 +54,9 @@ class Piece:
     next_first_offset: int | None = None
     log_end: int = 0
     notes: tuple[str, ...] = field(default=())
+    checkpoints: Checkpoints = NOTHING_TOLD
+    selection: str | None = None
+    absent: tuple[Missing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +148,8 @@ def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[Piece]
         files=(),
         log_end=log.files[-1].base_offset or 0,
         notes=log.notes,
+        checkpoints=log.checkpoints,
+        selection=log.selection,
     )
     for i, begin in enumerate(begins):
         next_cut = begins[i + 1] if i + 1 < len(begins) else None

@@ -47,6 +47,10 @@ class UnknownColumnsError(ValueError):
     """A DataFrame that is none of those the jobs take."""
 
 
+SELECTION = "records hold what was put into them"
+"""Why nothing is missing around them."""
+
+
 def is_partials(frame: DataFrame) -> bool:
     """Whether it has the columns of partials."""
     return {"kind", "piece", "facts"} <= set(frame.columns)
@@ -127,6 +131,8 @@ def replay_rows(records: Iterator[tuple[Record, RecordBatch]], profile: Profile)
         "end_offset": last + 1, "log_end": None, "is_stopped": False, "first_record_offset": None,
         "last_record_offset": last, "missing_offsets": 0, "batches": 0, "records": count,
         "corrupt": len(seen) - unsupported, "unsupported": unsupported, "kafka": None, "notes": [],
+        "absent": [], "checkpoints": {}, "selection": SELECTION, "until_offset": None, "is_broken": False,
+        "last_file": None, "base_of_last": None, "shows_cleaning": False,
     }  # fmt: skip
     rows = [{"kind": "piece", "facts": json.dumps(facts)}, *map(seen_row, seen)]
     return pa.concat_tables([table_of(rows), table_of_partial(state)])

@@ -20,12 +20,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.errors import InputError, MissingLogError, OffsetsLogError
+from offsets_log.log_format.completeness import Missing
 from offsets_log.survey import describe_tail
 from offsets_log.tables import partition_name
 from spark_jobs import jobs
 from spark_jobs.fold import memory
 from spark_jobs.options import Reading
+from spark_jobs.pieces import tail_of
 from spark_jobs.records import partials_of
 from spark_jobs.source import register
 from spark_jobs.stores import holds_parquet
@@ -72,7 +74,8 @@ class Account:
     """What is told about a run besides its answer.
 
     Attributes:
-        words: notes, tails and gaps, one sentence each.
+        words: notes and tails, one sentence each.
+        lost: log that is missing and that nothing explains.
         damages: facts of pieces that could not be read, the first few.
     """
 
@@ -81,6 +84,7 @@ class Account:
     corrupt: int = 0
     unsupported: int = 0
     words: list[str] = field(default_factory=list)
+    lost: list[Missing] = field(default_factory=list)
     damages: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -91,6 +95,7 @@ class Account:
     def lines(self) -> Iterator[str]:
         """For standard error."""
         yield from self.words
+        yield from (f"missing: {missing.in_words()}" for missing in self.lost)
         for facts in self.damages[:DAMAGE_SHOWN]:
             yield f"{facts['kind']}: {damage_error(facts)}"
         if self.is_damaged:
@@ -105,8 +110,7 @@ def damage_error(facts: dict[str, Any]) -> OffsetsLogError:
 
 def account_of(rows: DataFrame) -> Account:
     """The account of `fold.memory`'s rows, which should be persisted."""
-    found = rows.where(f.col("kind").isin("piece", "tail", "gap")).select("kind", "log", "piece", "offsets_partition",
-                                                                        "facts").collect()  # fmt: skip
+    found = rows.where(f.col("kind").isin("piece", "tail", "missing")).select("kind", "log", "piece", "facts").collect()
     account = Account(partitions=len({row["log"] for row in found}))
     for row in sorted(found, key=lambda row: (row["log"] or 0, row["piece"] or 0)):
         facts = json.loads(row["facts"])
@@ -117,14 +121,9 @@ def account_of(rows: DataFrame) -> Account:
                 account.unsupported += facts["unsupported"]
                 account.words += facts["notes"]
             case "tail":
-                tail = describe_tail(facts["kind"], facts["position"], facts["size_bytes"])
-                account.words.append(f"{facts['file']}: {tail}")
-            case "gap":
-                account.words.append(
-                    f"offsets {facts['first_offset']} to {facts['last_offset']} of offsets partition "
-                    f"{partition_name(row['offsets_partition'])} are in no segment: compacted away, or a file before "
-                    f"{facts['file']} is missing"
-                )
+                account.words.append(f"{facts['file']}: {describe_tail(tail_of(facts))}")
+            case "missing":
+                account.lost += (missing for missing in (Missing(**facts),) if missing.is_lost)
     if account.is_damaged:
         shown = rows.where(f.col("kind") == "damage").select("facts").limit(DAMAGE_SHOWN).collect()
         account.damages = [json.loads(row["facts"]) for row in shown]
@@ -176,6 +175,8 @@ def _begun(rows: DataFrame, order: Order) -> Account:
     account = account_of(rows)
     if order.strict and account.is_damaged:
         raise damage_error(account.damages[0])
+    if order.strict and account.lost:
+        raise MissingLogError(account.lost[0].in_words())
     return account
 
 

@@ -146,7 +146,8 @@ def plan_reading(reading: Reading) -> list[Piece]:
         if reading.pieces is not None:
             total = sum(file.size for log in logs for file in log.files)
             piece_bytes = min(max(total // reading.pieces, 1), MOST_PIECE_BYTES)
-        return plan(logs, piece_bytes=piece_bytes, split=reading.split)
+        pieces = plan(logs, piece_bytes=piece_bytes, split=reading.split)
+        return [replace(piece, absent=found.absent) if i == 0 else piece for i, piece in enumerate(pieces)]
 
 
 def register(spark: SparkSession | None = None) -> None:

@@ -19,12 +19,22 @@ from pyarrow import fs
 
 from offsets_log.disk.archives import unpack_one
 from offsets_log.disk.finder import MAX_DEPTH
-from offsets_log.disk.folder import IN_DATA_DIRECTORY, METADATA, DirectoryName, Folder, checkpoints, matters
+from offsets_log.disk.folder import (
+    IN_DATA_DIRECTORY,
+    METADATA,
+    DirectoryName,
+    Folder,
+    Opener,
+    absent_partitions,
+    checkpoints,
+    matters,
+)
 from offsets_log.disk.local import input_errors, map_file
-from offsets_log.disk.reader import open_logs, topic_id_in
+from offsets_log.disk.reader import NAMED, open_logs, topic_id_in
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import NOTHING_TOLD, Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
@@ -90,15 +100,17 @@ class FoundLog:
     files: tuple[FoundFile, ...]
     notes: tuple[str, ...] = ()
     checkpoints: Checkpoints = NOTHING_TOLD
+    selection: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All logs; topic id → name from other topics' folders; what was left out, in sentences."""
+    """All logs; topic id → name from other topics' folders; what was left out, in sentences; what is absent."""
 
     logs: list[FoundLog]
     topic_ids: dict[bytes, str]
     notes: tuple[str, ...]
+    absent: tuple[Missing, ...] = ()
 
 
 def find_logs(
@@ -124,7 +136,7 @@ def find_logs(
     if remote:
         return _find_remote(remote, options or {}, as_partition, partitions)
     opened = stack.enter_context(open_logs(local, as_partition=as_partition, partitions=partitions))
-    return Found([_local_log(log) for log in opened.logs], opened.topic_ids, tuple(opened.notes))
+    return Found([_local_log(log) for log in opened.logs], opened.topic_ids, tuple(opened.notes), tuple(opened.absent))
 
 
 def _local(path: str) -> str | None:
@@ -145,7 +157,7 @@ def _local_log(log: PartitionLog) -> FoundLog:
         files.append(
             FoundFile(str(Path(segment.file).absolute()), segment.base_offset, segment.size_bytes, mapped=mapped)
         )
-    return FoundLog(log.offsets_partition, tuple(files), log.notes, log.checkpoints)
+    return FoundLog(log.offsets_partition, tuple(files), log.notes, log.checkpoints, log.selection)
 
 
 def holds_parquet(path: str, options: Options) -> bool:
@@ -199,8 +211,9 @@ def _find_remote(urls: Sequence[str], options: Options, as_partition: int | None
     frozen = tuple(sorted(options.items()))
     folders: dict[str, _RemoteFolder] = {}
     topic_ids: dict[bytes, str] = {}
+    data_directories: list[dict[str, Opener]] = []
     for url in dict.fromkeys(urls):
-        for folder in _remote_folders(url, frozen):
+        for folder in _remote_folders(url, frozen, data_directories):
             folders.setdefault(folder.folder.prefix, folder)
     logs: dict[int | None, list[FoundLog]] = {}
     for found in folders.values():
@@ -217,7 +230,12 @@ def _find_remote(urls: Sequence[str], options: Options, as_partition: int | None
         raise InputError(f"no segment of __consumer_offsets was found in {', '.join(urls)}")
     unknown = logs.pop(None, [])
     known = [_one_replica(replicas) for _, replicas in sorted(logs.items(), key=lambda item: item[0] or 0)]
-    return Found(known + unknown, topic_ids, ())
+    names = [DirectoryName.parse(found.folder.name) for found in folders.values()]
+    there = {name.partition for name in names if name.leftover}.union(
+        partition for partition in logs if partition is not None
+    )
+    absent = absent_partitions(data_directories, there, partitions)
+    return Found(known + unknown, topic_ids, (), tuple(absent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +244,14 @@ class _RemoteFolder:
     files: dict[str, FoundFile]
 
 
-def _remote_folders(url: str, options: tuple[tuple[str, Any], ...]) -> Iterator[_RemoteFolder]:
-    """The folders at and below a URL, or the one of a single file."""
+def _remote_folders(
+    url: str, options: tuple[tuple[str, Any], ...], data_directories: list[dict[str, Opener]]
+) -> Iterator[_RemoteFolder]:
+    """The folders at and below a URL, or the one of a single file.
+
+    Args:
+        data_directories: takes the data directories' own files.
+    """
     store, path = open_store(url, options)
     scheme = url.partition("://")[0]
     with input_errors(url):
@@ -241,12 +265,12 @@ def _remote_folders(url: str, options: tuple[tuple[str, Any], ...]) -> Iterator[
             depth = path.rstrip("/").count("/") + MAX_DEPTH + 2
             entries = [entry for entry in entries if entry.is_file and entry.path.count("/") <= depth]
     found: dict[str, _RemoteFolder] = {}
-    above: dict[str, dict[str, FoundFile]] = {}
+    above: dict[str, dict[str, Opener]] = {}
     for entry in sorted(entries, key=lambda entry: entry.path):
         directory, name = posixpath.split(entry.path)
         file = FoundFile(f"{scheme}://{entry.path}", _base_offset(name), entry.size, url, options)
         if name in IN_DATA_DIRECTORY:
-            above.setdefault(directory, {})[name] = file
+            above.setdefault(directory, {})[name] = cache(partial(file.open, ExitStack()))
         if not (matters(name) or name == METADATA or info.type == fs.FileType.File):
             continue
         folder = Folder(f"{scheme}://{directory}/", posixpath.basename(directory))
@@ -255,11 +279,10 @@ def _remote_folders(url: str, options: tuple[tuple[str, Any], ...]) -> Iterator[
         kept.folder.files[name] = cache(partial(file.open, ExitStack()))
         if info.type == fs.FileType.File:
             kept.folder.named.add(name)
+            kept.folder.is_choice = True
     for directory, kept in found.items():
-        kept.folder.above = {
-            name: cache(partial(file.open, ExitStack()))
-            for name, file in above.get(posixpath.dirname(directory), {}).items()
-        }
+        kept.folder.above = above.get(posixpath.dirname(directory), {})
+    data_directories += above.values()
     yield from found.values()
 
 
@@ -270,7 +293,8 @@ def _base_offset(name: str) -> int | None:
 def _remote_log(found: _RemoteFolder, offsets_partition: int | None) -> FoundLog:
     selected, notes = select_segments(found.folder)
     files = tuple(found.files[file.name] for file in selected)
-    return FoundLog(offsets_partition, files, tuple(notes), checkpoints(found.folder) if files else NOTHING_TOLD)
+    told = checkpoints(found.folder) if files else NOTHING_TOLD
+    return FoundLog(offsets_partition, files, tuple(notes), told, NAMED if found.folder.is_choice else None)
 
 
 def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:
@@ -283,4 +307,4 @@ def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:
         logs[found.files[0].path] = PartitionLog(found.offsets_partition, segments, found.notes, found.checkpoints)
     chosen = choose_replica(list(logs.values()))
     by_path = {found.files[0].path: found for found in replicas}
-    return replace(by_path[chosen.segments[0].file], notes=chosen.notes)
+    return replace(by_path[chosen.segments[0].file], notes=chosen.notes, checkpoints=chosen.checkpoints)

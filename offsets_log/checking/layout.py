@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from offsets_log.checking.findings import DAMAGE, DOUBT, NOTE, Finding
-from offsets_log.checking.places import Place
+from offsets_log.checking.places import NOWHERE, Place
 from offsets_log.errors import Damage, OffsetsLogError, TruncatedBatchError
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import BatchEnd, BatchStart, TailFound
 from offsets_log.survey import describe_tail
@@ -21,20 +22,19 @@ class Layout:
     """What was seen of the files.
 
     Attributes:
-        read_to_the_end: no bound ended the reading before the last file's end.
         ends: file → where the log goes on behind its last batch.
         damaged_files: those that hold something other than whole batches.
-        damages, tails: in log order.
+        damages, tails, missing: in log order.
     """
 
     size_bytes: int = 0
     batches: int = 0
     records: int = 0
-    read_to_the_end: bool = False
     ends: dict[str, int] = field(default_factory=dict)
     damaged_files: set[str | None] = field(default_factory=set)
     damages: list[Finding] = field(default_factory=list)
     tails: list[Finding] = field(default_factory=list)
+    missing: list[Finding] = field(default_factory=list)
 
     def saw_batch(self, event: BatchStart) -> None:
         """Its records follow."""
@@ -45,22 +45,22 @@ class Layout:
         """It was read whole."""
         self.ends[event.segment.file] = event.batch.next_offset
 
-    def saw_log_end(self) -> None:
-        """No bound ended the reading before."""
-        self.read_to_the_end = True
-
     def saw_tail(self, event: TailFound) -> None:
         """Behind the last batch of a file."""
         tail = event.tail
         self.tails.append(
             Finding(
-                severity=NOTE,
+                severity=DOUBT if event.lost else NOTE,
                 rule="records:T6",
-                problem=describe_tail(tail.kind, tail.position, tail.size_bytes),
+                problem=describe_tail(event),
                 place=Place(event.segment.file, tail.position),
                 detail={"tail": tail.kind, "size_bytes": tail.size_bytes},
             )
         )
+
+    def saw_missing(self, missing: Missing) -> None:
+        """Offsets that no segment holds."""
+        self.missing.append(missing_finding(missing))
 
     def saw_damage(self, damage: Damage) -> None:
         """A piece of a file that is no batch, or no record of one."""
@@ -84,24 +84,12 @@ class Layout:
             )
         )
 
-    def gaps(self, log: PartitionLog) -> Iterator[Finding]:
-        """Before the first segment and between two of them; those inside a segment are the log cleaner's."""
-        first = log.segments[0] if log.segments else None
-        if first is not None and first.base_offset:
-            yield Finding(
-                severity=NOTE,
-                rule=None,
-                problem=f"the log begins at offset {first.base_offset}: older segments may be missing",
-                place=Place(first.file, 0, first.base_offset),
-            )
+    def overlaps(self, log: PartitionLog) -> Iterator[Finding]:
+        """Segments that begin before the one before them ends."""
         for segment, following in pairwise(log.segments):
             end, begin = self.ends.get(segment.file, segment.base_offset), following.base_offset
-            if not self.read_to_the_end and following.file not in self.ends:
-                return  # a bound ended the reading here
-            if end is None or begin is None or segment.file in self.damaged_files:
-                continue
-            if end != begin:
-                yield _gap(segment, following, end, begin, log.cleaned_until)
+            if end is not None and begin is not None and end > begin and segment.file not in self.damaged_files:
+                yield _overlap(segment, following, end, begin)
 
     def size(self) -> Finding:
         """How much a load reads (``J-1``)."""
@@ -125,17 +113,27 @@ def _damaged_batch(error: OffsetsLogError) -> tuple[str, str]:
     return "records:T5", f"after a clean stop a load that comes here fails; {recovery}"
 
 
-def _gap(segment: Segment, following: Segment, end: int, begin: int, cleaned_until: int | None) -> Finding:
-    if end > begin:
-        severity, rule, what = DOUBT, "C-24", "they overlap"
-    elif cleaned_until is not None and begin > cleaned_until:
-        severity, rule, what = DOUBT, None, "a gap that the cleaner has not come to, a file is missing"
-    else:
-        severity, rule, what = NOTE, None, "a gap, normal after compaction, but a file may be missing"
+def _overlap(segment: Segment, following: Segment, end: int, begin: int) -> Finding:
     return Finding(
-        severity=severity,
-        rule=rule,
-        problem=f"{segment.file} ends before offset {end}, {following.file} begins at {begin}: {what}",
+        severity=DOUBT,
+        rule="C-24",
+        problem=f"{segment.file} ends before offset {end}, {following.file} begins at {begin}: they overlap",
         place=Place(following.file, 0, begin),
         detail={"end_offset": end, "next_base_offset": begin},
+    )
+
+
+def missing_finding(missing: Missing) -> Finding:
+    """What is lost is a doubt, for it loads without a word (``D-10``); what is explained is good to know."""
+    return Finding(
+        severity=DOUBT if missing.is_lost else NOTE,
+        rule="D-10",
+        problem=missing.in_words(),
+        place=NOWHERE if missing.file is None else Place(missing.file, None, missing.first_offset),
+        detail={
+            "first_offset": missing.first_offset,
+            "last_offset": missing.last_offset,
+            "missing_offsets": missing.count,
+            "explained_by": missing.explained_by,
+        },
     )

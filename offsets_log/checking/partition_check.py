@@ -12,13 +12,13 @@ from offsets_log.checking.names import Names
 from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions
 from offsets_log.checking.places import Place, place_of
 from offsets_log.errors import Damage, UnknownRecordTypeError
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import (
     EVERYTHING,
     BatchEnd,
     BatchStart,
     Event,
-    LogEnd,
     LogEvent,
     OnDamage,
     TailFound,
@@ -96,7 +96,8 @@ class PartitionCheck:
             *self._names.skipped_types(self.loads),
             *self._layout.damages,
             *self._names.unknown_types(),
-            *self._layout.gaps(self.log),
+            *self._layout.missing,
+            *self._layout.overlaps(self.log),
             *self._names.misplaced_groups(self.log.offsets_partition, partitions),
             *self._run.orphans(),
             *self._buried.findings(),
@@ -127,8 +128,8 @@ class PartitionCheck:
                 self._layout.saw_batch_end(event)
             case TailFound():
                 self._layout.saw_tail(event)
-            case LogEnd():
-                self._layout.saw_log_end()
+            case Missing():
+                self._layout.saw_missing(event)
             case Event():
                 if event.damage is not None:
                     on_damage(event.damage)

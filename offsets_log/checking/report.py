@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from offsets_log.checking.findings import DAMAGE, DOUBT
+from offsets_log.checking.layout import missing_finding
 from offsets_log.checking.loads import verdict_in
 from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.log_format.completeness import Missing
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.releases import Release
 from offsets_log.tables import Row, partition_name
@@ -67,6 +69,7 @@ def report(
     partitions: int | None = None,
     now_ms: int | None = None,
     keep_group: Callable[[str], bool] = lambda group: True,
+    absent: Sequence[Missing] = (),
 ) -> Report:
     """Put together what was read.
 
@@ -74,6 +77,7 @@ def report(
         partitions: how many `__consumer_offsets` has; None for what the groups show.
         now_ms: up to when open transactions are old; None for the newest record.
         keep_group: whose findings are shown.
+        absent: partitions of which nothing is there.
     """
     if partitions is not None:
         count = PartitionCount(partitions, "option")
@@ -92,5 +96,6 @@ def report(
             for check in checks
             for finding in check.findings(count, now_ms)
             if finding.place.group is None or keep_group(finding.place.group)
-        ],
+        ]
+        + [missing_finding(missing).row(missing.offsets_partition) for missing in absent],
     )

@@ -18,7 +18,7 @@ topic_name     a topic id and its name
 problem        what would end a broker's load, in ``facts``
 piece          how far the piece reaches, in ``facts``
 damage         a piece of a file that could not be read: ``facts``, and its bytes in ``value``
-tail, gap      as `pipeline.TailFound` and `pipeline.GapFound`, in ``facts``
+tail, missing  as `pipeline.TailFound` and `completeness.Missing`, in ``facts``
 =============  ======================================================================================================
 """
 

@@ -22,15 +22,16 @@ from offsets_log.columnar.layout import Layout, Scanner
 from offsets_log.columnar.wire import be32
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.completeness import Missing, missing_before, missing_between
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import Tail
-from offsets_log.pipeline import GapFound, LogEvent, TailFound, Until, batch_events
+from offsets_log.pipeline import LogEnd, LogEvent, TailFound, Until, batch_events, log_end, tail_found
 
 PAUSE = 1 << 24
 """Bytes between two signs of life."""
 NO_BOUND = int(np.iinfo(np.int64).max)
 
-Seen = Damage | TailFound | GapFound
+Seen = Damage | TailFound | Missing
 Note = Callable[[Seen], None]
 Advance = Callable[[int], None]
 
@@ -51,6 +52,7 @@ class Cursor:
         last_offset: of the last batch accepted.
         next_offset: the offset behind all that was read.
         entered: the segment that was last begun; None where nothing is known of what is before it.
+        is_broken: whether something behind the last batch could not be read.
         is_stopped: whether a bound ended it.
     """
 
@@ -58,6 +60,7 @@ class Cursor:
     last_offset: int
     next_offset: int
     entered: int | None = None
+    is_broken: bool = False
     is_stopped: bool = False
 
 
@@ -79,7 +82,8 @@ class Order:
     def begin(self, cut: Place) -> Cursor | None:
         """The first batch of a segment at or behind a cut; None if the way there is doubtful."""
         if cut == Place(0, 0):
-            return Cursor(cut, -1, 0)
+            base_offset = self.log.segments[0].base_offset if self.log.segments else None
+            return Cursor(cut, -1, base_offset or 0, entered=0)
         data = self.layout.data[cut.segment_index]
         position = int(_step_to(data, cut.position))
         if position < 0:
@@ -95,17 +99,34 @@ class Order:
         item, _ = next(items, (None, 0))
         return isinstance(item, RecordBatch) and item.position == begin.position
 
-    def note_gap(self, index: int, next_offset: int, note: Note) -> None:
+    def note_begin(self, note: Note) -> None:
+        """Tell of offsets that are missing before the log."""
+        for missing in missing_before(self.log, self.until.record_offset):
+            note(missing)
+
+    def note_gap(self, index: int, before: Cursor, note: Note) -> None:
         """Tell of offsets that no segment holds before one begins."""
-        segment = self.log.segments[index]
-        base_offset = segment.base_offset or 0
-        if base_offset > next_offset:
-            note(GapFound(segment, next_offset, base_offset - 1))
+        segment, until_offset = self.log.segments[index], self.until.record_offset
+        for missing in missing_between(
+            self.log, segment, before.next_offset, is_broken=before.is_broken, until_offset=until_offset
+        ):
+            note(missing)
 
     def note_gap_before(self, begin: Place, before: Cursor, note: Note) -> None:
         """The same where another part goes on behind a cursor."""
         if begin.position == 0:
-            self.note_gap(begin.segment_index, before.next_offset, note)
+            self.note_gap(begin.segment_index, before, note)
+
+    def note_end(self, reach: Cursor, note: Note) -> Iterator[LogEnd]:
+        """Tell of offsets that are missing behind a cursor at the end of the log, unless a bound ended the reading."""
+        if reach.is_stopped or not self.log.segments:
+            return
+        entered = self.log.segments[reach.entered or 0]
+        for seen in log_end(self.log, entered, reach.next_offset, self.until, is_broken=reach.is_broken):
+            if isinstance(seen, Missing):
+                note(seen)
+            else:
+                yield seen
 
 
 class Reading(ABC):
@@ -146,7 +167,7 @@ class Reading(ABC):
                 self._by_hand(index)  # zeros may follow that are not in the buffer
                 continue
             if cursor.entered is not None and cursor.entered != index:
-                self.order.note_gap(index, cursor.next_offset, self.note)
+                self.order.note_gap(index, cursor, self.note)
             cursor.entered = index
             outcome = self._step(index, end.position if end.segment_index == index else sizes[index])
             advance((sizes[index] if cursor.place.segment_index != index else cursor.place.position) - before)
@@ -159,8 +180,9 @@ class Reading(ABC):
         outcome = self.scan(index, data)
         position = int(desk[a.AT])
         cursor.place = Place(index, position)
-        cursor.last_offset = int(desk[a.LAST_OFFSET])
-        cursor.next_offset = cursor.last_offset + 1
+        last_offset = int(desk[a.LAST_OFFSET])
+        if last_offset > cursor.last_offset:
+            cursor.last_offset, cursor.next_offset, cursor.is_broken = last_offset, last_offset + 1, False
         match outcome:
             case sc.DOUBTFUL:
                 self._by_hand(index)
@@ -198,16 +220,17 @@ class Reading(ABC):
         for item, last_offset in self.order.layout.walk.items(index, cursor.place.position, cursor.last_offset):
             match item:
                 case Damage():
+                    cursor.is_broken = True
                     self.note(item)
                 case Tail():
-                    self.note(TailFound(segment, item))
+                    self.note(tail_found(self.order.log, segment, item, cursor.next_offset, self.order.until))
                 case RecordBatch():
                     if self.order.until.stops_before(item):
                         cursor.is_stopped = True
                         return
                     self.take(index, item)
                     cursor.last_offset = self.desk[a.LAST_OFFSET] = last_offset
-                    cursor.next_offset = item.next_offset
+                    cursor.next_offset, cursor.is_broken = item.next_offset, False
                     cursor.place = Place(index, item.position + item.size_bytes)
                     return
         cursor.place = Place(index + 1, 0)

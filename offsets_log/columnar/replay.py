@@ -24,7 +24,7 @@ from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import decode_key
-from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEnd, LogEvent, Until, replay_into
+from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, Until, replay_into
 from offsets_log.replay.profile import Profile
 
 LEAST_PIECE = 1 << 24
@@ -155,6 +155,7 @@ class Replay:
         cursor, whole = first.result().cursor, first.result().state
         assert cursor is not None
         assert whole is not None
+        order.note_begin(note)
         for seen in first.result().notes:
             note(seen)
         for other in others:
@@ -170,9 +171,7 @@ class Replay:
             else:
                 with Scanner() as scanner:
                     self.piece(order, cursor, scanner, note, whole).run(part.end, lambda size_bytes: None)
-        segments = order.log.segments
-        if segments and not cursor.is_stopped and order.until.record_offset is None:
-            replay_into(whole, [LogEnd(segments[-1].base_offset or 0)], on_damage=note)
+        replay_into(whole, order.note_end(cursor, note), on_damage=note)
         return whole
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -42,6 +42,8 @@ class Finder:
         files: real paths of what was opened.
         topic_files: topics besides ``__consumer_offsets`` and their ``partition.metadata``.
         partitions_seen: of ``__consumer_offsets``, whether asked for or not.
+        leftovers: those of directories that a broker deletes or moves, which are not read.
+        data_directories: those given, or below one given, by their own files: name → how to read it.
     """
 
     def __init__(self, partitions: Collection[int], stack: ExitStack) -> None:
@@ -50,6 +52,8 @@ class Finder:
         self.files: set[str] = set()
         self.topic_files: list[tuple[str, Opener]] = []
         self.partitions_seen: set[int] = set()
+        self.leftovers: set[int] = set()
+        self.data_directories: list[dict[str, Opener]] = []
         self._partitions = frozenset(partitions)
         self._stack = stack
         self._folders: dict[str, Folder] = {}
@@ -57,6 +61,8 @@ class Finder:
 
     def folders(self) -> list[Folder]:
         """What was found. A directory named like another topic's partition counts only if there is nothing else."""
+        for path, folder in self._folders.items():
+            folder.is_choice = bool(folder.named) and self._is_choice(Path(path), folder)
         found = [folder for folder in self._folders.values() if folder.files]
         sure = [folder for folder in found if folder.named or not DirectoryName.parse(folder.name).is_foreign]
         if sure and len(sure) < len(found):
@@ -64,6 +70,14 @@ class Finder:
         parsed = [DirectoryName.parse(folder.name) for folder in sure]
         self.partitions_seen.update(name.partition for name in parsed if name.is_offsets)
         return sure or found
+
+    def _is_choice(self, path: Path, folder: Folder) -> bool:
+        if not DirectoryName.parse(folder.name).is_offsets:
+            return True
+        with suppress(InputError):
+            names, _, _ = list_directory(path)
+            return any(SEGMENT.fullmatch(name) and matters(name) and name not in folder.files for name in names)
+        return True
 
     def add(self, given: str) -> None:
         """Find what a user's path, glob or ``-`` names. Raises InputError."""
@@ -107,10 +121,12 @@ class Finder:
     def _add_folder(self, folder: Folder) -> None:
         """A folder of an archive."""
         parsed = DirectoryName.parse(folder.name)
+        if own := {name: read for name, read in folder.files.items() if name in IN_DATA_DIRECTORY}:
+            self.data_directories.append(own)
         if METADATA in folder.files:
             self._add_metadata(parsed, folder.files[METADATA])
         elif parsed.leftover:
-            self._note_leftover(folder.shown_path)
+            self._note_leftover(parsed, folder.shown_path)
         else:
             self._folders[folder.prefix] = folder
 
@@ -140,11 +156,7 @@ class Finder:
             self._add_metadata(parsed, self._opener(path / METADATA))
         if parsed.is_offsets:
             return
-        self.notes += [
-            f"{folder.shown(name)} is left out: it leads to no directory"
-            for name in broken
-            if DirectoryName.parse(name).is_offsets
-        ]
+        self._note_data_directory(path, folder, names, broken)
         below = [(path / name, DirectoryName.parse(name)) for name in directories]
         is_data_directory = any(name.is_offsets for _, name in below)
         for child, name in below:
@@ -152,6 +164,16 @@ class Finder:
                 self._walk(child, depth + 1)
             elif name.is_foreign and is_file(child / METADATA):
                 self._add_metadata(name, self._opener(child / METADATA))
+
+    def _note_data_directory(self, path: Path, folder: Folder, names: list[str], broken: list[str]) -> None:
+        """What a directory that may hold partitions tells by its own files and by links that lead nowhere."""
+        if own := {name: self._opener(path / name) for name in names if name in IN_DATA_DIRECTORY}:
+            self.data_directories.append(own)
+        self.notes += [
+            f"{folder.shown(name)} is left out: it leads to no directory"
+            for name in broken
+            if DirectoryName.parse(name).is_offsets
+        ]
 
     def _add_listed(self, path: Path, folder: Folder, names: list[str]) -> None:
         for name in names:
@@ -169,7 +191,7 @@ class Finder:
 
     def _is_asked_for(self, parsed: DirectoryName, shown_path: str, is_named: bool) -> bool:
         if parsed.leftover and not is_named:
-            self._note_leftover(shown_path, "; name it to read it")
+            self._note_leftover(parsed, shown_path, "; name it to read it")
             return False
         return self._passes_filter(parsed)
 
@@ -182,7 +204,9 @@ class Finder:
         self.partitions_seen.add(parsed.partition)
         return not self._partitions or parsed.partition in self._partitions
 
-    def _note_leftover(self, shown_path: str, how: str = "") -> None:
+    def _note_leftover(self, parsed: DirectoryName, shown_path: str, how: str = "") -> None:
+        if parsed.is_offsets:
+            self.leftovers.add(parsed.partition)
         self.notes.append(f"{shown_path} is left out: a partition being deleted or moved, or a stray one{how}")
 
     def _add_metadata(self, parsed: DirectoryName, read: Opener) -> None:

@@ -8,10 +8,11 @@ References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from offsets_log.errors import InputError
+from offsets_log.log_format.completeness import Missing, missing_partition
 from offsets_log.log_format.partition_log import Checkpoints
 from offsets_log.log_format.segment import Buffer
 
@@ -42,6 +43,7 @@ _NEVER_A_SEGMENT = re.compile(
     r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
     r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
 )
+_CHECKPOINT_LINE = re.compile(rb"^__consumer_offsets[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t\r]*$", re.MULTILINE)
 _BESIDE = re.compile(r"[0-9]{20}\.(?:(?:index|timeindex|txnindex)(?:\.swap)?|snapshot)|leader-epoch-checkpoint")
 
 
@@ -57,6 +59,7 @@ class Folder:
         beside: name → how to read what a broker keeps beside the segments: indexes, snapshots of producers.
         above: the same for the checkpoints of the directory above.
         zeros_behind: name → of a file that was read, zeros behind its contents that nobody ever wrote.
+        is_choice: whether only some of a partition's files were named, or files that tell no partition.
     """
 
     prefix: str
@@ -66,6 +69,7 @@ class Folder:
     beside: dict[str, Opener] = field(default_factory=dict)
     above: Mapping[str, Opener] = field(default_factory=dict)
     zeros_behind: dict[str, int] = field(default_factory=dict)
+    is_choice: bool = False
 
     def shown(self, name: str) -> str:
         """A file's name with its place, as text: a name of other bytes than UTF-8 with U+FFFD in their place."""
@@ -137,30 +141,58 @@ def matters_in(directory: str, name: str) -> bool:
 
 
 def checkpoints(folder: Folder) -> Checkpoints:
-    """What the data directory above a partition says of it.
+    """What the data directory above a partition says of it; of what is left of one, nothing.
 
-    A checkpoint that is empty, of another version or makes no sense says nothing, as to a broker. What is left of a
-    partition has none: they speak of the one that took its place.
+    It speaks of the partition that took the place of what is left.
     """
     parsed = DirectoryName.parse(folder.name)
-    told = {
-        attribute: _offset_in(folder.above[name], parsed.partition)
-        for attribute, name in CHECKPOINTS.items()
-        if name in folder.above and not parsed.leftover
+    told = {} if parsed.leftover else all_checkpoints(folder.above)
+    nothing = Checkpoints(stopped_cleanly=CLEAN_SHUTDOWN in folder.above if folder.above else None)
+    return told.get(parsed.partition, nothing)
+
+
+def all_checkpoints(above: Mapping[str, Opener]) -> dict[int, Checkpoints]:
+    """What a data directory says of each offsets partition that it names.
+
+    A checkpoint that is empty, of another version or makes no sense says nothing, as to a broker.
+
+    Args:
+        above: the directory's own files.
+    """
+    told: dict[int, dict[str, int]] = {}
+    for attribute, name in CHECKPOINTS.items():
+        for partition, offset in _offsets_in(above[name]) if name in above else ():
+            told.setdefault(partition, {}).setdefault(attribute, offset)
+    return {
+        partition: Checkpoints(**offsets, stopped_cleanly=CLEAN_SHUTDOWN in above)
+        for partition, offsets in sorted(told.items())
     }
-    return Checkpoints(**told, stopped_cleanly=CLEAN_SHUTDOWN in folder.above if folder.above else None)
 
 
-def _offset_in(checkpoint: Opener, partition: int) -> int | None:
-    """The offset that a checkpoint file holds for a partition of the offsets topic."""
+def _offsets_in(checkpoint: Opener) -> Iterator[tuple[int, int]]:
+    """The partitions of the offsets topic in a checkpoint file, and the offset of each."""
     try:
-        text = bytes(checkpoint()).decode("ascii", "replace")
+        text = bytes(checkpoint())
     except InputError:
-        return None
-    version, _, rest = text.partition("\n")
-    if version.strip() != "0":
-        return None
-    for words in map(str.split, rest.splitlines()[1:]):
-        if words[:2] == [OFFSETS_TOPIC, str(partition)] and len(words) == 3 and words[2].isdecimal():
-            return int(words[2])
-    return None
+        return
+    if text.partition(b"\n")[0].strip() == b"0":
+        yield from ((int(match[1]), int(match[2])) for match in _CHECKPOINT_LINE.finditer(text))
+
+
+def absent_partitions(
+    data_directories: Iterable[Mapping[str, Opener]], known: Collection[int], asked: Collection[int]
+) -> list[Missing]:
+    """Partitions that a data directory's checkpoints name and of which nothing was found.
+
+    Args:
+        data_directories: of each its own files.
+        known: partitions that were found, in whatever state.
+        asked: partitions that were asked for; empty for all.
+    """
+    absent: dict[int, Missing] = {}
+    for above in data_directories:
+        for partition, told in all_checkpoints(above).items():
+            if partition not in known and (not asked or partition in asked):
+                for missing in missing_partition(partition, told):
+                    absent[partition] = max(absent.get(partition, missing), missing, key=lambda one: one.last_offset)
+    return [missing for _, missing in sorted(absent.items())]

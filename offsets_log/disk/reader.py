@@ -19,14 +19,19 @@ from typing import Self
 
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
-from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, checkpoints
+from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, absent_partitions, checkpoints
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 
 _TOPIC_ID = re.compile(rb"^topic_id:[ \t]*([A-Za-z0-9_-]{22})[ \t\r]*$", re.MULTILINE)
 _NO_TOPIC_ID = bytes(16)
+
+NAMED = "only files that were named are read"
+OTHER_TOPIC = "this is another topic, from which records may be deleted"
+"""Why nothing is missing around segments."""
 
 
 class DiskLogs:
@@ -37,10 +42,19 @@ class DiskLogs:
         notes: what was left out, one sentence each. What concerns one log is in its own notes.
         damages: what could not be read of dumps, the position is the line; and of archives.
         files: real paths of the files that were opened: what no output may replace.
+        absent: partitions that a data directory knows, and that were asked for, without a segment.
     """
 
-    def __init__(self, logs: list[PartitionLog], dumps: Dumps, finder: Finder, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        logs: list[PartitionLog],
+        dumps: Dumps,
+        finder: Finder,
+        stack: ExitStack,
+        absent: Sequence[Missing] = (),
+    ) -> None:
         self.logs = logs
+        self.absent = absent
         self.notes = finder.notes + dumps.notes
         self.damages = finder.damages + dumps.damages
         self.files = sorted(finder.files)
@@ -112,7 +126,9 @@ def open_logs(
         known = [choose_replica(found) for _, found in sorted(logs.items(), key=_partition) if found]
         if not known and not unknown and not dumps.damages:
             raise _nothing_found(paths, partitions, finder)
-        return DiskLogs(known + unknown, dumps, finder, stack.pop_all())
+        found = finder.leftovers.union(log.offsets_partition for log in known if log.offsets_partition is not None)
+        absent = absent_partitions(finder.data_directories, found, partitions)
+        return DiskLogs(known + unknown, dumps, finder, stack.pop_all(), absent)
 
 
 def _partition(item: tuple[int | None, list[PartitionLog]]) -> int:
@@ -121,16 +137,14 @@ def _partition(item: tuple[int | None, list[PartitionLog]]) -> int:
 
 def _logs_in(folder: Folder, offsets_partition: int | None) -> list[PartitionLog]:
     """The segments of a folder as one log, and each named file without a segment's name as a log of its own."""
+    told = checkpoints(folder)  # first: segments opened behind them hold at least what they tell, also of a live log
     files, notes = select_segments(folder)
-    segments = [_segment(folder, f.name, f.base_offset) for f in files]
-    logs = (
-        [PartitionLog(offsets_partition, tuple(segments), tuple(notes), checkpoints(folder), folder.beside)]
-        if segments
-        else []
-    )
+    segments = tuple(_segment(folder, f.name, f.base_offset) for f in files)
+    selection = NAMED if folder.is_choice else OTHER_TOPIC if DirectoryName.parse(folder.name).is_foreign else None
+    logs = [PartitionLog(offsets_partition, segments, tuple(notes), told, folder.beside, selection)] if segments else []
     others = [name for name in folder.files if name in folder.named and not SEGMENT.fullmatch(name)]
     lone = [_segment(folder, name, None) for name in others]
-    return logs + [PartitionLog(offsets_partition, (segment,)) for segment in lone]
+    return logs + [PartitionLog(offsets_partition, (segment,), selection=NAMED) for segment in lone]
 
 
 def _segment(folder: Folder, name: str, base_offset: int | None) -> Segment:

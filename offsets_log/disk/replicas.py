@@ -16,7 +16,7 @@ def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
     damaged, the largest, the first. Files without a segment's name that follow each other are one log, not replicas.
 
     Reads every replica whole. The notes of the answer tell the choice, the first difference from each other one, and
-    what another one has beyond the end of it.
+    what another one has beyond the end of it. It should reach the highest of their high watermarks.
     """
     if len(replicas) == 1:
         return replicas[0]
@@ -30,7 +30,9 @@ def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
     for log, extent in zip(replicas, extents, strict=True):
         if log is not chosen:
             notes += _notes_about(log, extent, chosen, end)
-    return replace(chosen, notes=(*chosen.notes, *notes))
+    marks = [log.checkpoints.high_watermark for log in replicas if log.checkpoints.high_watermark is not None]
+    told = replace(chosen.checkpoints, high_watermark=max(marks, default=None))
+    return replace(chosen, notes=(*chosen.notes, *notes), checkpoints=told)
 
 
 def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, end: int) -> list[str]:

@@ -13,7 +13,6 @@ from itertools import pairwise
 
 from offsets_log.disk.folder import CLEANED, SEGMENT, Folder
 from offsets_log.log_format.batch import LOG_OVERHEAD, MAGIC_POSITION, MIN_SIZE, RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer, iter_batches
 
 LAST_OFFSET_DELTA_POSITION = 23
@@ -116,25 +115,3 @@ def next_offset(buffer: Buffer, base_offset: int) -> int | None:
             found += int.from_bytes(view[at : at + 4], signed=True)
         position = end
     return found if position == len(view) else None
-
-
-def segment_notes(log: PartitionLog) -> list[str]:
-    """Overlaps and gaps between consecutive segments, one sentence each.
-
-    Hops over the batch headers of every segment but the last: ask for it when it is wanted, not at opening.
-    """
-    notes = []
-    for segment, following in pairwise(log.segments):
-        end, begin = _end(segment), following.base_offset
-        if end is None or begin is None or end == begin:
-            continue
-        where = f"{segment.file} ends before offset {end}, {following.file} begins at {begin}"
-        if end > begin:
-            notes.append(f"{where}: they overlap")
-        else:
-            notes.append(f"{where}: a gap, normal after compaction, but a file may be missing")
-    return notes
-
-
-def _end(segment: Segment) -> int | None:
-    return None if segment.base_offset is None else next_offset(segment.buffer, segment.base_offset)

@@ -26,6 +26,9 @@ OFFSETS_TOPIC = "__consumer_offsets"
 CHUNK_BYTES = 1 << 20
 MAX_LINE_BYTES = 64 << 20
 
+PRINTED = "a dump holds what was printed"
+"""Why nothing is missing around its records."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -241,7 +244,7 @@ class SegmentBuilder:
     def logs(self) -> list[PartitionLog]:
         """Each segment as a log of its own, in the order of the source."""
         return [
-            PartitionLog(growing.place.offsets_partition, (self._segment(growing),))
+            PartitionLog(growing.place.offsets_partition, (self._segment(growing),), selection=PRINTED)
             for growing in self._segments.values()
         ]
 

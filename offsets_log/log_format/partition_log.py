@@ -75,6 +75,7 @@ class PartitionLog:
         notes: what was found strange while the files were gathered, one sentence each.
         checkpoints: what the data directory says of it.
         beside: name → how to read a file that lies beside the segments: indexes, snapshots of producers.
+        selection: why nothing is missing around these segments, in words; None where they are all that there was.
     """
 
     offsets_partition: int | None
@@ -82,6 +83,7 @@ class PartitionLog:
     notes: tuple[str, ...] = ()
     checkpoints: Checkpoints = NOTHING_TOLD
     beside: Mapping[str, Callable[[], Buffer]] = field(default_factory=dict, repr=False, compare=False)
+    selection: str | None = None
 
     @property
     def cleaned_until(self) -> int | None:

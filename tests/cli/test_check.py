@@ -519,30 +519,40 @@ def test_damage_in_the_middle_is_told_with_its_place_and_what_a_broker_does(tmp_
     assert document["loads"]["0"]["4.3"]["group"] == G
 
 
-def test_gaps_and_overlaps_between_segments(tmp_path: Path) -> None:
-    """``C-24``; a gap above the cleaner's checkpoint is a missing file."""
+def test_missing_log_and_overlaps_between_segments(tmp_path: Path) -> None:
+    """``C-24``, ``D-10``; below the cleaner's checkpoint a gap is the cleaner's, above it a file is missing."""
     write(tmp_path, [batch(commit(G), commit(G))])
     write(tmp_path, [batch(commit(G), first=9)], file="00000000000000000009.log")
-    (gap,) = [row for row in findings(check(tmp_path, status=0)) if "a gap" in row["problem"]]
-    assert (gap["severity"], gap["record_offset"], gap["detail"]) == (
-        "note",
-        9,
-        {"end_offset": 2, "next_base_offset": 9},
-    )
-    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 0 1\n")
-    (gap,) = [row for row in findings(check(tmp_path, status=3)) if "a gap" in row["problem"]]
-    assert gap["severity"] == "doubt"
+    checkpoint = tmp_path / "cleaner-offset-checkpoint"
+    for cleaned_until, parts in (
+        (None, [("doubt", 2, 8)]),
+        (5, [("doubt", 5, 8), ("note", 2, 4)]),
+        (9, [("note", 2, 8)]),
+    ):
+        if cleaned_until is not None:
+            checkpoint.write_text(f"0\n1\n__consumer_offsets 0 {cleaned_until}\n")
+        document = check(tmp_path, status=0 if cleaned_until == 9 else 3)
+        found = findings(document, rule="D-10")
+        assert [
+            (row["severity"], row["detail"]["first_offset"], row["detail"]["last_offset"]) for row in found
+        ] == parts
+        assert all(row["record_offset"] == row["detail"]["first_offset"] for row in found)
+        assert all(row["file"].endswith("00000000000000000009.log") for row in found)
+        explained = {"doubt": None, "note": f"the cleaner had come to {cleaned_until}"}
+        assert all(row["detail"]["explained_by"] == explained[row["severity"]] for row in found)
     other = tmp_path / "other"
     write(other, [batch(commit(G), commit(G))])
     write(other, [batch(commit(G), first=1), batch(commit(G), first=2)], file="00000000000000000001.log")
     document = check(other, status=3)
     assert {row["severity"] for row in findings(document, rule="C-24")} == {"damage", "doubt"}
+    assert not findings(document, rule="D-10")
 
 
-def test_a_log_that_does_not_begin_at_zero_is_noted(tmp_path: Path) -> None:
+def test_a_log_that_does_not_begin_at_zero_is_doubted(tmp_path: Path) -> None:
     write(tmp_path, [batch(commit(G), first=40)], file="00000000000000000040.log")
-    (note,) = [row for row in findings(check(tmp_path, status=0)) if "begins at offset 40" in row["problem"]]
-    assert note["severity"] == "note"
+    (found,) = findings(check(tmp_path, status=3), rule="D-10")
+    assert (found["severity"], found["detail"]["missing_offsets"]) == ("doubt", 40)
+    assert "begins at 40 and should at 0" in found["problem"]
 
 
 def test_strict_and_quarantine_are_as_elsewhere(tmp_path: Path) -> None:
@@ -627,4 +637,6 @@ def test_a_bound_makes_no_gap_of_what_was_not_read(recording: Callable[[str], Pa
     log = recording("kafka-4.3-cleaned") / "log-before"
     result = CliRunner().invoke(main, ["check", str(log), "-p", "1", "--until-offset", "700", "--loads-on", "4.3"])
     rows = [json.loads(line) for line in result.stdout.split("\n") if line]
-    assert not [row for row in rows if "begins at" in (row["problem"] or "")]
+    assert rows
+    assert not [row for row in rows if row["rule"] == "D-10"]
+    assert result.exit_code == 0

@@ -535,8 +535,8 @@ def test_offsets_between_two_segments_that_none_holds_are_told(tmp_path: Path) -
     later = batch_of(commit("b"), first=7)
     (folder / "__consumer_offsets-0" / f"{7:020}.log").write_bytes(later)
     result = run("compact", folder)
-    assert result.exit_code == 0
-    assert "offsets 1 to 6 of offsets partition 0 are in no segment" in result.stderr
+    assert result.exit_code == 3
+    assert "offsets partition 0: offsets 1 to 6 are missing (6 of the log)" in result.stderr
 
 
 def test_csv_of_decode_keeps_raw_bytes(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_ro
 from offsets_log.columnar.finish import finish as finish_columnar
 from offsets_log.columnar.layout import Scanner
 from offsets_log.errors import Damage
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import EVERYTHING, Event, GapFound, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey
@@ -26,11 +27,11 @@ EVENT_NAMES = [column.name for column in EVENT_COLUMNS]
 
 def construct_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING) -> Answer:
     """What the construct path makes of a log."""
-    seen: list[Damage | TailFound | GapFound] = []
+    seen: list[Damage | TailFound | Missing] = []
     found = Survey.of(log)
 
     def kept(event: LogEvent) -> LogEvent:
-        if isinstance(event, TailFound | GapFound):
+        if isinstance(event, TailFound | Missing):
             seen.append(event)
         return event
 
@@ -41,7 +42,7 @@ def construct_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTH
 
 def columnar_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHING, *, pieces: int = 1) -> Answer:
     """What the columnar engine makes of it, cut into pieces."""
-    seen: list[Damage | TailFound | GapFound] = []
+    seen: list[Damage | TailFound | Missing] = []
     replayed = next(
         columnar.replay_logs(
             [log], profile, note=lambda log: seen.append, until=lambda log: until, threads=1, pieces=pieces
@@ -51,13 +52,13 @@ def columnar_answer(log: PartitionLog, profile: Profile, until: Until = EVERYTHI
         state = finish_columnar(replayed.layout, replayed.state, scanner)
     found = Survey.of(log)
     replayed.state.tell(found)
-    for tail in seen:
-        if isinstance(tail, TailFound):
-            found.saw_tail(tail)
+    for item in seen:
+        if not isinstance(item, Damage):
+            found.saw(item)
     return _answer(state, seen, found)
 
 
-def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | GapFound], found: Survey) -> Answer:
+def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | Missing], found: Survey) -> Answer:
     return {
         "groups": state.groups,
         "committed": sorted(map(repr, state.committed)),
@@ -66,27 +67,27 @@ def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | GapFoun
         "topic_names": state.topic_names,
         "end_offset": state.end_offset,
         "seen": [_told(item) for item in seen],
-        "found": (found.first_offset, found.end_offset, found.tails),
+        "found": (found.first_offset, found.end_offset, found.tails, found.missing),
         "counts": (found.batches, found.records, found.missing_offsets),
     }
 
 
-def _told(item: Damage | TailFound | GapFound) -> tuple[Any, ...]:
+def _told(item: Damage | TailFound | Missing) -> tuple[Any, ...]:
     match item:
         case Damage(error, raw):
             place = (error.file, error.position, error.record_offset, error.field)
             return (type(error).__name__, *place, error.problem, raw)
-        case TailFound(segment, tail):
-            return ("tail", segment.file, tail)
-        case GapFound(segment, first, last):
-            return ("gap", segment.file, first, last)
+        case TailFound(segment, tail, lost):
+            return ("tail", segment.file, tail, lost)
+        case Missing():
+            return ("missing", item)
 
 
 def construct_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL) -> RowsAnswer:
     """Rows and what was seen on the way, one record at a time."""
     rows, seen = [], []
     for event in iter_events(log, until=until):
-        if isinstance(event, Damage | TailFound | GapFound):
+        if isinstance(event, Damage | TailFound | Missing):
             seen.append(_told(event))
         elif isinstance(event, Event):
             if event.damage is not None:

@@ -1,7 +1,7 @@
 import pytest
 
 from offsets_log.disk.reader import open_logs
-from offsets_log.disk.segments import next_offset, segment_notes
+from offsets_log.disk.segments import next_offset
 from offsets_log.log_format.record import Record, build_batch
 from tests.disk.logs import batch, name, names, offsets, partition, segment
 
@@ -123,28 +123,3 @@ def legacy(offset, magic):
 def test_next_offset_headers_lead_to_end_or_none(buffer, expected):
     assert next_offset(buffer, 7) == expected
     assert next_offset(memoryview(buffer), 7) == expected
-
-
-def notes_of(tmp_path, files):
-    with open_logs([str(partition(tmp_path, 0, files))]) as disk:
-        return segment_notes(disk.logs[0])
-
-
-def test_segment_notes_segments_that_fit_say_nothing(tmp_path):
-    assert notes_of(tmp_path, PLAIN) == []
-
-
-def test_segment_notes_gap_is_told(tmp_path):
-    (note,) = notes_of(tmp_path, {name(0): segment(0), name(5): segment(5)})
-    assert "ends before offset 1" in note
-    assert "begins at 5: a gap, normal after compaction, but a file may be missing" in note
-
-
-def test_segment_notes_overlap_is_told(tmp_path):
-    (note,) = notes_of(tmp_path, {name(0): segment(0, 6), name(5): segment(5)})
-    assert "ends before offset 7" in note
-    assert "they overlap" in note
-
-
-def test_segment_notes_damaged_segment_says_nothing(tmp_path):
-    assert notes_of(tmp_path, {name(0): segment(0)[:-1], name(5): segment(5)}) == []

@@ -222,10 +222,10 @@ def test_absent_partitions_and_who_lives_there(recording: Callable[[str], Path],
     shutil.copytree(folder / "log", copy)
     home = partition_for("alive-metrics", 4)
     shutil.rmtree(copy / f"__consumer_offsets-{home}")
-    plan = rescue(tmp_path / "a", copy, "--partitions", 4)
+    plan = rescue(tmp_path / "a", copy, "--partitions", 4, status=3)
     assert plan["offsets_partitions"] == {"count": 4, "source": "option", "absent": [home]}
     assert doubts(plan, f"offsets partitions that are absent, 1 of 4: {home};")
-    plan = rescue(tmp_path / "b", copy, "--partitions", 4, "-g", "alive-metrics", "-g", "tx-*")
+    plan = rescue(tmp_path / "b", copy, "--partitions", 4, "-g", "alive-metrics", "-g", "tx-*", status=3)
     assert doubts(plan, f'group "alive-metrics" lives in offsets partition {home}, which was not read')
 
 
@@ -292,7 +292,7 @@ def test_damage_is_said_kept_and_in_the_exit_status(tmp_path: Path) -> None:
 def test_a_missing_beginning_a_gap_and_a_group_astray_are_said(tmp_path: Path) -> None:
     log = LogBuilder().skip(100).commit(5).skip(10).commit(6, partition=1)
     write_log(tmp_path / "log", {partition_for("g", 50) + 1: log}, base_offset=100)
-    plan = rescue(tmp_path / "out", tmp_path / "log", "--partitions", 50)
+    plan = rescue(tmp_path / "out", tmp_path / "log", "--partitions", 50, status=3)
     assert doubts(plan, "begins at record offset 100: files before it are missing")
     assert doubts(plan, "10 record offsets are in no segment")
     assert doubts(plan, "groups in an offsets partition that is not theirs (1)")

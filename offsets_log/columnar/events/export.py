@@ -196,7 +196,9 @@ class Export:
         if before is None or (cursor is not None and order.fits(before, part.begin)):
             assert cursor is not None
             assert part.begin is not None
-            if before is not None:
+            if before is None:
+                order.note_begin(note)
+            else:
                 order.note_gap_before(part.begin, before, note)
             for seen in part.notes:
                 note(seen)
@@ -206,6 +208,9 @@ class Export:
             rows = self._write(order, part.number, cursor, part.end, note, lambda size_bytes: None)
         if cursor.is_stopped:
             order.is_cancelled.set()
+        if part.end == order.end:
+            for _ in order.note_end(cursor, note):
+                pass
         return cursor, rows
 
 

@@ -1,0 +1,239 @@
+"""What a log should hold by what its data directory says, and what of it is not there: the one statement of the rule.
+
+`__consumer_offsets` is compacted and nothing is deleted from it, so a partition's log begins at 0, goes on from segment
+to segment, and ends no earlier than a broker once knew it to. Offsets that are not there are lost, unless something
+explains them:
+
+==================  ==============================================  =============================================
+missing             shown by                                        explained by
+==================  ==============================================  =============================================
+before the first    the first file's name, above the log start      --
+segment             (``log-start-offset-checkpoint``, else 0)
+between segments    the name of the one behind, above the end of    the cleaner's checkpoint, as far as it has come;
+                    the one before                                  behind it (or without an entry, all the way): a
+                                                                    segment on either side that was cleaned
+behind the last     its end, below the high watermark or the        --
+batch               recovery point
+all of a partition  a checkpoint that names it                      --
+==================  ==============================================  =============================================
+
+Offsets missing inside a segment are the cleaner's: nothing else takes batches out of a file. Behind the checkpoint of
+this broker's cleaner it was another's: a new replica is a copy of a log that its leader had cleaned. What damage hides
+is told as damage. Where a user named some of a partition's files only, or gave a dump, nothing around these is missing;
+nor is what a bound leaves out.
+
+References: ``cleaning:CL-11``, ``CL-38`` (the first file keeps its name, whatever is cleaned away), ``CL-46``,
+``CL-48``, ``CL-49``, ``CL-55``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.compression import CODEC_MASK
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.segment import iter_batches
+
+BATCHES_LOOKED_AT = 10_000
+"""Of a segment, to tell whether it was cleaned: one that was shows it soon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """Offsets of one partition that are in no segment.
+
+    Attributes:
+        first_offset, last_offset: both are missing, and all between them.
+        shown_by: how that is known, in words.
+        explained_by: why that is no loss, in words; None if nothing says so.
+        file: the segment they should stand before, or behind if it is the last; None where there is none.
+    """
+
+    offsets_partition: int | None
+    first_offset: int
+    last_offset: int
+    shown_by: str
+    explained_by: str | None = None
+    file: str | None = None
+
+    @property
+    def count(self) -> int:
+        """How many offsets; of a cleaned log that is more than it had records."""
+        return self.last_offset - self.first_offset + 1
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing explains it."""
+        return self.explained_by is None
+
+    def in_words(self) -> str:
+        """What is missing, how that is known, and what explains it."""
+        partition = "?" if self.offsets_partition is None else self.offsets_partition
+        return (
+            f"offsets partition {partition}: offsets {self.first_offset} to {self.last_offset} are missing "
+            f"({self.count} of the log): {self.shown_by}; {self.explained_by or 'nothing here explains it'}"
+        )
+
+    def up_to(self, until_offset: int | None) -> Iterator[Missing]:
+        """What of it is below a bound; None bounds nothing."""
+        if until_offset is None or self.last_offset < until_offset:
+            yield self
+        elif self.first_offset < until_offset:
+            yield replace(self, last_offset=until_offset - 1)
+
+
+def missing_before(log: PartitionLog, until_offset: int | None = None) -> Iterator[Missing]:
+    """What is missing before the first segment."""
+    base_offset = log.segments[0].base_offset if log.segments else None
+    told = log.checkpoints.log_start_offset
+    start = told or 0
+    if base_offset is None or base_offset <= start:
+        return
+    why = "as log-start-offset-checkpoint says" if told else "for nothing is deleted from a compacted topic"
+    missing = Missing(
+        offsets_partition=log.offsets_partition,
+        first_offset=start,
+        last_offset=base_offset - 1,
+        shown_by=f"the log begins at {base_offset} and should at {start}, {why}",
+        explained_by=log.selection,
+        file=log.segments[0].file,
+    )
+    yield from missing.up_to(until_offset)
+
+
+def missing_between(
+    log: PartitionLog,
+    segment: Segment,
+    next_offset: int,
+    *,
+    is_broken: bool,
+    until_offset: int | None = None,
+    was_cleaned: Callable[[], bool] | None = None,
+) -> Iterator[Missing]:
+    """What is missing between a segment and the one before it; in two where only its begin is explained.
+
+    Args:
+        next_offset: where what was read before goes on.
+        is_broken: whether something behind the last batch before could not be read.
+        was_cleaned: whether a segment on either side, behind the cleaner's checkpoint, shows it; None to look at them,
+            which is done only where no checkpoint explains all.
+    """
+    begin = max(next_offset, log.checkpoints.log_start_offset or 0)
+    if segment.base_offset is None or segment.base_offset <= begin:
+        return
+
+    gap = Missing(
+        offsets_partition=log.offsets_partition,
+        first_offset=begin,
+        last_offset=segment.base_offset - 1,
+        shown_by=f"{segment.file} begins at {segment.base_offset}, what is before it ends at {next_offset}",
+        explained_by=_around(log, is_broken),
+        file=segment.file,
+    )
+    for missing in _explained(log, gap, segment, was_cleaned):
+        yield from missing.up_to(until_offset)
+
+
+def _around(log: PartitionLog, is_broken: bool) -> str | None:
+    """What explains that anything is missing at a place."""
+    return log.selection or ("they may be in what could not be read there" if is_broken else None)
+
+
+def _explained(
+    log: PartitionLog, gap: Missing, segment: Segment, was_cleaned: Callable[[], bool] | None
+) -> Iterator[Missing]:
+    cleaned_until = log.checkpoints.cleaned_until or 0
+    if not gap.is_lost:
+        yield gap
+        return
+    if gap.first_offset < cleaned_until:
+        last_offset = min(gap.last_offset, cleaned_until - 1)
+        yield replace(gap, last_offset=last_offset, explained_by=f"the cleaner had come to {cleaned_until}")
+    if gap.last_offset < cleaned_until:
+        return
+    above = replace(gap, first_offset=max(gap.first_offset, cleaned_until))
+    if was_cleaned() if was_cleaned is not None else _was_cleaned_beside(log, segment):
+        yield replace(above, explained_by="a file beside them was cleaned")
+    else:
+        why = f"the cleaner had come to {cleaned_until} only" if cleaned_until else "neither file was ever cleaned"
+        yield replace(above, shown_by=f"{above.shown_by}, and {why}")
+
+
+def _was_cleaned_beside(log: PartitionLog, segment: Segment) -> bool:
+    index = next(i for i, one in enumerate(log.segments) if one is segment)
+    is_active_and_empty = index + 1 == len(log.segments) and not len(segment.buffer)
+    beside = (log.segments[index - 1], *(() if is_active_and_empty else (segment,)))
+    return any(is_beyond_cleaner(one.base_offset, log.checkpoints) and shows_cleaning(one) for one in beside)
+
+
+def is_beyond_cleaner(base_offset: int | None, checkpoints: Checkpoints) -> bool:
+    """Whether this broker's cleaner had not come to a segment: if it was cleaned, then before it was copied here."""
+    return (base_offset or 0) >= (checkpoints.cleaned_until or 0)
+
+
+def missing_behind(
+    log: PartitionLog, next_offset: int, *, is_broken: bool = False, until_offset: int | None = None
+) -> Iterator[Missing]:
+    """What is missing behind the last batch.
+
+    Args:
+        next_offset, is_broken: as of `missing_between`.
+    """
+    last = log.segments[-1] if log.segments else None
+    end = max(next_offset, (last.base_offset if last else None) or 0)
+    reached, told_by = _reached(log.checkpoints)
+    if last is None or end >= reached:
+        return
+    missing = Missing(
+        offsets_partition=log.offsets_partition,
+        first_offset=end,
+        last_offset=reached - 1,
+        shown_by=f"the log ends at {end} and had reached {reached}, as {told_by} says",
+        explained_by=_around(log, is_broken),
+        file=last.file,
+    )
+    yield from missing.up_to(until_offset)
+
+
+def missing_partition(offsets_partition: int, checkpoints: Checkpoints) -> Iterator[Missing]:
+    """All of a partition whose segments are not there; nothing if it never held any."""
+    reached, told_by = _reached(checkpoints)
+    start = checkpoints.log_start_offset or 0
+    if reached > start:
+        yield Missing(
+            offsets_partition=offsets_partition,
+            first_offset=start,
+            last_offset=reached - 1,
+            shown_by=f"no segment of this partition is there, and its log had reached {reached}, as {told_by} says",
+        )
+
+
+def _reached(checkpoints: Checkpoints) -> tuple[int, str]:
+    """Where the log ended at least, and who says so."""
+    return max(
+        (checkpoints.recovery_point or 0, "recovery-point-offset-checkpoint"),
+        (checkpoints.high_watermark or 0, "replication-offset-checkpoint"),
+    )
+
+
+def shows_cleaning(segment: Segment) -> bool:
+    """Whether offsets are missing inside a segment that is not the last one, as only the cleaner leaves it.
+
+    A file without a batch was cleaned away whole (``CL-38``). Headers alone are looked at; a compressed message of
+    magic 0 or 1 does not tell there where it begins.
+    """
+    next_offset = segment.base_offset
+    for item in islice(iter_batches(segment.buffer, verify_crc=False), BATCHES_LOOKED_AT):
+        if not isinstance(item, RecordBatch):
+            next_offset = None
+            continue
+        tells_begin = item.magic == 2 or not item.attributes & CODEC_MASK
+        if tells_begin and next_offset not in (None, item.base_offset):
+            return True
+        if item.magic == 2 and item.records_count != item.next_offset - item.base_offset:
+            return True
+        next_offset = item.next_offset
+    return not len(segment.buffer)

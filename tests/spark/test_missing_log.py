@@ -1,0 +1,74 @@
+"""Log that is missing, as Spark tells it: the words and the status of this machine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main as offsets_log
+from spark_jobs.__main__ import main as spark_jobs_main
+from tests.cli.test_missing_log import CLEANED, DAMAGES, MIXED, OLD, active_cut, segment
+
+Recording = Callable[[str], Path]
+
+
+def compact(log: Path, *more: str) -> Result:
+    return CliRunner().invoke(offsets_log, ["compact", str(log), *more], catch_exceptions=False)
+
+
+def missing(result: Result) -> list[str]:
+    return sorted(line for line in result.stderr.splitlines() if line.startswith("missing: "))
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_lost_log_is_told_as_on_this_machine(name: str, spark: Any, recording: Recording, tmp_path: Path) -> None:
+    harm, source, folder, _, expected = DAMAGES[name]
+    shutil.copytree(recording(source) / folder, tmp_path / "data")
+    harm(tmp_path / "data")
+    here, there = compact(tmp_path / "data"), compact(tmp_path / "data", "--engine", "spark")
+    assert (here.exit_code, there.exit_code) == (3, 3)
+    assert missing(there) == missing(here)
+    assert len(missing(there)) == len(expected)
+    assert there.stdout == here.stdout
+
+
+def test_what_the_cleaner_took_is_explained(spark: Any, recording: Recording, tmp_path: Path) -> None:
+    """By its checkpoint, and without one by a cleaned file beside the gap."""
+    lone = tmp_path / "__consumer_offsets-3"
+    shutil.copytree(recording(OLD) / "log" / lone.name, lone)
+    for log in (recording(OLD) / "log", lone):
+        result = compact(log, "--engine", "spark")
+        assert (result.exit_code, missing(result)) == (0, [])
+
+
+def test_jobs_end_with_status_3_or_under_strict_with_1(spark: Any, recording: Recording, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(recording(MIXED) / "log", data)
+    active_cut(data)
+    result = CliRunner().invoke(spark_jobs_main, ["compact", "--input", str(data), "--output", str(tmp_path / "out")])
+    assert result.exit_code == 3
+    assert "missing: offsets partition 3: offsets 123 to 156 are missing" in result.output
+    assert "the log was cut" in result.output
+    strict = ["compact", "--strict", "--input", str(data), "--output", str(tmp_path / "strict")]
+    result = CliRunner().invoke(spark_jobs_main, strict)
+    assert result.exit_code == 1
+    assert not (tmp_path / "strict").exists()
+
+
+def test_in_a_store_in_the_network_too(spark: Any, recording: Recording, tmp_path: Path) -> None:
+    from spark_jobs.options import Reading
+    from spark_jobs.source import plan_reading
+
+    data = tmp_path / "data"
+    shutil.copytree(recording(CLEANED) / "log-before", data)
+    (data / segment(1, 1249)).unlink()
+    shutil.rmtree(data / "__consumer_offsets-2")
+    paths = (f"local://{data}",)
+    pieces = plan_reading(Reading(paths=paths, level="partials", storage_options={"auto_mkdir": False}))
+    assert [(one.offsets_partition, one.last_offset) for one in pieces[0].absent] == [(2, 520)]
+    assert {piece.checkpoints.high_watermark for piece in pieces if piece.offsets_partition == 1} == {1291}
