@@ -68,7 +68,8 @@ def command(
             unsupported=session.unsupported,
         )
         _write(directory, rescue_files(plan))
-        doubts = [doubt for doubt in plan["doubts"] if doubt not in session.notes]  # these have been said
+        said = {*session.notes, *(missing.in_words() for missing in session.lost)}
+        doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
             session.say(doubt)
         if len(doubts) > DOUBTS_SHOWN:
