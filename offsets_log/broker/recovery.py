@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError, OffsetOverflowError
 from offsets_log.broker.indexes import OffsetIndex, is_sane_transaction_index
+from offsets_log.broker.leader_epochs import LEADER_EPOCHS, check_leader_epochs
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState, Snapshots, files_between
 from offsets_log.broker.segment_recovery import SegmentRecovery, split
@@ -91,6 +92,8 @@ class _Start:
 
     def run(self) -> None:
         """Raises BrokerError: it does not start."""
+        if (leader_epochs := self.log.beside.get(LEADER_EPOCHS)) is not None:
+            check_leader_epochs(leader_epochs())
         for segment in self.log.segments:
             file = self._find(segment)
             self._found[file.base_offset] = file
