@@ -131,7 +131,9 @@ class _Start:
     def _find(self, segment: Segment) -> LogFile:
         base_offset, view = segment.base_offset or 0, memoryview(segment.buffer)
         index, transactions = (self._beside(segment, kind) for kind in ("index", "txnindex"))
-        if index is not None and (transactions is None or is_sane_transaction_index(base_offset, transactions)):
+        # The index of a cleaned segment is made where there is none, to see where its offsets end.
+        has_index = index is not None or segment.file.endswith(SWAP)
+        if has_index and (transactions is None or is_sane_transaction_index(base_offset, transactions)):
             self._believed.add(base_offset)
         read = OffsetIndex.read(base_offset, index or b"")
         return LogFile(base_offset, segment.file, view, len(view), read, self._finds_by_base_offset)
