@@ -215,11 +215,11 @@ COMPACT = CompactLength()
 
 
 class Sized(c.Construct):  # type: ignore[misc]
-    """A length, then so many bytes; −1 is null where ``nullable``. Null and empty stay apart.
+    """A length, then so many bytes; a negative one is null where ``nullable``. Null and empty stay apart.
 
     Args:
         length: INT16, INT32, VARINT or COMPACT.
-        nullable: whether −1 may occur.
+        nullable: whether a negative length may occur.
         decode, encode: between the raw bytes and the value.
     """
 
@@ -252,7 +252,7 @@ class Sized(c.Construct):  # type: ignore[misc]
 
 
 class Array(c.Construct):  # type: ignore[misc]
-    """A count, then so many elements; −1 is null where ``nullable``. An element takes at least one byte."""
+    """A count, then so many elements; a negative one is null where ``nullable``. An element takes at least one byte."""
 
     def __init__(self, length: c.Construct, element: c.Construct, nullable: bool = False) -> None:
         super().__init__()
@@ -280,10 +280,10 @@ class Array(c.Construct):  # type: ignore[misc]
 
 
 def _check_null(length: int, nullable: bool, path: str) -> None:
-    if length != -1:
-        raise WireError(f"the length is {length}", path=path)
+    """Kafka writes −1 and takes every negative length for null."""
     if not nullable:
-        raise WireError("null, where null is not allowed", path=path)
+        problem = "null, where null is not allowed" if length == -1 else f"the length is {length}"
+        raise WireError(problem, path=path)
 
 
 class PlainStruct(c.Struct):  # type: ignore[misc]
