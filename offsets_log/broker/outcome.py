@@ -17,10 +17,20 @@ from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.reading import Reading
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.broker.written_offsets import WrittenOffsets
-from offsets_log.errors import Damage
+from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import Record, iter_records
-from offsets_log.pipeline import EVERYTHING, BatchEnd, BatchStart, LogEvent, Until, decode_event, pieces, replay_into
+from offsets_log.log_format.record import ControlRecord, Record, control_type, iter_records
+from offsets_log.pipeline import (
+    EVERYTHING,
+    BatchEnd,
+    BatchStart,
+    Event,
+    LogEvent,
+    Until,
+    decode_event,
+    pieces,
+    replay_into,
+)
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
@@ -169,6 +179,14 @@ def _answers(profile: Profile, failure: Problem | None, *, starts: bool, ends: b
     return answer_after_failure(profile)
 
 
+def _with_control_type(event: Event) -> Event:
+    """A control record as a load reads it: what a marker's value holds does not matter."""
+    try:
+        return replace(event, control=ControlRecord(control_type(event.record), None), damage=None)
+    except OffsetsLogError:
+        return event
+
+
 @dataclass(slots=True)
 class _Loading:
     """The events of a load, with record offsets that rise.
@@ -224,7 +242,8 @@ class _Loading:
                 raise found.invalid(record.error.problem, "D-5")
             if self.until.cuts(record):
                 return
-            yield decode_event(self.log, segment, batch, self._numbered(record), self.release)
+            event = decode_event(self.log, segment, batch, self._numbered(record), self.release)
+            yield _with_control_type(event) if batch.is_control else event
         yield BatchEnd(segment, batch, batch.next_offset)
 
     def _numbered(self, record: Record) -> Record:
