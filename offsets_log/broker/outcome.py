@@ -153,15 +153,16 @@ def _outcome(loading: _Loading, partial: PartialState) -> Outcome:
     opened, profile = loading.opened, partial.profile
     state = loading.in_log_offsets(finish(partial))
     failure, error = state.failure, opened.refusal or loading.error
+    ends = loading.reading.ends or (failure is not None and not failure.is_served)
     if error is not None and (failure is None or failure.is_served):
         failure = Problem(error.record_offset or loading.reading.next_offset, error.rule, error.problem)
-    answers = _answers(profile, failure, starts=opened.refusal is None, ends=loading.reading.ends)
+    answers = _answers(profile, failure, starts=opened.refusal is None, ends=ends)
     if answers is None and loading.written is not None and loading.written.answered_batches is None:
         answers = UNKNOWN_SERVER_ERROR
     if answers is not None:
         state = replace(state, groups={}, committed=(), pending=())
     file, position = (error.file, error.position) if error is not None else (None, None)
-    return Outcome(opened, loading.reading.ends, failure, state, answers, file, position)
+    return Outcome(opened, ends, failure, state, answers, file, position)
 
 
 def answer_after_failure(profile: Profile) -> str:
