@@ -18,6 +18,7 @@ from offsets_log.broker.reading import Reading
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.broker.written_offsets import WrittenOffsets
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import ControlRecord, Record, control_type, iter_records
 from offsets_log.pipeline import (
@@ -131,11 +132,12 @@ class Way(NamedTuple):
     finds_by_base_offset: bool
     counts_written_offsets: bool
     commit_interval_offsets: int | None
+    reads_first_control_record_only: bool
 
     @classmethod
     def of(cls, profile: Profile) -> Way:
         """That of a release."""
-        return cls(profile.finds_by_base_offset, profile.counts_written_offsets, profile.commit_interval_offsets)
+        return cls(*(getattr(profile, name) for name in cls._fields))
 
 
 def _load(loading: _Loading, profiles: Sequence[Profile]) -> dict[Profile, Outcome]:
@@ -238,7 +240,7 @@ class _Loading:
         if self.until.stops_before(batch):
             return
         yield BatchStart(segment, batch, batch.base_offset)
-        for record in iter_records(batch, as_loaded=True):
+        for record in self._records(batch):
             if isinstance(record, Damage):
                 raise found.invalid(record.error.problem, "D-5")
             if self.until.cuts(record):
@@ -246,6 +248,13 @@ class _Loading:
             event = decode_event(self.log, segment, batch, self._numbered(record), self.release)
             yield _with_control_type(event) if batch.is_control else event
         yield BatchEnd(segment, batch, batch.next_offset)
+
+    def _records(self, batch: RecordBatch) -> Iterator[Record | Damage]:
+        """As far as they are read: what follows the first of a control batch may be damaged."""
+        records = iter_records(batch, as_loaded=True)
+        if batch.is_control and self.way.reads_first_control_record_only and batch.records_count > 1:
+            return islice(records, 1)
+        return records
 
     def _numbered(self, record: Record) -> Record:
         if record.offset > self._last:
