@@ -213,7 +213,7 @@ def _control_record(batch: FileBatch) -> ControlRecord | None:
         InvalidBatchError: its records, or the key of the first, cannot be read.
         BrokerError: it ends no transaction, or says it in an unknown way.
     """
-    record = next(iter_records(batch.whole()), None)
+    record = next(iter_records(batch.whole(), as_loaded=True), None)
     if record is None:
         return None
     if isinstance(record, Damage):

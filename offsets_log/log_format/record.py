@@ -122,6 +122,8 @@ def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Dama
                     field="offset_delta",
                 )
             least = record.offset + 1
+            if as_loaded and i + 1 == batch.records_count and stream.tell() != len(body):
+                break
             yield record
         except OffsetsLogError as error:
             # Its length is sound, so the records behind it can still be read.
