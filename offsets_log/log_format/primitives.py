@@ -213,14 +213,17 @@ class CompactLength(c.Construct):  # type: ignore[misc]
 
 COMPACT = CompactLength()
 
+LOWEST_INT32 = -(1 << 31)
+
 
 class Sized(c.Construct):  # type: ignore[misc]
-    """A length, then so many bytes; a negative one is null where ``nullable``. Null and empty stay apart.
+    """A length, then so many bytes; −1 is null where ``nullable``. Null and empty stay apart.
 
     Args:
         length: INT16, INT32, VARINT or COMPACT.
-        nullable: whether a negative length may occur.
+        nullable: whether −1 may occur.
         decode, encode: between the raw bytes and the value.
+        lowest: the most negative length that is null, too.
     """
 
     def __init__(
@@ -229,14 +232,16 @@ class Sized(c.Construct):  # type: ignore[misc]
         nullable: bool,
         decode: Callable[[bytes], Any] = bytes,
         encode: Callable[[Any], bytes] = bytes,
+        lowest: int = -1,
     ) -> None:
         super().__init__()
         self.length, self.nullable, self.decode, self.encode = length, nullable, decode, encode
+        self.lowest = lowest
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
         size = self.length._parsereport(stream, context, path)
         if size < 0:
-            _check_null(size, self.nullable, path)
+            _check_null(-1 if size >= self.lowest else size, self.nullable, path)
             return None
         return self.decode(read_exactly(stream, size, path))
 
@@ -252,7 +257,7 @@ class Sized(c.Construct):  # type: ignore[misc]
 
 
 class Array(c.Construct):  # type: ignore[misc]
-    """A count, then so many elements; a negative one is null where ``nullable``. An element takes at least one byte."""
+    """A count, then so many elements; −1 is null where ``nullable``. An element takes at least one byte."""
 
     def __init__(self, length: c.Construct, element: c.Construct, nullable: bool = False) -> None:
         super().__init__()
@@ -280,10 +285,10 @@ class Array(c.Construct):  # type: ignore[misc]
 
 
 def _check_null(length: int, nullable: bool, path: str) -> None:
-    """Kafka writes −1 and takes every negative length for null."""
+    if length != -1:
+        raise WireError(f"the length is {length}", path=path)
     if not nullable:
-        problem = "null, where null is not allowed" if length == -1 else f"the length is {length}"
-        raise WireError(problem, path=path)
+        raise WireError("null, where null is not allowed", path=path)
 
 
 class PlainStruct(c.Struct):  # type: ignore[misc]

@@ -16,7 +16,6 @@ import io
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import construct as c
 
@@ -39,11 +38,25 @@ RECORD = p.PlainStruct(
     "headers" / p.Array(p.VARINT, HEADER),
 )
 
+LOADED_BYTES = p.Sized(p.VARINT, nullable=True, lowest=p.LOWEST_INT32)
+"""Kafka writes −1 for null and takes every negative length for it."""
+
+LOADED_RECORD = p.PlainStruct(
+    "attributes" / p.INT8,
+    "timestamp_delta" / p.VARLONG,
+    "offset_delta" / p.VARINT,
+    "key" / LOADED_BYTES,
+    "value" / LOADED_BYTES,
+    "headers" / p.Array(p.VARINT, p.PlainStruct("key" / p.Sized(p.VARINT, nullable=False), "value" / LOADED_BYTES)),
+)
+
 SIZED_RECORD = p.Sized(p.VARINT, nullable=False)
 """A record behind its own length."""
 
 LEGACY_BYTES = p.Sized(p.INT32, nullable=True)
 LEGACY_PAYLOAD = c.Struct("key" / LEGACY_BYTES, "value" / LEGACY_BYTES)
+LOADED_LEGACY_BYTES = p.Sized(p.INT32, nullable=True, lowest=p.LOWEST_INT32)
+LOADED_LEGACY_PAYLOAD = c.Struct("key" / LOADED_LEGACY_BYTES, "value" / LOADED_LEGACY_BYTES)
 
 MAX_SEQUENCE = 0x7FFFFFFF
 
@@ -115,7 +128,7 @@ def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Dama
                 field="length",
             ) from None
         try:
-            record = _decode_default(batch, raw, position)
+            record = _decode_default(batch, raw, position, LOADED_RECORD if as_loaded else RECORD)
             if not (as_loaded or least <= record.offset <= batch.last_offset):
                 raise CorruptRecordError(
                     f"its offset would be {record.offset}, of a batch with {least} to {batch.last_offset} to come",
@@ -135,8 +148,8 @@ def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Dama
         )
 
 
-def _decode_default(batch: RecordBatch, raw: bytes, position: int) -> Record:
-    fields = p.parse_exactly(RECORD, raw, "record")
+def _decode_default(batch: RecordBatch, raw: bytes, position: int, layout: c.Construct) -> Record:
+    fields = p.parse_exactly(layout, raw, "record")
     is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
     sequence = b.NO_SEQUENCE
     if batch.base_sequence >= 0:
@@ -177,13 +190,12 @@ def encode_records(batch: RecordBatch, records: Sequence[Record]) -> bytes:
 
 
 def _legacy_payload(raw: bytes, magic: int, as_loaded: bool) -> tuple[bytes | None, bytes | None]:
-    parse = _parse_head if as_loaded else p.parse_exactly
-    payload = parse(LEGACY_PAYLOAD, raw[b.LEGACY_HEADER_SIZE[magic] :], "message")
+    raw = raw[b.LEGACY_HEADER_SIZE[magic] :]
+    if as_loaded:
+        payload, _ = p.parse_prefix(LOADED_LEGACY_PAYLOAD, raw, "message")
+    else:
+        payload = p.parse_exactly(LEGACY_PAYLOAD, raw, "message")
     return payload.key, payload.value
-
-
-def _parse_head(struct: c.Construct, data: bytes, root: str) -> Any:
-    return p.parse_prefix(struct, data, root)[0]
 
 
 def _iter_legacy(batch: RecordBatch, as_loaded: bool) -> Iterator[Record]:
