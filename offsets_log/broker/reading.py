@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from offsets_log.broker.batches import FileBatch, entry_in_memory
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.log_file import LogFile
-from offsets_log.broker.producers import floor_file
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.broker.written_offsets import WrittenOffsets
 
@@ -70,14 +69,10 @@ class Reading:
         return (self.next_offset,) if written is None else (self.next_offset, written.written, written.committed)
 
     def _find(self) -> tuple[LogFile, FileBatch] | None:
-        """Where the next offset is read from: the batch that holds it, or the first behind."""
-        floor = floor_file(self._opened.files, self.next_offset)
-        if floor is None or self.next_offset < self._opened.start_offset:
+        """Where the next offset is read from."""
+        if self.next_offset < self._opened.start_offset:
             raise BrokerError(f"offset {self.next_offset} lies before the log's begin", rule="D-6")
-        for base_offset, file in self._opened.files.items():
-            if base_offset >= floor.base_offset and (batch := file.translate(self.next_offset)) is not None:
-                return file, batch
-        return None
+        return self._opened.find(self.next_offset)
 
     def _read(self, file: LogFile, position: int, end: int) -> Iterator[FileBatch]:
         while (batch := entry_in_memory(file.file, file.view, position, end)) is not None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError, OffsetOverflowError
 from offsets_log.broker.indexes import OffsetIndex, is_sane_transaction_index
 from offsets_log.broker.leader_epochs import LEADER_EPOCHS, check_leader_epochs
 from offsets_log.broker.log_file import LogFile
-from offsets_log.broker.producers import ProducerState, Snapshots, files_between
+from offsets_log.broker.producers import ProducerState, Snapshots, files_between, floor_file
 from offsets_log.broker.segment_recovery import SegmentRecovery, split
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
@@ -54,6 +55,20 @@ class OpenLog:
     end_offset: int | None = None
     cuts: list[Cut] = field(default_factory=list)
     refusal: BrokerError | None = None
+
+    def find(self, offset: int) -> tuple[LogFile, FileBatch] | None:
+        """Where an offset is read from: the batch that holds it, or the first behind.
+
+        Raises:
+            BrokerError: on the way there is something that is no batch.
+        """
+        floor = floor_file(self.files, offset)
+        if floor is None:
+            raise BrokerError(f"offset {offset} lies before the log's begin", rule="D-6")
+        for base_offset, file in self.files.items():
+            if base_offset >= floor.base_offset and (batch := file.translate(offset)) is not None:
+                return file, batch
+        return None
 
 
 def open_log(log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: bool) -> OpenLog:
@@ -103,9 +118,22 @@ class _Start:
         self.opened.end_offset = self._end_offset()
         self.opened.start_offset = max(self._checkpoint, min(self._files))
         self._snapshots.remove_stray(self._files)
-        ProducerState(self._snapshots).rebuild(
+        producers = ProducerState(self._snapshots)
+        producers.rebuild(
             self._files, self.opened.start_offset, self.opened.end_offset, trusts_snapshots=self._stopped_cleanly
         )
+        self._find_first_unstable(producers)
+
+    def _find_first_unstable(self, producers: ProducerState) -> None:
+        """The begin of the oldest transaction is looked up (``UnifiedLog.maybeIncrementFirstUnstableOffset``).
+
+        Raises:
+            BrokerError: on the way there is something that is no batch (``D-8``).
+        """
+        if (first := producers.first_unstable_offset) is not None:
+            offset = max(first, self.opened.start_offset)
+            if offset < (self.opened.end_offset or 0):
+                self.opened.find(offset)
 
     def _splitting(self, step: Callable[[], None]) -> None:
         """Until no segment holds offsets that are too far from its base (``retryOnOffsetOverflow``)."""
