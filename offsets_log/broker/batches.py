@@ -12,13 +12,15 @@ from dataclasses import dataclass
 import google_crc32c
 
 from offsets_log.broker.failures import BrokerError, InvalidBatchError
-from offsets_log.errors import Damage
+from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
-from offsets_log.log_format.record import iter_records
+from offsets_log.log_format.compression import CODEC_MASK
+from offsets_log.log_format.record import first_offset
 
 HEADER_UP_TO_MAGIC = b.MAGIC_POSITION + 1
 NEWEST_MAGIC = 2
+LEGACY_ATTRIBUTES_POSITION = 17
 
 _ENTRY = struct.Struct(">qiib")
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -73,10 +75,21 @@ class FileBatch:
 
     @property
     def base_offset(self) -> int:
-        """That of its first record; of magic 0 and 1 it must be read for that."""
-        if not self.is_legacy:
+        """That of its first record; a compressed one of magic 0 and 1 must be read for that.
+
+        Raises:
+            BrokerError: it cannot be read.
+        """
+        if not self.is_legacy or not self.view[self.position + LEGACY_ATTRIBUTES_POSITION] & CODEC_MASK:
             return self.offset
-        return next((item.offset for item in iter_records(self.whole()) if not isinstance(item, Damage)), self.offset)
+        if self.magic < 0:
+            raise self.invalid(f"a compressed message of magic {self.magic}")
+        try:
+            return first_offset(self.whole())
+        except BrokerError:
+            raise
+        except OffsetsLogError as error:
+            raise BrokerError(error.problem, rule="D-4", file=self.file, position=self.position) from None
 
     @property
     def next_offset(self) -> int:

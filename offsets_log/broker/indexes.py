@@ -6,15 +6,18 @@ References: ``OffsetIndex.java``, ``TimeIndex.java``, ``TransactionIndex.java``.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError
 from offsets_log.log_format.segment import Buffer
 
 _OFFSET_ENTRY = struct.Struct(">ii")
-_ABORTED_TRANSACTION = struct.Struct(">hqqqq")
+_ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
 ABORTED_TRANSACTION_VERSION = 0
+"""Its first byte alone is looked at (``AbortedTxn.version``)."""
+
+WARM_ENTRIES = 1024
+"""At the end of an index, where is looked first."""
 
 
 @dataclass(slots=True)
@@ -22,7 +25,7 @@ class OffsetIndex:
     """``.index``: now and then the last offset of the batch before, and the position of a batch.
 
     Attributes:
-        offsets: absolute, rising.
+        offsets: absolute, rising unless the file is damaged.
         positions: of batches that hold nothing before.
     """
 
@@ -44,8 +47,27 @@ class OffsetIndex:
 
     def lookup(self, offset: int) -> int:
         """The position to search from."""
-        slot = bisect_right(self.offsets, offset) - 1
-        return self.positions[slot] if slot >= 0 else 0
+        slot = self._slot(offset)
+        return max(self.positions[slot], 0) if slot >= 0 else 0
+
+    def _slot(self, offset: int) -> int:
+        """The last entry at or below an offset, −1 without one; where offsets do not rise, what the search meets."""
+        last = len(self.offsets) - 1
+        first_warm = max(0, last - WARM_ENTRIES)
+        if last >= 0 and self.offsets[first_warm] < offset:
+            return self._search(offset, first_warm, last)
+        if last < 0 or self.offsets[0] > offset:
+            return -1
+        return self._search(offset, 0, first_warm)
+
+    def _search(self, offset: int, low: int, high: int) -> int:
+        """``AbstractIndex.binarySearch``."""
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if self.offsets[middle] == offset:
+                return middle
+            low, high = (low, middle - 1) if self.offsets[middle] > offset else (middle, high)
+        return low
 
     def append(self, offset: int, position: int) -> None:
         """Raises InvalidOffsetError: offsets of entries rise."""
@@ -56,7 +78,8 @@ class OffsetIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Without the entries from an offset on."""
-        keep = bisect_right(self.offsets, offset - 1)
+        slot = self._slot(offset)
+        keep = slot if slot >= 0 and self.offsets[slot] == offset else slot + 1
         del self.offsets[keep:], self.positions[keep:]
 
 

@@ -17,10 +17,21 @@ from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.reading import Reading
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.broker.written_offsets import WrittenOffsets
-from offsets_log.errors import Damage
+from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import Record, iter_records
-from offsets_log.pipeline import EVERYTHING, BatchEnd, BatchStart, LogEvent, Until, decode_event, pieces, replay_into
+from offsets_log.log_format.record import ControlRecord, Record, control_type, iter_records
+from offsets_log.pipeline import (
+    EVERYTHING,
+    BatchEnd,
+    BatchStart,
+    Event,
+    LogEvent,
+    Until,
+    decode_event,
+    pieces,
+    replay_into,
+)
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
@@ -121,11 +132,12 @@ class Way(NamedTuple):
     finds_by_base_offset: bool
     counts_written_offsets: bool
     commit_interval_offsets: int | None
+    reads_first_control_record_only: bool
 
     @classmethod
     def of(cls, profile: Profile) -> Way:
         """That of a release."""
-        return cls(profile.finds_by_base_offset, profile.counts_written_offsets, profile.commit_interval_offsets)
+        return cls(*(getattr(profile, name) for name in cls._fields))
 
 
 def _load(loading: _Loading, profiles: Sequence[Profile]) -> dict[Profile, Outcome]:
@@ -143,15 +155,16 @@ def _outcome(loading: _Loading, partial: PartialState) -> Outcome:
     opened, profile = loading.opened, partial.profile
     state = loading.in_log_offsets(finish(partial))
     failure, error = state.failure, opened.refusal or loading.error
+    ends = loading.reading.ends or (failure is not None and not failure.is_served)
     if error is not None and (failure is None or failure.is_served):
         failure = Problem(error.record_offset or loading.reading.next_offset, error.rule, error.problem)
-    answers = _answers(profile, failure, starts=opened.refusal is None, ends=loading.reading.ends)
+    answers = _answers(profile, failure, starts=opened.refusal is None, ends=ends)
     if answers is None and loading.written is not None and loading.written.answered_batches is None:
         answers = UNKNOWN_SERVER_ERROR
     if answers is not None:
         state = state.emptied()
     file, position = (error.file, error.position) if error is not None else (None, None)
-    return Outcome(opened, loading.reading.ends, failure, state, answers, file, position)
+    return Outcome(opened, ends, failure, state, answers, file, position)
 
 
 def answer_after_failure(profile: Profile) -> str:
@@ -167,6 +180,14 @@ def _answers(profile: Profile, failure: Problem | None, *, starts: bool, ends: b
     if failure is None or failure.is_served:
         return None
     return answer_after_failure(profile)
+
+
+def _with_control_type(event: Event) -> Event:
+    """A control record as a load reads it: what a marker's value holds does not matter."""
+    try:
+        return replace(event, control=ControlRecord(control_type(event.record), None), damage=None)
+    except OffsetsLogError:
+        return event
 
 
 @dataclass(slots=True)
@@ -219,13 +240,21 @@ class _Loading:
         if self.until.stops_before(batch):
             return
         yield BatchStart(segment, batch, batch.base_offset)
-        for record in iter_records(batch, as_loaded=True):
+        for record in self._records(batch):
             if isinstance(record, Damage):
                 raise found.invalid(record.error.problem, "D-5")
             if self.until.cuts(record):
                 return
-            yield decode_event(self.log, segment, batch, self._numbered(record), self.release)
+            event = decode_event(self.log, segment, batch, self._numbered(record), self.release)
+            yield _with_control_type(event) if batch.is_control else event
         yield BatchEnd(segment, batch, batch.next_offset)
+
+    def _records(self, batch: RecordBatch) -> Iterator[Record | Damage]:
+        """As far as they are read: what follows the first of a control batch may be damaged."""
+        records = iter_records(batch, as_loaded=True)
+        if batch.is_control and self.way.reads_first_control_record_only and batch.records_count > 1:
+            return islice(records, 1)
+        return records
 
     def _numbered(self, record: Record) -> Record:
         if record.offset > self._last:

@@ -70,13 +70,20 @@ class ProducerState:
     Attributes:
         open: of every producer that has one.
         ongoing: by first offset, which two producers of a damaged log may share.
+        completed: first offsets of the transactions that were read to their end, until a replica follows.
     """
 
     snapshots: Snapshots
     open: OpenTransactions = field(default_factory=dict)
     ongoing: dict[int, int] = field(default_factory=dict)
+    completed: set[int] = field(default_factory=set)
     map_end_offset: int = 0
     snapshot_offset: int = 0
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest transaction begins that is open or was read."""
+        return min(self.completed | self.ongoing.keys(), default=None)
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int) -> None:
         """From the newest snapshot between the two."""
@@ -90,6 +97,7 @@ class ProducerState:
             return
         self.open = dict(self.snapshots.by_offset[newest]) if newest is not None else {}
         self.ongoing = {first_offset: producer_id for producer_id, first_offset in self.open.items()}
+        self.completed.clear()
         self.map_end_offset = self.snapshot_offset = log_start_offset if newest is None else newest
 
     def take_snapshot(self) -> None:
@@ -128,6 +136,7 @@ class ProducerState:
         """Raises BrokerError: a transaction that is not there."""
         if self.ongoing.pop(completed.first_offset, None) is None:
             raise BrokerError(f"a transaction from {completed.first_offset} on that was not started ends", rule="D-8")
+        self.completed.add(completed.first_offset)
 
     def rebuild(
         self, files: Mapping[int, LogFile], log_start_offset: int, last_offset: int, *, trusts_snapshots: bool
@@ -213,7 +222,7 @@ def _control_record(batch: FileBatch) -> ControlRecord | None:
         InvalidBatchError: its records, or the key of the first, cannot be read.
         BrokerError: it ends no transaction, or says it in an unknown way.
     """
-    record = next(iter_records(batch.whole()), None)
+    record = next(iter_records(batch.whole(), as_loaded=True), None)
     if record is None:
         return None
     if isinstance(record, Damage):

@@ -9,17 +9,20 @@ References: ``CoordinatorLoaderImpl.java``, ``GroupMetadataManager.scala``, ``Lo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from offsets_log.broker.batches import FileBatch, entry_in_memory
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.log_file import LogFile
-from offsets_log.broker.producers import floor_file
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.broker.written_offsets import WrittenOffsets
 
 LOAD_BUFFER_BYTES = 5_242_880
-"""``offsets.load.buffer.size``."""
+"""``offsets.load.buffer.size``. The buffer grows for a larger batch, and stays so."""
+
+ROUNDS = 2
+"""How often the same place is read before that is called for ever: the second time a record may be refused."""
 
 
 class Reading:
@@ -46,18 +49,19 @@ class Reading:
             self.failure = error
 
     def _read_all(self) -> Iterator[FileBatch]:
-        seen: set[tuple[int, ...]] = set()
+        seen: Counter[tuple[int, ...]] = Counter()
+        buffer_bytes = LOAD_BUFFER_BYTES
         while self.next_offset < (self._opened.end_offset or 0):
-            if (state := self._state()) in seen:
+            if seen[state := self._state()] == ROUNDS:
                 self.ends = False
                 return
-            seen.add(state)
+            seen[state] += 1
             found = self._find()
             if found is None:
                 return
             file, first = found
-            end = min(file.size_bytes, first.position + max(LOAD_BUFFER_BYTES, first.size_bytes))
-            yield from self._read(file, first.position, end)
+            buffer_bytes = max(buffer_bytes, first.size_bytes)
+            yield from self._read(file, first.position, min(file.size_bytes, first.position + buffer_bytes))
 
     def _state(self) -> tuple[int, ...]:
         """All that decides how it goes on."""
@@ -65,14 +69,10 @@ class Reading:
         return (self.next_offset,) if written is None else (self.next_offset, written.written, written.committed)
 
     def _find(self) -> tuple[LogFile, FileBatch] | None:
-        """Where the next offset is read from: the batch that holds it, or the first behind."""
-        floor = floor_file(self._opened.files, self.next_offset)
-        if floor is None:
-            raise BrokerError(f"offset {self.next_offset} lies before the first segment", rule="D-6")
-        for base_offset, file in self._opened.files.items():
-            if base_offset >= floor.base_offset and (batch := file.translate(self.next_offset)) is not None:
-                return file, batch
-        return None
+        """Where the next offset is read from."""
+        if self.next_offset < self._opened.start_offset:
+            raise BrokerError(f"offset {self.next_offset} lies before the log's begin", rule="D-6")
+        return self._opened.find(self.next_offset)
 
     def _read(self, file: LogFile, position: int, end: int) -> Iterator[FileBatch]:
         while (batch := entry_in_memory(file.file, file.view, position, end)) is not None:

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError, OffsetOverflowError
 from offsets_log.broker.indexes import OffsetIndex, is_sane_transaction_index
+from offsets_log.broker.leader_epochs import LEADER_EPOCHS, check_leader_epochs
 from offsets_log.broker.log_file import LogFile
-from offsets_log.broker.producers import ProducerState, Snapshots, files_between
+from offsets_log.broker.producers import ProducerState, Snapshots, files_between, floor_file
 from offsets_log.broker.segment_recovery import SegmentRecovery, split
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
@@ -54,6 +56,20 @@ class OpenLog:
     cuts: list[Cut] = field(default_factory=list)
     refusal: BrokerError | None = None
 
+    def find(self, offset: int) -> tuple[LogFile, FileBatch] | None:
+        """Where an offset is read from: the batch that holds it, or the first behind.
+
+        Raises:
+            BrokerError: on the way there is something that is no batch.
+        """
+        floor = floor_file(self.files, offset)
+        if floor is None:
+            raise BrokerError(f"offset {offset} lies before the log's begin", rule="D-6")
+        for base_offset, file in self.files.items():
+            if base_offset >= floor.base_offset and (batch := file.translate(offset)) is not None:
+                return file, batch
+        return None
+
 
 def open_log(log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: bool) -> OpenLog:
     """Start a broker over a partition's files, which stay as they are.
@@ -91,6 +107,8 @@ class _Start:
 
     def run(self) -> None:
         """Raises BrokerError: it does not start."""
+        if (leader_epochs := self.log.beside.get(LEADER_EPOCHS)) is not None:
+            check_leader_epochs(leader_epochs())
         for segment in self.log.segments:
             file = self._find(segment)
             self._found[file.base_offset] = file
@@ -100,9 +118,22 @@ class _Start:
         self.opened.end_offset = self._end_offset()
         self.opened.start_offset = max(self._checkpoint, min(self._files))
         self._snapshots.remove_stray(self._files)
-        ProducerState(self._snapshots).rebuild(
+        producers = ProducerState(self._snapshots)
+        producers.rebuild(
             self._files, self.opened.start_offset, self.opened.end_offset, trusts_snapshots=self._stopped_cleanly
         )
+        self._find_first_unstable(producers)
+
+    def _find_first_unstable(self, producers: ProducerState) -> None:
+        """The begin of the oldest transaction is looked up (``UnifiedLog.maybeIncrementFirstUnstableOffset``).
+
+        Raises:
+            BrokerError: on the way there is something that is no batch (``D-8``).
+        """
+        if (first := producers.first_unstable_offset) is not None:
+            offset = max(first, self.opened.start_offset)
+            if offset < (self.opened.end_offset or 0):
+                self.opened.find(offset)
 
     def _splitting(self, step: Callable[[], None]) -> None:
         """Until no segment holds offsets that are too far from its base (``retryOnOffsetOverflow``)."""
@@ -128,7 +159,9 @@ class _Start:
     def _find(self, segment: Segment) -> LogFile:
         base_offset, view = segment.base_offset or 0, memoryview(segment.buffer)
         index, transactions = (self._beside(segment, kind) for kind in ("index", "txnindex"))
-        if index is not None and (transactions is None or is_sane_transaction_index(base_offset, transactions)):
+        # The index of a cleaned segment is made where there is none, to see where its offsets end.
+        has_index = index is not None or segment.file.endswith(SWAP)
+        if has_index and (transactions is None or is_sane_transaction_index(base_offset, transactions)):
             self._believed.add(base_offset)
         read = OffsetIndex.read(base_offset, index or b"")
         return LogFile(base_offset, segment.file, view, len(view), read, self._finds_by_base_offset)

@@ -213,6 +213,8 @@ class CompactLength(c.Construct):  # type: ignore[misc]
 
 COMPACT = CompactLength()
 
+LOWEST_INT32 = -(1 << 31)
+
 
 class Sized(c.Construct):  # type: ignore[misc]
     """A length, then so many bytes; −1 is null where ``nullable``. Null and empty stay apart.
@@ -221,6 +223,7 @@ class Sized(c.Construct):  # type: ignore[misc]
         length: INT16, INT32, VARINT or COMPACT.
         nullable: whether −1 may occur.
         decode, encode: between the raw bytes and the value.
+        lowest: the most negative length that is null, too.
     """
 
     def __init__(
@@ -229,14 +232,16 @@ class Sized(c.Construct):  # type: ignore[misc]
         nullable: bool,
         decode: Callable[[bytes], Any] = bytes,
         encode: Callable[[Any], bytes] = bytes,
+        lowest: int = -1,
     ) -> None:
         super().__init__()
         self.length, self.nullable, self.decode, self.encode = length, nullable, decode, encode
+        self.lowest = lowest
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
         size = self.length._parsereport(stream, context, path)
         if size < 0:
-            _check_null(size, self.nullable, path)
+            _check_null(-1 if size >= self.lowest else size, self.nullable, path)
             return None
         return self.decode(read_exactly(stream, size, path))
 

@@ -38,11 +38,25 @@ RECORD = p.PlainStruct(
     "headers" / p.Array(p.VARINT, HEADER),
 )
 
+LOADED_BYTES = p.Sized(p.VARINT, nullable=True, lowest=p.LOWEST_INT32)
+"""Kafka writes −1 for null and takes every negative length for it."""
+
+LOADED_RECORD = p.PlainStruct(
+    "attributes" / p.INT8,
+    "timestamp_delta" / p.VARLONG,
+    "offset_delta" / p.VARINT,
+    "key" / LOADED_BYTES,
+    "value" / LOADED_BYTES,
+    "headers" / p.Array(p.VARINT, p.PlainStruct("key" / p.Sized(p.VARINT, nullable=False), "value" / LOADED_BYTES)),
+)
+
 SIZED_RECORD = p.Sized(p.VARINT, nullable=False)
 """A record behind its own length."""
 
 LEGACY_BYTES = p.Sized(p.INT32, nullable=True)
 LEGACY_PAYLOAD = c.Struct("key" / LEGACY_BYTES, "value" / LEGACY_BYTES)
+LOADED_LEGACY_BYTES = p.Sized(p.INT32, nullable=True, lowest=p.LOWEST_INT32)
+LOADED_LEGACY_PAYLOAD = c.Struct("key" / LOADED_LEGACY_BYTES, "value" / LOADED_LEGACY_BYTES)
 
 MAX_SEQUENCE = 0x7FFFFFFF
 
@@ -85,7 +99,7 @@ def iter_records(batch: RecordBatch, *, as_loaded: bool = False) -> Iterator[Rec
         if batch.magic == 2:
             yield from _iter_default(batch, as_loaded)
         else:
-            yield from _iter_legacy(batch)
+            yield from _iter_legacy(batch, as_loaded)
     except OffsetsLogError as error:
         yield Damage(error.at(position=batch.position, record_offset=batch.base_offset, field="records"), batch.raw)
 
@@ -114,13 +128,15 @@ def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Dama
                 field="length",
             ) from None
         try:
-            record = _decode_default(batch, raw, position)
+            record = _decode_default(batch, raw, position, LOADED_RECORD if as_loaded else RECORD)
             if not (as_loaded or least <= record.offset <= batch.last_offset):
                 raise CorruptRecordError(
                     f"its offset would be {record.offset}, of a batch with {least} to {batch.last_offset} to come",
                     field="offset_delta",
                 )
             least = record.offset + 1
+            if as_loaded and i + 1 == batch.records_count and stream.tell() != len(body):
+                break
             yield record
         except OffsetsLogError as error:
             # Its length is sound, so the records behind it can still be read.
@@ -132,8 +148,8 @@ def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Dama
         )
 
 
-def _decode_default(batch: RecordBatch, raw: bytes, position: int) -> Record:
-    fields = p.parse_exactly(RECORD, raw, "record")
+def _decode_default(batch: RecordBatch, raw: bytes, position: int, layout: c.Construct) -> Record:
+    fields = p.parse_exactly(layout, raw, "record")
     is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
     sequence = b.NO_SEQUENCE
     if batch.base_sequence >= 0:
@@ -173,15 +189,18 @@ def encode_records(batch: RecordBatch, records: Sequence[Record]) -> bytes:
 # ----------------------------------------------------------------------------------------- magic 0 and 1
 
 
-def _legacy_payload(raw: bytes, magic: int) -> tuple[bytes | None, bytes | None]:
-    payload = p.parse_exactly(LEGACY_PAYLOAD, raw[b.LEGACY_HEADER_SIZE[magic] :], "message")
+def _legacy_payload(raw: bytes, magic: int, as_loaded: bool) -> tuple[bytes | None, bytes | None]:
+    raw = raw[b.LEGACY_HEADER_SIZE[magic] :]
+    if as_loaded:
+        payload, _ = p.parse_prefix(LOADED_LEGACY_PAYLOAD, raw, "message")
+    else:
+        payload = p.parse_exactly(LEGACY_PAYLOAD, raw, "message")
     return payload.key, payload.value
 
 
-def _iter_legacy(batch: RecordBatch) -> Iterator[Record]:
-    codec = batch.codec
-    key, value = _legacy_payload(batch.raw, batch.magic)
-    if codec.id == 0:
+def _iter_legacy(batch: RecordBatch, as_loaded: bool) -> Iterator[Record]:
+    if batch.codec.id == 0:
+        key, value = _legacy_payload(batch.raw, batch.magic, as_loaded)
         yield Record(
             offset=batch.base_offset,
             position=batch.position,
@@ -190,17 +209,11 @@ def _iter_legacy(batch: RecordBatch) -> Iterator[Record]:
             value=value,
         )
         return
-    if value is None:
-        raise CorruptBatchError("a compressed message has a null value", field="value")
-    inner = list(_iter_inner_messages(codec.decompress(value, batch.magic)))
-    if not inner:
-        raise CorruptBatchError("a compressed message is empty", field="value")
-    base = _inner_base_offset(batch, inner[-1].base_offset)
     least = 0
-    for message in inner:
-        key, value = _legacy_payload(message.raw, message.magic)
-        offset = base + message.base_offset
-        if offset < least:
+    for offset, message in _inner_messages(batch, as_loaded):
+        _check_plain(message)
+        key, value = _legacy_payload(message.raw, message.magic, as_loaded)
+        if offset < least and not as_loaded:
             raise CorruptBatchError(f"an inner message has offset {offset}, behind {least - 1}", field="offset")
         least = offset + 1
         # The wrapper rules over the inner messages' timestamps only if it is LogAppendTime (records:M6).
@@ -214,7 +227,40 @@ def _iter_legacy(batch: RecordBatch) -> Iterator[Record]:
         )
 
 
-def _iter_inner_messages(data: bytes) -> Iterator[RecordBatch]:
+def first_offset(batch: RecordBatch) -> int:
+    """The offset of the first message of magic 0 or 1, as a broker finds it: in a compressed one inside.
+
+    Raises:
+        OffsetsLogError: that cannot be read.
+    """
+    if batch.codec.id == 0:
+        return batch.base_offset
+    offset, message = _inner_messages(batch, as_loaded=True)[0]
+    _check_plain(message)
+    return offset
+
+
+def _inner_messages(batch: RecordBatch, as_loaded: bool) -> list[tuple[int, RecordBatch]]:
+    """The messages inside a compressed one, at least one, with their absolute offsets."""
+    codec = batch.codec
+    if codec.name == "zstd":
+        raise CorruptBatchError(f"a message of magic {batch.magic} is compressed with zstd", field="attributes")
+    _, value = _legacy_payload(batch.raw, batch.magic, as_loaded)
+    if value is None:
+        raise CorruptBatchError("a compressed message has a null value", field="value")
+    inner = list(_iter_inner_messages(codec.decompress(value, batch.magic), as_loaded))
+    if not inner:
+        raise CorruptBatchError("a compressed message is empty", field="value")
+    base = _inner_base_offset(batch, inner[-1].base_offset)
+    return [(base + message.base_offset, message) for message in inner]
+
+
+def _check_plain(message: RecordBatch) -> None:
+    if message.codec.id:
+        raise CorruptBatchError("an inner message is compressed again", field="attributes")
+
+
+def _iter_inner_messages(data: bytes, as_loaded: bool) -> Iterator[RecordBatch]:
     """Whole messages; one cut off at the end is left out in silence, as Kafka does (``records:M10``)."""
     at = 0
     while at + b.LOG_OVERHEAD <= len(data):
@@ -224,15 +270,20 @@ def _iter_inner_messages(data: bytes) -> Iterator[RecordBatch]:
         end = at + b.LOG_OVERHEAD + length
         if end > len(data):
             return
-        magic = data[at + b.MAGIC_POSITION]
+        yield _inner_message(data[at:end], length, as_loaded)
+        at = end
+
+
+def _inner_message(raw: bytes, length: int, as_loaded: bool) -> RecordBatch:
+    """One of another magic than 0 is laid out as one of magic 1; only a load takes it."""
+    magic = raw[b.MAGIC_POSITION]
+    if not as_loaded:
         if magic not in b.LEGACY_HEADER_SIZE:
             raise CorruptBatchError(f"an inner message has magic {magic}", field="magic")
         b.size_of_entry(length, magic)
-        message = decode_batch_header(data[at:end])
-        if message.codec.id:
-            raise CorruptBatchError("an inner message is compressed again", field="attributes")
-        yield message
-        at = end
+    elif magic not in b.LEGACY_HEADER_SIZE:
+        raw = raw[: b.MAGIC_POSITION] + b"\x01" + raw[b.MAGIC_POSITION + 1 :]
+    return decode_batch_header(raw)
 
 
 def _inner_base_offset(batch: RecordBatch, last_inner_offset: int) -> int:
@@ -393,16 +444,25 @@ class ControlRecord:
         return self.type in END_TRANSACTION
 
 
-def decode_control_record(record: Record) -> ControlRecord:
-    """Read a control record's key and, of a transaction marker, its value (``records:C2``, ``C3``).
+def control_type(record: Record) -> str:
+    """What a control record's key says, all of it that a coordinator's load looks at (``records:C2``).
 
     Raises:
-        CorruptRecordError: a key below 4 bytes or of a negative version, a marker's value that is cut off.
+        CorruptRecordError: a key below 4 bytes or of a negative version.
     """
     key, _ = p.parse_prefix(CONTROL_KEY, record.key or b"", "control.key")
     if key.version < 0:
         raise CorruptRecordError(f"the version is {key.version}", field="control.key.version")
-    name = CONTROL_TYPES.get(key.type, "UNKNOWN")
+    return CONTROL_TYPES.get(key.type, "UNKNOWN")
+
+
+def decode_control_record(record: Record) -> ControlRecord:
+    """Read a control record's key and, of a transaction marker, its value (``records:C2``, ``C3``).
+
+    Raises:
+        CorruptRecordError: a key that says nothing, a marker's value that is cut off.
+    """
+    name = control_type(record)
     if name not in END_TRANSACTION:
         return ControlRecord(name, None)
     marker, _ = p.parse_prefix(END_TXN_MARKER, record.value or b"", "control.value")

@@ -1,0 +1,47 @@
+"""A partition's ``leader-epoch-checkpoint``, only as far as it may keep the broker from starting.
+
+References: ``CheckpointFile.java``, ``LeaderEpochCheckpointFile.java``, ``LeaderEpochFileCache.assign``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from offsets_log.broker.failures import BrokerError
+from offsets_log.log_format.segment import Buffer
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+LEADER_EPOCHS_VERSION = 0
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_ENTRY = re.compile(r"\+?[0-9]+\s+\+?[0-9]+\s*")
+
+
+def check_leader_epochs(data: Buffer) -> None:
+    """Of a file that cannot be read the broker takes the whole data directory offline (``D-8``).
+
+    Raises:
+        BrokerError: it holds something else than a version, a count and as many lines of epoch and offset.
+    """
+    try:
+        lines = _LINE_END.split(bytes(data).decode())
+    except UnicodeDecodeError:
+        raise _unreadable("it is no text") from None
+    if lines[-1] == "":
+        del lines[-1]
+    if lines and _number(lines[0]) != LEADER_EPOCHS_VERSION:
+        raise _unreadable(f"its version is {lines[0]}")
+    entries = lines[2:]
+    if len(lines) > 1 and _number(lines[1]) != len(entries):
+        raise _unreadable(f"it should hold {lines[1]} entries and holds {len(entries)}")
+    for entry in entries:
+        if not _ENTRY.fullmatch(entry):
+            raise _unreadable(f"{entry!r} is no epoch with its offset")
+
+
+def _number(line: str) -> int | None:
+    return int(line) if re.fullmatch(r"[+-]?[0-9]+", line) else None
+
+
+def _unreadable(problem: str) -> BrokerError:
+    return BrokerError(f"the leader epochs cannot be read: {problem}", rule="D-8", file=LEADER_EPOCHS)
