@@ -1,6 +1,6 @@
-"""Packs the recorded damaged partitions into the archive beside this file, byte for byte the same on every run.
+"""Packs recorded damaged partitions into NAME.tar.xz beside this file, byte for byte the same on every run.
 
-    python tests/broker/pack.py FOLDER
+    python tests/broker/pack.py FOLDER NAME
 
 FOLDER holds ``verdicts.jsonl`` and ``data/*.tar.gz``, as README.md here describes them. The data folders are unpacked
 into the archive: compressed together they take a fourth.
@@ -14,7 +14,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-ARCHIVE = Path(__file__).with_name("damaged.tar.xz")
+HERE = Path(__file__).parent
 
 
 def iter_files(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -38,4 +38,4 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 if __name__ == "__main__":
-    pack(Path(sys.argv[1]), ARCHIVE)
+    pack(Path(sys.argv[1]), HERE / f"{sys.argv[2]}.tar.xz")

@@ -12,6 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from offsets_log.broker.shutdowns import outcomes_by_shutdown
+from offsets_log.disk.reader import open_logs
+from offsets_log.replay.releases import release_named
 from tests.conftest import read_json_lines, unpack_once
 
 HERE = Path(__file__).parent
@@ -95,6 +98,34 @@ def test_offsets_as_broker_are_what_it_answered(name: str, release: str, command
         if case["release"] == release and case["started"]:
             answered = [row for row in case["offsets"] if len(row) == 6]
             assert sorted(served.get(case["partition"], []), key=key) == sorted(answered, key=key), case["case"]
+
+
+def test_more_damages_are_what_brokers_made_of_them(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> None:
+    """Indexes, snapshots, checkpoints, leftovers of a cleaning, segments to split; several damages at once."""
+    folder = unpack_once(HERE / "more.tar.xz", tmp_path_factory, request)
+    cases = read_json_lines(folder / "verdicts.jsonl")
+    for name in sorted({case["data"].removesuffix(".tar.gz") for case in cases}):
+        with open_logs([str(folder / name)]) as disk:
+            logs = {log.offsets_partition: log for log in disk.logs}
+            for case in (case for case in cases if case["data"] == f"{name}.tar.gz"):
+                profile = release_named(case["release"]).profile
+                outcomes = outcomes_by_shutdown(logs[case["partition"]], (profile,), is_damaged=True)
+                for outcome in (by_profile[profile] for by_profile in outcomes.values()):
+                    assert outcome.starts == case["started"], case["case"]
+                    assert outcome.ends == (case["load"] != "never ends"), case["case"]
+                    assert outcome.ok == (case["load"] == "ok"), case["case"]
+                    if case["started"]:
+                        assert outcome.opened.start_offset == case["log_start_offset"], case["case"]
+                        assert outcome.opened.end_offset == case["log_end_offset"], case["case"]
+                        served = [
+                            [it.group, it.topic, it.partition, it.committed_offset, it.leader_epoch, it.metadata]
+                            for it in outcome.state.iter_served()
+                        ]
+                        answered = [row for row in case["offsets"] if len(row) == 6]
+                        assert sorted(served, key=key) == sorted(answered, key=key), case["case"]
+    assert len(cases) == 88
 
 
 def key(row: list[Any]) -> tuple[str, str, int]:
