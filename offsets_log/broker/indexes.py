@@ -6,12 +6,15 @@ References: ``OffsetIndex.java``, ``TimeIndex.java``, ``TransactionIndex.java``.
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
 from dataclasses import dataclass, field
 
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError
 from offsets_log.log_format.segment import Buffer
 
-_OFFSET_ENTRY = struct.Struct(">ii")
+_OFFSET_ENTRY_BYTES = 8
+"""Relative offset and position, 4 bytes each."""
 _ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
 ABORTED_TRANSACTION_VERSION = 0
 """Its first byte alone is looked at (``AbortedTxn.version``)."""
@@ -25,33 +28,35 @@ class OffsetIndex:
     """``.index``: now and then the last offset of the batch before, and the position of a batch.
 
     Attributes:
-        offsets: absolute, rising unless the file is damaged.
+        offsets: relative to the base offset, rising unless the file is damaged.
         positions: of batches that hold nothing before.
     """
 
     base_offset: int
-    offsets: list[int] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
+    offsets: array[int] = field(default_factory=lambda: array("i"))
+    positions: array[int] = field(default_factory=lambda: array("i"))
 
     @classmethod
     def read(cls, base_offset: int, data: Buffer) -> OffsetIndex:
         """The entries of a file; a rest that is no entry is left out."""
         view = memoryview(data)
-        entries = list(_OFFSET_ENTRY.iter_unpack(view[: len(view) - len(view) % _OFFSET_ENTRY.size]))
-        return cls(base_offset, [base_offset + relative for relative, _ in entries], [at for _, at in entries])
+        entries = array("i", bytes(view[: len(view) - len(view) % _OFFSET_ENTRY_BYTES]))
+        if sys.byteorder == "little":
+            entries.byteswap()
+        return cls(base_offset, entries[0::2], entries[1::2])
 
     @property
     def last_offset(self) -> int:
         """Of the last entry; the base offset without one."""
-        return self.offsets[-1] if self.offsets else self.base_offset
+        return self.base_offset + self.offsets[-1] if self.offsets else self.base_offset
 
     def lookup(self, offset: int) -> int:
         """The position to search from."""
-        slot = self._slot(offset)
+        slot = self._slot(offset - self.base_offset)
         return max(self.positions[slot], 0) if slot >= 0 else 0
 
     def _slot(self, offset: int) -> int:
-        """The last entry at or below an offset, −1 without one; where offsets do not rise, what the search meets."""
+        """The last entry at or below a relative offset, −1 without one; what the search meets where they do not rise."""
         last = len(self.offsets) - 1
         first_warm = max(0, last - WARM_ENTRIES)
         if last >= 0 and self.offsets[first_warm] < offset:
@@ -71,15 +76,15 @@ class OffsetIndex:
 
     def append(self, offset: int, position: int) -> None:
         """Raises InvalidOffsetError: offsets of entries rise."""
-        if self.offsets and offset <= self.offsets[-1]:
-            raise InvalidOffsetError(f"offset {offset} is no larger than {self.offsets[-1]} in the index", rule="D-8")
-        self.offsets.append(offset)
+        if self.offsets and offset <= self.last_offset:
+            raise InvalidOffsetError(f"offset {offset} is no larger than {self.last_offset} in the index", rule="D-8")
+        self.offsets.append(offset - self.base_offset)
         self.positions.append(position)
 
     def truncate_to(self, offset: int) -> None:
         """Without the entries from an offset on."""
-        slot = self._slot(offset)
-        keep = slot if slot >= 0 and self.offsets[slot] == offset else slot + 1
+        slot = self._slot(offset - self.base_offset)
+        keep = slot if slot >= 0 and self.base_offset + self.offsets[slot] == offset else slot + 1
         del self.offsets[keep:], self.positions[keep:]
 
 

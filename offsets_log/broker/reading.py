@@ -50,9 +50,10 @@ class Reading:
 
     def _read_all(self) -> Iterator[FileBatch]:
         seen: Counter[tuple[int, ...]] = Counter()
+        most = self._most_reads()
         buffer_bytes = LOAD_BUFFER_BYTES
         while self.next_offset < (self._opened.end_offset or 0):
-            if seen[state := self._state()] == ROUNDS:
+            if seen[state := self._state()] == ROUNDS or len(seen) > most:
                 self.ends = False
                 return
             seen[state] += 1
@@ -62,6 +63,11 @@ class Reading:
             file, first = found
             buffer_bytes = max(buffer_bytes, first.size_bytes)
             yield from self._read(file, first.position, min(file.size_bytes, first.position + buffer_bytes))
+
+    def _most_reads(self) -> int:
+        """Many more than a log needs that goes forward; of one that goes to and fro for longer nobody sees the end."""
+        files = self._opened.files.values()
+        return 100 + 2 * (len(files) + sum(file.size_bytes for file in files) // LOAD_BUFFER_BYTES)
 
     def _state(self) -> tuple[int, ...]:
         """All that decides how it goes on."""
