@@ -56,7 +56,7 @@ class OffsetIndex:
         return max(self.positions[slot], 0) if slot >= 0 else 0
 
     def _slot(self, offset: int) -> int:
-        """The last entry at or below a relative offset, −1 without one; what the search meets where they do not rise."""
+        """The last entry at or below a relative offset, −1 without one; where they do not rise, what is met."""
         last = len(self.offsets) - 1
         first_warm = max(0, last - WARM_ENTRIES)
         if last >= 0 and self.offsets[first_warm] < offset:
