@@ -60,7 +60,12 @@ def compact(orphans: bool, unstable: bool, **common: Any) -> None:
 @main.command(epilog="Example: python -m spark_jobs rebuild --input backup/ --output memory --master 'local[4]'")
 @_common
 @click.option("--topic-ids", metavar="FILE", help="JSON object topic id -> name.")
-@click.option("--as-broker", is_flag=True, help="Leave out partitions whose load would fail.")
+@click.option(
+    "--as-broker",
+    is_flag=True,
+    help="Leave out partitions whose load a record would end. What a broker does with damaged files is not told here: "
+    "offsets-log does.",
+)
 def rebuild(topic_ids: str | None, as_broker: bool, **common: Any) -> None:
     """Groups, members, offsets and pending offsets after loading, a table each."""
     run("rebuild", common, topic_ids=topic_ids, as_broker=as_broker)

@@ -23,6 +23,7 @@ SETTINGS = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of this folder on one worker, and none without Java."""
     for item in items:
