@@ -103,11 +103,12 @@ def _states(
     session: Session, profile: Profile, *, as_broker: bool, shutdown: str | None
 ) -> Iterator[tuple[PartitionLog, CoordinatorState]]:
     if as_broker:
-        for log, state, _, outcomes in session.load_parts(
-            profile, as_broker=True, shutdown=shutdown, whole_groups=False
-        ):
-            session.say_outcomes(log, profile, state, outcomes)
-            yield log, state
+        from cli.brokers import Brokers
+
+        brokers = Brokers(session, profile, as_broker, shutdown)
+        for part in brokers.load(whole_groups=False):
+            brokers.say(part)
+            yield part[:2]
     else:
         for log, state, _ in session.load_all(profile, whole_groups=False):
             yield log, state

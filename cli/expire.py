@@ -74,6 +74,7 @@ def command(
     One row an offset and one a group, groups behind their offsets. expires_at_ms is the first moment at which an
     expiry check removes it, null if none does while the group is as it is in the log. With -t only offsets are shown.
     """
+    from cli.brokers import Brokers
     from cli.output import chosen_format, destination, shown_time, write_rows
     from cli.session import open_session
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
@@ -84,10 +85,11 @@ def command(
     now_ms = int(time.time() * 1000) if now is None else now
     with open_session(reading, output, needs=NEEDED_COLUMNS) as session:
         rows: list[Row] = []
+        brokers = Brokers(session, PROFILES[rules.profile], as_broker, shutdown)
         # All topics, for a group goes with the last of all its offsets.
-        parts = session.load_parts(PROFILES[rules.profile], as_broker=as_broker, shutdown=shutdown, all_topics=True)
-        for log, state, _, outcomes in parts:
-            session.say_outcomes(log, PROFILES[rules.profile], state, outcomes)
+        for part in brokers.load(all_topics=True):
+            brokers.say(part)
+            log, state, *_ = part
             for expiry in cycle_of(state, now_ms, rules_with):
                 rows += _rows(expiry, log.offsets_partition)
         if reading.topic:

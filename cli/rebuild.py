@@ -38,6 +38,7 @@ def command(
     `loads` says so, at which record and by which rule, and what can be read is answered all the same; with --as-broker
     that what this broker answers.
     """
+    from cli.brokers import Brokers
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session, read_topic_ids
     from offsets_log.memory import MEMORY_COLUMNS, Memory
@@ -45,10 +46,9 @@ def command(
     from offsets_log.tables import to_json
 
     with open_session(reading, output) as session:
-        session.tells_brokers = True
         memory = Memory(PROFILES[profile])
-        for log, state, found, outcomes in session.load_parts(memory.profile, as_broker=as_broker, shutdown=shutdown):
-            memory.add(log, state, found, outcomes)
+        for part in Brokers(session, memory.profile, as_broker, shutdown).load():
+            memory.add(*part)
         memory.name_topics(read_topic_ids(topic_ids), session.topic_ids)
         document = memory.document(session.damages, expand=expand)
         format_name = chosen_format(output)

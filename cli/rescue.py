@@ -36,6 +36,7 @@ def command(
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing
     or doubtful, and the commands. Offsets that a tool would refuse or change stand in DIR/left-out.jsonl.
     """
+    from cli.brokers import Brokers
     from cli.session import open_session
     from offsets_log.disk.writer import atomic_directory
     from offsets_log.memory import Memory
@@ -57,8 +58,8 @@ def command(
         atomic_directory(to) as directory,
     ):
         memory = Memory(PROFILES[profile])
-        for log, state, found, outcomes in session.load_parts(memory.profile, as_broker=as_broker, shutdown=shutdown):
-            memory.add(log, state, found, outcomes)
+        for part in Brokers(session, memory.profile, as_broker, shutdown).load():
+            memory.add(*part)
         plan = make_plan(
             memory,
             asked,

@@ -39,7 +39,6 @@ from offsets_log.survey import Survey, describe_tail
 from offsets_log.tables import Row, damage_row, partition_name, problem_row, to_json
 
 if TYPE_CHECKING:
-    from offsets_log.broker.outcome import Outcome
     from offsets_log.columnar.compiled import Kernel
     from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.replay import Replayed
@@ -55,9 +54,6 @@ BULK_FROM_BYTES = 4 << 20
 
 Loaded = tuple[PartitionLog, CoordinatorState, Survey]
 """A log, what is held of it, and what was seen in it."""
-
-LoadedPart = tuple[PartitionLog, CoordinatorState, Survey, dict[str, "Outcome"]]
-"""The same, with what brokers make of its files, by the stop before."""
 
 
 class Watcher(Protocol):
@@ -297,10 +293,11 @@ class Session:
         Args:
             whole_groups: with the members of classic groups.
         """
-        for log, state, found in self._load_all(profile, whole_groups=whole_groups):
+        for log, state, found in self.load_whole(profile, whole_groups=whole_groups):
             yield log, state.showing(self.shows_group, self.shows_topic), found
 
-    def _load_all(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
+    def load_whole(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
+        """The same with all groups and topics, whichever are asked for."""
         if not self.is_bulk:
             for log in self.logs:
                 found = Survey.of(log)
@@ -316,76 +313,6 @@ class Session:
             found = seen[id(replayed.log)]
             replayed.state.tell(found)
             yield replayed.log, state, found
-
-    def outcomes(self, log: PartitionLog, profile: Profile, shutdown: str | None) -> dict[str, Outcome]:
-        """What brokers make of the files of a log that was read, by the stop before; nothing if that is what was read.
-
-        Args:
-            shutdown: the stop; None for what the data directory tells.
-        """
-        from offsets_log.broker.shutdowns import outcomes_by_shutdown
-
-        found = outcomes_by_shutdown(
-            log,
-            (profile,),
-            is_damaged=id(log) in self.damaged_logs,
-            shutdown=shutdown,
-            until=self.until(log),
-            release=self.reading.kafka,
-        )
-        return {stop: outcomes[profile] for stop, outcomes in found.items()}
-
-    def load_parts(
-        self,
-        profile: Profile,
-        *,
-        as_broker: bool,
-        shutdown: str | None,
-        whole_groups: bool = True,
-        all_topics: bool = False,
-    ) -> Iterator[LoadedPart]:
-        """Every partition as `load_all` has it, with what brokers make of those whose files are damaged.
-
-        Args:
-            as_broker: what the coordinators of a broker answer that has started over the files, in place of what can be
-                read; where both stops come into question, that after a clean one.
-            shutdown: as of `outcomes`.
-            whole_groups: as of `load_all`.
-            all_topics: whichever are asked for.
-        """
-        shows_topic = matcher(()) if all_topics else self.shows_topic
-        parts = self._load_all(profile, whole_groups=whole_groups)
-        for log, state, found, outcomes in (
-            self._as_broker(parts, profile, shutdown) if as_broker else self._with_outcomes(parts, profile, shutdown)
-        ):
-            yield log, state.showing(self.shows_group, shows_topic), found, outcomes
-
-    def _with_outcomes(self, parts: Iterable[Loaded], profile: Profile, shutdown: str | None) -> Iterator[LoadedPart]:
-        for log, state, found in parts:
-            yield log, state, found, self.outcomes(log, profile, shutdown) if id(log) in self.damaged_logs else {}
-
-    def _as_broker(self, parts: Iterable[Loaded], profile: Profile, shutdown: str | None) -> Iterator[LoadedPart]:
-        from offsets_log.broker.home import at_home
-
-        self.tells_brokers = True
-        judged = [(log, state, found, self.outcomes(log, profile, shutdown)) for log, state, found in parts]
-        answered = [next((it.state for it in outcomes.values()), state.as_broker()) for _, state, _, outcomes in judged]
-        at_homes = at_home({log.offsets_partition: state for (log, *_), state in zip(judged, answered, strict=True)})
-        for log, state, found, outcomes in judged:
-            yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes
-
-    def say_outcomes(
-        self, log: PartitionLog, profile: Profile, state: CoordinatorState, outcomes: Mapping[str, Outcome]
-    ) -> None:
-        """Tell what a broker makes of a partition, if that is not what was read, or why it would not load it."""
-        name = partition_name(log.offsets_partition)
-        if outcomes:
-            from offsets_log.broker.shutdowns import in_words
-
-            for words in in_words(outcomes, profile.name, name):
-                self.say(words)
-        elif state.failure is not None:
-            self.say(state.failure.in_words(profile.name, name))
 
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""

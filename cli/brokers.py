@@ -1,0 +1,83 @@
+"""What brokers make of the partitions of a run: for `--as-broker`, and where something is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from cli.session import Loaded, Session, matcher
+from offsets_log.broker.home import at_home
+from offsets_log.broker.outcome import Outcome
+from offsets_log.broker.shutdowns import in_words, outcomes_by_shutdown
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.profile import Profile
+from offsets_log.survey import Survey
+from offsets_log.tables import partition_name
+
+Part = tuple[PartitionLog, CoordinatorState, Survey, dict[str, Outcome]]
+"""A log, what is held of it, what was seen in it, and what brokers make of its files, by the stop before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """Brokers of one release that start over what a run reads.
+
+    Attributes:
+        as_broker: whether it is they who answer: what their coordinators hold after their start, in place of what can
+            be read; where both stops come into question, after a clean one.
+        shutdown: the stop before the start; None for what the data directory tells.
+    """
+
+    session: Session
+    profile: Profile
+    as_broker: bool
+    shutdown: str | None
+
+    def load(self, *, whole_groups: bool = True, all_topics: bool = False) -> Iterator[Part]:
+        """Every partition, as far as filters show it.
+
+        Args:
+            whole_groups: with the members of classic groups.
+            all_topics: whichever are asked for.
+        """
+        session = self.session
+        session.tells_brokers = True
+        shows_topic = matcher(()) if all_topics else session.shows_topic
+        read = session.load_whole(self.profile, whole_groups=whole_groups)
+        for log, state, found, outcomes in self._answers(read) if self.as_broker else self._with_outcomes(read):
+            yield log, state.showing(session.shows_group, shows_topic), found, outcomes
+
+    def _with_outcomes(self, read: Iterable[Loaded]) -> Iterator[Part]:
+        for log, state, found in read:
+            is_damaged = id(log) in self.session.damaged_logs
+            yield log, state, found, self._outcomes(log) if is_damaged else {}
+
+    def _answers(self, read: Iterable[Loaded]) -> Iterator[Part]:
+        parts = [(log, state, found, self._outcomes(log)) for log, state, found in read]
+        answered = [next((it.state for it in outcomes.values()), state.as_broker()) for _, state, _, outcomes in parts]
+        at_homes = at_home({log.offsets_partition: state for (log, *_), state in zip(parts, answered, strict=True)})
+        for log, state, found, outcomes in parts:
+            yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes
+
+    def _outcomes(self, log: PartitionLog) -> dict[str, Outcome]:
+        """By the stop before; nothing where brokers load what was read."""
+        found = outcomes_by_shutdown(
+            log,
+            (self.profile,),
+            is_damaged=id(log) in self.session.damaged_logs,
+            shutdown=self.shutdown,
+            until=self.session.until(log),
+            release=self.session.reading.kafka,
+        )
+        return {stop: outcomes[self.profile] for stop, outcomes in found.items()}
+
+    def say(self, part: Part) -> None:
+        """Tell what they make of a partition, if that is not what was read, or why they would not load it."""
+        log, state, _, outcomes = part
+        name = partition_name(log.offsets_partition)
+        if outcomes:
+            for words in in_words(outcomes, self.profile.name, name):
+                self.session.say(words)
+        elif state.failure is not None:
+            self.session.say(state.failure.in_words(self.profile.name, name))
