@@ -51,16 +51,16 @@ class Brokers:
     def _with_outcomes(self, read: Iterable[Loaded]) -> Iterator[Part]:
         for log, state, found in read:
             is_damaged = id(log) in self.session.damaged_logs
-            yield log, state, found, self._outcomes(log) if is_damaged else {}
+            yield log, state, found, self._outcomes(log, state) if is_damaged else {}
 
     def _answers(self, read: Iterable[Loaded]) -> Iterator[Part]:
-        parts = [(log, state, found, self._outcomes(log)) for log, state, found in read]
+        parts = [(log, state, found, self._outcomes(log, state)) for log, state, found in read]
         answered = [next((it.state for it in outcomes.values()), state.as_broker()) for _, state, _, outcomes in parts]
         at_homes = at_home({log.offsets_partition: state for (log, *_), state in zip(parts, answered, strict=True)})
         for log, state, found, outcomes in parts:
             yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes
 
-    def _outcomes(self, log: PartitionLog) -> dict[str, Outcome]:
+    def _outcomes(self, log: PartitionLog, state: CoordinatorState) -> dict[str, Outcome]:
         """By the stop before; nothing where brokers load what was read."""
         found = outcomes_by_shutdown(
             log,
@@ -70,7 +70,8 @@ class Brokers:
             until=self.session.until(log),
             release=self.session.reading.kafka,
         )
-        return {stop: outcomes[self.profile] for stop, outcomes in found.items()}
+        outcomes = {stop: by_profile[self.profile] for stop, by_profile in found.items()}
+        return {} if all(outcome.holds(state) for outcome in outcomes.values()) else outcomes
 
     def say(self, part: Part) -> None:
         """Tell what they make of a partition, if that is not what was read, or why they would not load it."""

@@ -77,12 +77,16 @@ def _tell_piece(session: Session, row: dict[str, Any], facts: dict[str, Any]) ->
 def _tell_damage(session: Session, row: dict[str, Any], facts: dict[str, Any]) -> None:
     kind = UnsupportedError if facts["kind"] == "unsupported" else CorruptLogError
     place = {name: facts[name] for name in ("file", "position", "record_offset", "field")}
-    session.on_damage(Damage(kind(facts["problem"], **place), row["value"]))
+    damage = Damage(kind(facts["problem"], **place), row["value"])
+    if not damage.is_of_content:
+        session.damaged_logs.add(row["log"])
+    session.on_damage(damage)
 
 
 def _tell_tail(session: Session, row: dict[str, Any], facts: dict[str, Any]) -> None:
     from spark_jobs.pieces import tail_of
 
+    session.damaged_logs.add(row["log"])
     session.tell(tail_of(facts))
 
 

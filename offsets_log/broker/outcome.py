@@ -88,6 +88,14 @@ class Outcome:
             return f"loads it and answers every request for its groups with {self.answers} (D-13)"
         return f"loads what it can use of it, up to offset {self.opened.end_offset}"
 
+    def holds(self, read: CoordinatorState) -> bool:
+        """Whether it is what was read of the files, to the same end: of a torn tail no broker makes more or less."""
+        mine, others = (
+            (it.failure, it.end_offset, it.groups.keys(), set(it.committed), set(it.pending))
+            for it in (self.state, read)
+        )
+        return self.starts and self.ends and self.answers is None and mine == others
+
     def equals(self, other: Outcome) -> bool:
         """Whether it comes to the same for whoever asks."""
         mine, others = (

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 
-from offsets_log.memory import Memory
+from offsets_log.memory import Memory, Part
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.names import shown
 from offsets_log.restore.tools import left_out
@@ -41,7 +41,13 @@ def of_logs(memory: Memory) -> Iterator[str]:
     """Of the beginning, the middle and the end of each log."""
     for part in memory.parts:
         name = partition_name(part.log.offsets_partition)
-        yield from (missing.in_words() for missing in part.found.missing if missing.is_lost)
+        lost = [missing.in_words() for missing in part.found.missing if missing.is_lost]
+        yield from lost
+        if not lost and (base_offset := _begins_at(part)):
+            yield (
+                f"offsets partition {name} begins at record offset {base_offset}: files before it are missing, and "
+                "with them every commit that was not renewed since"
+            )
         tells_gaps = "record_offset" not in part.log.untold and not part.log.cleaned_until
         if part.found.missing_offsets and tells_gaps:
             yield (
@@ -57,6 +63,14 @@ def of_logs(memory: Memory) -> Iterator[str]:
                 "a file tells no offsets partition: whether its groups belong there was not checked, and which offsets "
                 "partitions are absent, with their groups, is not known"
             )
+
+
+def _begins_at(part: Part) -> int | None:
+    """The record offset a log begins at, by its file's name; where that says nothing, by its first record."""
+    if not part.log.segments or "record_offset" in part.log.untold:
+        return None
+    base_offset = part.log.segments[0].base_offset
+    return part.found.first_offset if base_offset is None else base_offset
 
 
 UNTOLD = {
