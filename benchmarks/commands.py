@@ -84,6 +84,7 @@ class Command:
 
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
+DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
 REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)
 
 

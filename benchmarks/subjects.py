@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMPACT, DECODE, REBUILD, construct_path
+from benchmarks.commands import COMPACT, DECODE, DECODE_JSONL, REBUILD, construct_path
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -20,6 +20,7 @@ KINDS = {"none": (OWN,), "python": (OWN, PYTHON), "all": (OWN, PYTHON, KAFKA)}
 """What ``--peers`` takes."""
 CODECS = ("none", "lz4", "snappy", "zstd", "gzip")
 CONSTRUCT_BYTES = 2 * 10**6
+TEXT_BYTES = 200 * 10**6
 DUMP_LOG_BYTES = 50 * 10**6
 
 
@@ -41,6 +42,7 @@ SUBJECTS = (
     Subject("CRC-32C, one call", bounds.checksums),
     *(Subject(f"compact, {codec}", COMPACT.measure, codec) for codec in CODECS),
     Subject("decode, none", DECODE.measure),
+    Subject("decode to jsonl, none", DECODE_JSONL.measure, at_most=TEXT_BYTES),
     Subject("rebuild, none", REBUILD.measure),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),

@@ -9,6 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
@@ -88,30 +89,77 @@ def _forget_what_is_buffered() -> None:
 
 def write_rows(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str], format_name: str) -> None:
     """Write rows in one of the formats; columns matter for tables and CSV, where a row may lack some."""
-    WRITERS[format_name](stream, rows, columns)
+    if format_name in TEXT_FORMATS:
+        _write_text(stream, rows, TEXT_FORMATS[format_name](columns))
+    else:
+        _write_table(stream, rows, columns)
 
 
-def _write_jsonl(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
-    for row in rows:
-        stream.write(to_json(row).encode() + b"\n")
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """Rows as text: each is a piece of its own.
+
+    Attributes:
+        line: what a row becomes.
+        begin: what stands before all rows.
+        passed_over: so many bytes of the first row are left out.
+        end: what stands behind all rows.
+        end_of_none: the same where there are none.
+    """
+
+    line: Callable[[Row], bytes]
+    begin: bytes = b""
+    passed_over: int = 0
+    end: bytes = b""
+    end_of_none: bytes = b""
 
 
-def _write_json(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
-    separator = b"[\n"
-    for row in rows:
-        stream.write(separator + to_json(row).encode())
-        separator = b",\n"
-    stream.write(b"[]\n" if separator == b"[\n" else b"\n]\n")
+def _jsonl(columns: Sequence[str]) -> TextFormat:
+    return TextFormat(lambda row: to_json(row).encode() + b"\n")
 
 
-def _write_csv(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
+def _json(columns: Sequence[str]) -> TextFormat:
+    return TextFormat(
+        lambda row: b",\n" + to_json(row).encode(), begin=b"[", passed_over=1, end=b"\n]\n", end_of_none=b"]\n"
+    )
+
+
+def _csv(columns: Sequence[str]) -> TextFormat:
     """RFC 4180 quoting, `\\n` line ends, one header line; null is an empty field, structures are JSON."""
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_csv_cell(row.get(column)) for column in columns])
-    text.detach()
+
+    def record(cells: Iterable[Any]) -> bytes:
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        return text.getvalue().encode()
+
+    return TextFormat(lambda row: record(_csv_cell(row.get(column)) for column in columns), begin=record(columns))
+
+
+TEXT_FORMATS: dict[str, Callable[[Sequence[str]], TextFormat]] = {"jsonl": _jsonl, "json": _json, "csv": _csv}
+"""Formats that write row after row; by the columns of CSV."""
+
+
+@contextmanager
+def text_around(stream: IO[bytes], form: TextFormat) -> Iterator[Callable[[bytes | memoryview], None]]:
+    """What to do with the text of rows, one or many at a time, to write all of the format."""
+    left_out, is_empty = form.passed_over, True
+
+    def write(text: bytes | memoryview) -> None:
+        nonlocal left_out, is_empty
+        if len(text):
+            stream.write(text[left_out:])
+            left_out, is_empty = 0, False
+
+    stream.write(form.begin)
+    yield write
+    stream.write(form.end_of_none if is_empty else form.end)
+
+
+def _write_text(stream: IO[bytes], rows: Iterable[Row], form: TextFormat) -> None:
+    line = form.line
+    with text_around(stream, form) as write:
+        for row in rows:
+            write(line(row))
 
 
 def _csv_cell(value: Any) -> Any:
@@ -180,11 +228,3 @@ def _write_table(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str])
     width = None if sys.stdout.isatty() else 10_000
     Console(file=text, width=width, force_terminal=False, color_system=None).print(table)
     stream.write("".join(line.rstrip() + "\n" for line in text.getvalue().split("\n") if line.strip()).encode())
-
-
-WRITERS: dict[str, Callable[[IO[bytes], Iterable[Row], Sequence[str]], None]] = {
-    "table": _write_table,
-    "jsonl": _write_jsonl,
-    "json": _write_json,
-    "csv": _write_csv,
-}

@@ -245,12 +245,13 @@ class Session:
             advance=self.advance,
         )
 
-    def export_in_bulk(self, write: Write, *, is_filtered: bool = False) -> int:
-        """All records up to the bounds as Arrow tables, in parts; how many there are.
+    def export_in_bulk(self, write: Write, *, is_filtered: bool = False, **how: Any) -> int:
+        """All records up to the bounds as Arrow tables or otherwise, in parts; how many there are.
 
         Args:
-            write: takes the tables of a part.
+            write: takes what is made of a part.
             is_filtered: only records of the groups and topics that are shown; markers belong to none.
+            how: more for `Export`.
         """
         from offsets_log.columnar.events.export import Export
         from offsets_log.columnar.events.kernels import fill
@@ -267,6 +268,7 @@ class Session:
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
             advance=self.advance,
+            **how,
         )
         return export.run(self.logs)
 

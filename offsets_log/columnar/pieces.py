@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from offsets_log.columnar.events.export import EventReading
 from offsets_log.columnar.events.rows import Shown
-from offsets_log.columnar.events.tables import Chunk
+from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.layout import Layout, Scanner
 from offsets_log.columnar.reading import Cursor, Note, Order, Place
 from offsets_log.columnar.replay import Piece
@@ -71,8 +71,8 @@ def iter_event_tables(
     """
     cursor = bounds.cursor
     with Scanner() as scanner:
-        reading = EventReading(Order(log, until, release), cursor, scanner, note, chunk=Chunk(), shown=shown)
-        yield from reading.tables(bounds.end, lambda size_bytes: None)
+        reading = EventReading(Order(log, until, release), cursor, scanner, note, chunk=TableChunk(), shown=shown)
+        yield from reading.made(bounds.end, lambda size_bytes: None)
     check_reach(log, bounds, cursor)
 
 

@@ -13,11 +13,14 @@ import pyarrow as pa
 
 from offsets_log.columnar import machine, tally  # here numba is in the process before anything is linked
 from offsets_log.columnar.arrow import served_table
-from offsets_log.columnar.events.tables import Chunk
+from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events.rows import Shown
+from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.finish import finish
 from offsets_log.columnar.layout import Scanner
 from offsets_log.columnar.parquet.writer import ParquetWriter
 from offsets_log.columnar.reading import Order, Place
+from offsets_log.columnar.sinks.lines import Press
 from offsets_log.columnar.state import ColumnarState
 from offsets_log.columnar.writers import WritersState
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -67,10 +70,14 @@ def _warm_count() -> None:
 
 def _warm_export() -> None:
     _order()
-    Chunk().grow()
+    TableChunk().grow()
     table = pa.table({"number": [1 << 20, 0, None], "flag": [True, None, True], "text": ["", "a", None]})
     table = table.append_column("name", table["text"].dictionary_encode())
     ParquetWriter(pa.BufferOutputStream(), table.schema, bounded=(), compression_level=1).write_table(table)
+    chunk = Press(lambda row: b"").chunk()
+    chunk.begin_segment(Segment("", 0, b""))
+    chunk.counts[k.ROWS] = 1
+    list(chunk.made(0, Shown(group=lambda name: False)))
 
 
 if __name__ == "__main__":

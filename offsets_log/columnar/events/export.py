@@ -1,4 +1,4 @@
-"""All records of a log as Arrow tables, one row each: `pipeline.iter_events` for bulk.
+"""All records of a log, one row each, as Arrow tables or otherwise: `pipeline.iter_events` for bulk.
 
 Rows and damage are those of the construct path, which reads whatever is not plain, in its place. Logs are cut into
 parts that threads read side by side; a part whose predecessor ended elsewhere is read again.
@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count, islice, pairwise
-
-import pyarrow as pa
+from typing import Any
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import batches as bt
 from offsets_log.columnar import scan as sc
 from offsets_log.columnar.events import kernels as k
-from offsets_log.columnar.events.rows import ALL, Shown, event_row
-from offsets_log.columnar.events.tables import Chunk
+from offsets_log.columnar.events.rows import ALL, Shown
+from offsets_log.columnar.events.tables import Chunk, TableChunk
 from offsets_log.columnar.layout import Scanner
 from offsets_log.columnar.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
 from offsets_log.errors import Damage
@@ -31,7 +30,7 @@ PART_BYTES = 1 << 27
 
 
 class EventReading(Reading):
-    """Batches on their way into tables."""
+    """Batches on their way into rows."""
 
     def __init__(
         self, order: Order, cursor: Cursor, scanner: Scanner, note: Note, *, chunk: Chunk, shown: Shown
@@ -45,8 +44,9 @@ class EventReading(Reading):
     def desk(self) -> a.Int64s:
         return self.chunk.desk
 
-    def tables(self, end: Place, advance: Advance) -> Iterator[pa.Table]:
-        """The rows up to the first batch at or behind ``end``; each table is good until the next is asked for."""
+    def made(self, end: Place, advance: Advance) -> Iterator[Any]:
+        """What the chunk makes of the rows up to the first batch at or behind ``end``, many at a time; each is good
+        until the next is asked for."""
         for outcome in self.steps(end, advance):
             if outcome == k.FULL and not self.chunk.rows:
                 self.chunk.widen(self.int32_at(self.cursor.place.segment_index, self._count_at()))
@@ -57,16 +57,16 @@ class EventReading(Reading):
     def _count_at(self) -> int:
         return self.cursor.place.position + bt.RECORDS_COUNT
 
-    def _flushed(self) -> Iterator[pa.Table]:
-        table = self.chunk.table(self.order.log.offsets_partition, self.shown) if len(self.chunk) else ()
-        if len(table):
-            yield table
+    def _flushed(self) -> Iterator[Any]:
+        made = self.chunk.made(self.order.log.offsets_partition, self.shown) if len(self.chunk) else ()
+        if len(made):
+            yield made
         self.chunk.clear()
 
     def scan(self, index: int, data: a.Bytes) -> int:
         chunk, scanner, entries = self.chunk, self.scanner, self.chunk.entries
         if index != self._file:
-            chunk.begin_file(self.order.log.segments[index].file)
+            chunk.begin_segment(self.order.log.segments[index])
             self._file = index
         while True:
             outcome: int = k.fill(
@@ -87,17 +87,17 @@ class EventReading(Reading):
             elif isinstance(event, Event):
                 if event.damage is not None:
                     self.note(event.damage)
-                row = event_row(event)
-                if self.shown.shows(row):
+                row = self.chunk.row(event, self.shown)
+                if row is not None:
                     rows.append(row)
         self.chunk.add_by_hand(rows, batch.size_bytes)
 
 
 # -------------------------------------------------------------------------------------------- all logs
 
-Write = Callable[[PartitionLog, int, Iterator[pa.Table]], int]
-"""What to do with the tables of a part, by its number: how many rows they had. Called from several threads, and once
-more for a part that is read again; what was there before is void then."""
+Write = Callable[[PartitionLog, int, Iterator[Any]], int]
+"""What to do with what the chunk makes of a part, by its number: how many rows there were. Called from several threads,
+and once more for a part that is read again; what was there before is void then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,13 @@ class _Part:
 
 
 class Export:
-    """All records of logs as tables, in parts that are read and written side by side.
+    """All records of logs, in parts that are read and written side by side.
 
     Args:
-        write: takes the tables of one part. Parts are numbered in log order, those without rows too.
+        write: takes what is made of one part. Parts are numbered in log order, those without rows too.
+        chunk: what makes it, one for each thread.
+        finish: called in log order with the number of each part when it is not read again any more.
+        part_bytes: of log in a part, more or less.
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.
     """
@@ -126,6 +129,9 @@ class Export:
         self,
         write: Write,
         *,
+        chunk: Callable[[], Chunk] = TableChunk,
+        finish: Callable[[int], None] = lambda number: None,
+        part_bytes: int | None = None,
         note: Callable[[PartitionLog], Note],
         shown: Shown = ALL,
         until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
@@ -134,6 +140,9 @@ class Export:
         advance: Advance = lambda size_bytes: None,
     ) -> None:
         self.write = write
+        self.chunk = chunk
+        self.finish = finish
+        self.part_bytes = part_bytes or PART_BYTES
         self.note = note
         self.shown = shown
         self.until = until
@@ -159,6 +168,7 @@ class Export:
                     part = future.result()
                     cursor, more = self._joined(part, None if part.begin == Place(0, 0) else cursor)
                     rows += more
+                    self.finish(part.number)
             finally:
                 for order, future in waiting:
                     order.is_cancelled.set()
@@ -168,7 +178,7 @@ class Export:
         number = count()
         for log in logs:
             order = Order(log, self.until(log), self.release)
-            for cut, end in pairwise([*_cuts(order), order.end]):
+            for cut, end in pairwise([*_cuts(order, self.part_bytes), order.end]):
                 yield order, next(number), cut, end
 
     def _read(self, order: Order, number: int, cut: Place, end: Place) -> _Part:
@@ -182,11 +192,11 @@ class Export:
         return _Part(order, number, end, begin, cursor, notes, rows)
 
     def _write(self, order: Order, number: int, cursor: Cursor, end: Place, note: Note, advance: Advance) -> int:
-        chunk = self._chunks.pop() if self._chunks else Chunk()
+        chunk = self._chunks.pop() if self._chunks else self.chunk()
         chunk.begin()
         with Scanner() as scanner:
             reading = EventReading(order, cursor, scanner, note, chunk=chunk, shown=self.shown)
-            rows = self.write(order.log, number, reading.tables(end, advance))
+            rows = self.write(order.log, number, reading.made(end, advance))
         self._chunks.append(chunk)
         return rows
 
@@ -214,14 +224,14 @@ class Export:
         return cursor, rows
 
 
-def _cuts(order: Order) -> Iterator[Place]:
+def _cuts(order: Order, part_bytes: int) -> Iterator[Place]:
     """Where parts begin, more or less: small segments together, large ones cut."""
     yield Place(0, 0)
     held = 0
     for index, size in enumerate(map(len, order.layout.data)):
-        if held and held + size > PART_BYTES:
+        if held and held + size > part_bytes:
             yield Place(index, 0)
             held = 0
-        pieces = max(1, round(size / PART_BYTES))
+        pieces = max(1, round(size / part_bytes))
         yield from (Place(index, size * i // pieces) for i in range(1, pieces))
         held += size if pieces == 1 else size // pieces

@@ -445,8 +445,8 @@ def _stage(
     first = counts[ROWS] + staged_count
     if first + count > longs.shape[1] or staged_bytes > room:
         return FULL
-    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    if bt.records_at(source, start, end, count, base, delta, staged, staged_count) < 0:
+    base, last_delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
+    if bt.records_at(source, start, end, count, base, last_delta, staged, staged_count) < 0:
         return sc.DOUBTFUL
     attributes = be16(data, at + bt.ATTRIBUTES)
     producer_id, producer_epoch = be64(data, at + bt.PRODUCER_ID), be16(data, at + bt.PRODUCER_EPOCH)
@@ -455,6 +455,10 @@ def _stage(
     is_compressed = attributes & bt.CODEC_MASK
     for item in range(count):
         i, n = U(staged_count + item), U(first + item)
+        delta = np.int64(0) if is_append_time else np.int64(staged[i, a.TIMESTAMP_DELTA])
+        timestamp = time + delta
+        if (timestamp ^ time) & (timestamp ^ delta) < 0:
+            return sc.DOUBTFUL  # more than 64 bits
         staged[i, a.STAGED_BATCH] = at
         staged[i, a.STAGED_INDEX] = item
         staged[i, BEFORE] = desk[a.LAST_OFFSET]
@@ -463,7 +467,7 @@ def _stage(
         longs[POSITION, n] = at + bt.HEADER_SIZE if is_compressed else staged[i, a.RECORD_AT]
         longs[BATCH_BASE_OFFSET, n] = base
         longs[RECORD_OFFSET, n] = staged[i, a.OFFSET]
-        longs[TIMESTAMP, n] = time if is_append_time else time + staged[i, a.TIMESTAMP_DELTA]
+        longs[TIMESTAMP, n] = timestamp
         longs[PRODUCER_ID, n] = producer_id
     desk[a.STAGED] = staged_count + count
     counts[STAGED_BYTES] = staged_bytes

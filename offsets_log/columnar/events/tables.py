@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence, Sized
 from functools import cache
 from typing import Any
 
@@ -15,11 +16,13 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar import batches as bt
 from offsets_log.columnar.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.events import kernels as k
-from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, table_of_events
+from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, event_row, table_of_events
 from offsets_log.columnar.programs import NoProgramError, Program, compile_program, desk_of
 from offsets_log.log_format.compression import CODECS
+from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.pipeline import Event
 from offsets_log.tables import Row
 
 Numbers = npt.NDArray[Any]
@@ -138,8 +141,8 @@ def _programs() -> dict[tuple[int, int | None], Program]:
 # ------------------------------------------------------------------------------------------------ a chunk
 
 
-class Chunk:
-    """Rows of one table: those of the kernel in columns, those read by hand with their places among them."""
+class Chunk(ABC):
+    """Rows on their way: those of the kernel in columns, those read by hand with their places among them."""
 
     def __init__(self) -> None:
         self.desk = desk_of(_programs(), seed=secrets.randbits(61))
@@ -148,10 +151,18 @@ class Chunk:
         self.ints = np.zeros((k.INTS, ROWS_IN_TABLE), np.int32)
         self.texts = np.zeros((k.TEXTS, 32 * ROWS_IN_TABLE), np.uint8)
         self.entries = Entries()
-        self._files: list[tuple[int, str]] = []
-        self._by_hand: list[Row] = []
+        self._segments: list[tuple[int, Segment]] = []
+        self._by_hand: list[Any] = []
         self._places: list[int] = []
         self._bytes_by_hand = 0
+
+    @abstractmethod
+    def row(self, event: Event, shown: Shown) -> Any:
+        """What is kept of a record that was read by hand; None if it is not asked for."""
+
+    @abstractmethod
+    def made(self, offsets_partition: int | None, shown: Shown) -> Sized:
+        """What becomes of the rows asked for, in log order, on the memory of the chunk."""
 
     @property
     def rows(self) -> int:
@@ -166,11 +177,11 @@ class Chunk:
         """Whether it is time for a table."""
         return len(self) >= ROWS_IN_TABLE or self._bytes_by_hand >= BYTES_BY_HAND
 
-    def begin_file(self, file: str) -> None:
-        """The kernel's rows from here on are of this file."""
-        self._files.append((self.rows, encodable(file)))
+    def begin_segment(self, segment: Segment) -> None:
+        """The kernel's rows from here on are of this segment."""
+        self._segments.append((self.rows, segment))
 
-    def add_by_hand(self, rows: Sequence[Row], size_bytes: int) -> None:
+    def add_by_hand(self, rows: Sequence[Any], size_bytes: int) -> None:
         """The next rows, of a batch of that size."""
         self._by_hand += rows
         self._places += [self.rows] * len(rows)
@@ -196,7 +207,7 @@ class Chunk:
     def begin(self) -> None:
         """Begin with another part."""
         self.clear()
-        self._files = []
+        self._segments = []
 
     def clear(self) -> None:
         """Begin anew, behind a table."""
@@ -204,11 +215,27 @@ class Chunk:
         if self.has_many_entries:
             self.entries = Entries()
             self.counts[:] = 0
-        self._files = [(0, file) for _, file in self._files[-1:]]
+        self._segments = [(0, segment) for _, segment in self._segments[-1:]]
         self._by_hand, self._places, self._bytes_by_hand = [], [], 0
 
-    def table(self, offsets_partition: int | None, shown: Shown) -> pa.Table:
-        """The rows asked for, in log order, on the memory of the chunk."""
+    def _shown(self, shown: Shown) -> Mask:
+        """By row of the kernel, whether it is asked for. The last name stands for none at all."""
+        groups = np.array([*map(shown.shows_group, self.entries.groups.texts), False], np.bool_)
+        topics = np.array([*map(shown.shows_topic, self.entries.topics.texts), shown.topic is None], np.bool_)
+        mask: Mask = groups[self.ints[k.GROUP, : self.rows]] & topics[self.ints[k.TOPIC, : self.rows]]
+        return mask
+
+
+class TableChunk(Chunk):
+    """Rows of one Arrow table by `rows.EVENT_COLUMNS`."""
+
+    def row(self, event: Event, shown: Shown) -> Row | None:
+        """As `rows.event_row`."""
+        row = event_row(event)
+        return row if shown.shows(row) else None
+
+    def made(self, offsets_partition: int | None, shown: Shown) -> pa.Table:
+        """The table."""
         self.entries.understand(int(self.counts[k.ENTRIES]))
         columns = self._columns(offsets_partition)
         table = pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
@@ -222,13 +249,6 @@ class Chunk:
         order = np.insert(np.arange(len(table)), places, len(table) + np.arange(len(places)))
         both = pa.concat_tables([table, table_of_events(self._by_hand)]).unify_dictionaries()
         return both.take(numbers(order))
-
-    def _shown(self, shown: Shown) -> Mask:
-        """By row of the kernel, whether it is asked for. The last name stands for none at all."""
-        groups = np.array([*map(shown.shows_group, self.entries.groups.texts), False], np.bool_)
-        topics = np.array([*map(shown.shows_topic, self.entries.topics.texts), shown.topic is None], np.bool_)
-        mask: Mask = groups[self.ints[k.GROUP, : self.rows]] & topics[self.ints[k.TOPIC, : self.rows]]
-        return mask
 
     def _columns(self, offsets_partition: int | None) -> dict[str, pa.Array]:
         n = self.rows
@@ -269,9 +289,11 @@ class Chunk:
         }
 
     def _file_column(self) -> pa.Array:
-        begins = [begin for begin, _ in self._files]
+        begins = [begin for begin, _ in self._segments]
         numbers = np.repeat(np.arange(len(begins), dtype=np.int32), np.diff([*begins, self.rows]))
-        return Presence(np.ones(self.rows, np.bool_)).dictionary(numbers, [file for _, file in self._files])
+        return Presence(np.ones(self.rows, np.bool_)).dictionary(
+            numbers, [encodable(segment.file) for _, segment in self._segments]
+        )
 
     def _key_columns(self) -> dict[str, pa.Array]:
         ints, entries = self.ints[:, : self.rows], self.entries

@@ -1,0 +1,257 @@
+"""The kernel of lines: rows of a chunk as text, each by the program of its template (`templates`).
+
+A program is rows of `OP_COLUMNS` numbers. An operation writes its literal and then one value: a column of the chunk, or
+what stands next in the raw value of the record. A line for which the program does not fit is left to be made by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar.compiled import U, inlined, kernel, part
+from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.keys import is_utf8
+from offsets_log.columnar.wire import be16, be32, be64
+
+# Columns of a program. ``OTHER`` is a second literal: the quotes of a text that may be null, or what an array has
+# between its elements or instead of any.
+OP, ARGUMENT, LITERAL_AT, LITERAL_SIZE, OTHER_AT, OTHER_SIZE, OP_COLUMNS = range(7)
+
+# Operations, and what ARGUMENT is.
+END = 0  # whether a raw value must end here
+LONG = 1  # row of ``longs``
+INT = 2  # row of ``ints``
+NAME = 3  # kind of entry: its text, escaped
+METADATA = 4
+EPOCH = 5  # of the coordinator, in a marker's raw value
+READ_INT32 = 6
+READ_INT64 = 7
+READ_STRING = 8  # whether it may be null
+READ_BYTES = 9  # as base64
+ARRAY = 10  # operation behind it, which is entered behind its literal where there are no elements
+NEXT = 11  # first operation of an element, which is entered behind its literal
+
+BY_HAND, SKIPPED = -1, -2
+"""Instead of where a row's program begins: the line is made by hand; no line is asked for."""
+
+# Numbers of the desk: the row whose program is the first, the next row and where rows end, bytes written.
+BEGIN, ROW, END_ROW, USED, DESK = range(5)
+
+FINISHED, FULL, NEEDS_HAND = range(3)
+"""Why the kernel came back: nothing is left; no room for the next line; the next line is to be made by hand."""
+
+NO_ROOM, UNFIT = -1, -2
+"""Instead of a position: the text is full; the program does not fit the record."""
+
+MOST_ESCAPED = 8
+"""Bytes that one byte may become, and where their number stands in a row of ``escapes``."""
+MOST_DIGITS = 20
+
+BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", np.uint8)
+END_OF_MARKER = 6  # its version and the epoch
+
+
+@inlined
+def _copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+    """Copy bytes, and where they end; NO_ROOM."""
+    if size > len(out) - at:
+        return np.int64(NO_ROOM)
+    for i in range(size):
+        out[U(at + i)] = data[U(start + i)]
+    return at + size
+
+
+@part
+def _number(out: Any, at: Any, value: Any) -> Any:
+    """A number in decimal digits."""
+    if len(out) - at < MOST_DIGITS:
+        return np.int64(NO_ROOM)
+    left = U(value)
+    if value < 0:
+        left = U(~value) + U(1)
+        out[U(at)] = np.uint8(45)
+        at += 1
+    digits, bound = np.int64(1), U(10)
+    while digits < 19 and left >= bound:
+        digits += 1
+        bound *= U(10)
+    if digits == 19 and left >= bound:
+        digits += 1
+    for i in range(digits):
+        rest = left // U(10)
+        out[U(at + digits - 1 - i)] = np.uint8(U(48) + (left - rest * U(10)))
+        left = rest
+    return at + digits
+
+
+@part
+def _escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -> Any:
+    """A text, byte by byte as it stands in a line."""
+    if MOST_ESCAPED * size > len(out) - at:
+        return np.int64(NO_ROOM)
+    for i in range(size):
+        byte = U(data[U(start + i)])
+        many = np.int64(escapes[byte, U(MOST_ESCAPED)])
+        for j in range(many):
+            out[U(at + j)] = escapes[byte, U(j)]
+        at += many
+    return at
+
+
+@part
+def _base64(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+    """Bytes in base64, padded."""
+    if (size + 2) // 3 * 4 > len(out) - at:
+        return np.int64(NO_ROOM)
+    for i in range(0, size, 3):
+        left = size - i
+        second = np.int64(data[U(start + i + 1)]) if left > 1 else np.int64(0)
+        third = np.int64(data[U(start + i + 2)]) if left > 2 else np.int64(0)
+        bits = np.int64(data[U(start + i)]) << 16 | second << 8 | third
+        out[U(at)] = BASE64[U(bits >> 18)]
+        out[U(at + 1)] = BASE64[U(bits >> 12 & 63)]
+        out[U(at + 2)] = BASE64[U(bits >> 6 & 63 if left > 1 else np.int64(64))]
+        out[U(at + 3)] = BASE64[U(bits & 63 if left > 2 else np.int64(64))]
+        at += 4
+    return at
+
+
+@part
+def _string(
+    out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
+) -> Any:  # fmt: skip
+    """A text behind an int16 length: where it ends in the line, and in the record."""
+    if read + 2 > end:
+        return np.int64(UNFIT), read
+    size, read = be16(data, read), read + 2
+    if size < 0:
+        if ops[pc, ARGUMENT] == 0 or len(out) - at < MOST_ESCAPED:
+            return np.int64(UNFIT if ops[pc, ARGUMENT] == 0 else NO_ROOM), read
+        out[U(at)], out[U(at + 1)], out[U(at + 2)], out[U(at + 3)] = 110, 117, 108, 108  # null
+        return at + 4, read
+    if size > end - read or not is_utf8(data, read, size):
+        return np.int64(UNFIT), read
+    at = _copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+    if at >= 0:
+        at = _escaped(out, at, data, read, size, escapes)
+    if at >= 0:
+        at = _copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+    return at, read + size
+
+
+@part
+def _read(
+    out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
+) -> Any:  # fmt: skip
+    """The next value of the record: where it ends in the line, and in the record."""
+    op = ops[pc, OP]
+    if op == READ_STRING:
+        return _string(out, at, ops, pc, literals, data, read, end, escapes)
+    if op == READ_INT64:
+        if read + 8 > end:
+            return np.int64(UNFIT), read
+        return _number(out, at, be64(data, read)), read + 8
+    if read + 4 > end:
+        return np.int64(UNFIT), read
+    number, read = be32(data, read), read + 4
+    if op == READ_INT32:
+        return _number(out, at, number), read
+    if number < 0 or number > end - read:
+        return np.int64(UNFIT), read
+    return _base64(out, at, data, read, number), read + number
+
+
+@inlined
+def _count(data: Any, read: Any, end: Any) -> Any:
+    """How many elements an array has, −1 if that is not there; and where it begins."""
+    return (be32(data, read), read + 4) if read + 4 <= end else (np.int64(-1), read)
+
+
+@inlined
+def _begin(ints: Any, which: Any, n: Any) -> Any:
+    """Where the text of a row begins in ``texts``."""
+    return np.int64(ints[k.ENDS_AT + which, n - 1]) if n > 0 else np.int64(0)
+
+
+@inlined
+def _column(
+    out: Any, at: Any, op: Any, argument: Any, longs: Any, ints: Any, texts: Any, names: Any, places: Any, n: Any,
+    escapes: Any,
+) -> Any:  # fmt: skip
+    """A value that a column of the chunk tells."""
+    if op == LONG:
+        return _number(out, at, longs[argument, n])
+    if op == INT:
+        return _number(out, at, np.int64(ints[argument, n]))
+    if op == NAME:
+        row = k.GROUP if argument == k.IS_GROUP else k.TOPIC if argument == k.IS_TOPIC else k.TOPIC_ID
+        number = ints[row, n]
+        begin = places[argument, number, 0]
+        return _copy(out, at, names, begin, places[argument, number, 1] - begin)
+    if op == METADATA:
+        begin = _begin(ints, k.METADATA, n)
+        return _escaped(out, at, texts[k.METADATA], begin, ints[k.ENDS_AT + k.METADATA, n] - begin, escapes)
+    begin = _begin(ints, k.RAW_VALUE, n)
+    return _number(out, at, be32(texts[k.RAW_VALUE], begin + END_OF_MARKER - 4))
+
+
+@part
+def _line(
+    out: Any, at: Any, pc: Any, ops: Any, literals: Any, longs: Any, ints: Any, texts: Any, names: Any, places: Any,
+    n: Any, escapes: Any,
+) -> Any:  # fmt: skip
+    """The line of a row, and where it ends."""
+    data = texts[k.RAW_VALUE]
+    read, end = _begin(ints, k.RAW_VALUE, n) + 2, np.int64(ints[k.ENDS_AT + k.RAW_VALUE, n])
+    left = np.int64(0)
+    is_entered = False
+    while at >= 0:
+        op, argument = ops[pc, OP], ops[pc, ARGUMENT]
+        if not is_entered:
+            at = _copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
+            if at < 0:
+                return at
+        is_entered = False
+        if op == END:
+            return np.int64(UNFIT) if argument and read != end else at
+        if op < READ_INT32:
+            at = np.int64(_column(out, at, op, argument, longs, ints, texts, names, places, n, escapes))
+        elif op < ARRAY:
+            at, read = _read(out, at, ops, pc, literals, data, read, end, escapes)
+        else:
+            if op == ARRAY:
+                left, read = _count(data, read, end)
+                if left < 0:
+                    return np.int64(UNFIT)
+            else:
+                left -= 1
+            is_entered = bool((left == 0) == (op == ARRAY))
+            if is_entered:
+                at = _copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+                pc = argument
+                continue
+        pc += 1
+    return at
+
+
+@kernel
+def write_lines(
+    desk: Any, out: Any, programs: Any, ops: Any, literals: Any, longs: Any, ints: Any, texts: Any, names: Any,
+    places: Any, escapes: Any,
+) -> Any:  # fmt: skip
+    """Write lines behind ``out[:desk[USED]]`` from ``desk[ROW]`` on; why it came back."""
+    for n in range(desk[ROW], desk[END_ROW]):
+        desk[ROW] = n
+        program = programs[n - desk[BEGIN]]
+        if program == SKIPPED:
+            continue
+        if program == BY_HAND:
+            return np.int64(NEEDS_HAND)
+        at = _line(out, desk[USED], program, ops, literals, longs, ints, texts, names, places, n, escapes)
+        if at < 0:
+            return np.int64(FULL if at == NO_ROOM else NEEDS_HAND)
+        desk[USED] = at
+    desk[ROW] = desk[END_ROW]
+    return np.int64(FINISHED)

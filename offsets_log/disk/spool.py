@@ -1,0 +1,56 @@
+"""Parts of an output that are made side by side and go out one after the other."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import IO, Self
+
+from offsets_log.disk.writer import output_errors
+
+BYTES_IN_MEMORY = 1 << 26
+"""Of one part; the rest of a larger one waits in a temporary file."""
+PIECE = 1 << 20
+
+
+class Spool:
+    """Parts by their numbers; different ones may be written by different threads. A context manager."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, IO[bytes]] = {}
+
+    def write(self, number: int, pieces: Iterable[bytes | memoryview]) -> None:
+        """Keep a part, instead of what was there before.
+
+        Raises:
+            OutputError: it does not fit the folder for temporary files.
+        """
+        self._drop(number)
+        part = self._parts[number] = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY)  # noqa: SIM115
+        for piece in pieces:
+            with output_errors(tempfile.gettempdir()):
+                part.write(piece)
+
+    def release(self, number: int, write: Callable[[bytes], object]) -> None:
+        """Let a part go out, in pieces."""
+        part = self._parts[number]
+        part.seek(0)
+        while piece := part.read(PIECE):
+            write(piece)
+        self._drop(number)
+
+    def _drop(self, number: int) -> None:
+        if (part := self._parts.pop(number, None)) is not None:
+            part.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number in list(self._parts):
+            with suppress(OSError):
+                self._drop(number)

@@ -1,0 +1,353 @@
+"""Text of all records, in bulk and one by one: the same bytes, words and exit status."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli import decode as cli_decode
+from cli.main import main
+from cli.output import TEXT_FORMATS
+from offsets_log.columnar.events import tables
+from offsets_log.columnar.events.export import Export
+from offsets_log.columnar.events.rows import ALL, Shown
+from offsets_log.columnar.sinks import lines
+from offsets_log.columnar.sinks.lines import Lines, Press
+from offsets_log.disk.spool import Spool
+from offsets_log.log_format.batch import BATCH_HEADER_SIZE, TIMESTAMP_TYPE_MASK, decode_batch_header, encode_batch
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
+from offsets_log.pipeline import Event, iter_events
+from offsets_log.tables import DECODE_COLUMNS, decode_row
+from tests.builders import LogBuilder, member, record_bytes
+from tests.columnar.test_equal_engines import STEPS, build
+from tests.conftest import PACKED, RECORDINGS, log_directories, unpack_once
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+
+FORMATS = ("jsonl", "csv", "json")
+NAMES = [column.name for column in DECODE_COLUMNS]
+SEEDS = ("kafka-4.3-mixed", "kafka-4.3-compressed", "kafka-0.11-compacted", "kafka-4.3-modern-groups")
+HERE = Path(__file__).parent
+NASTY = ['"', "\\", ",", "\n\r\t\b\f\0\x1f\x7f", "é€😀\u2028", "ab" * 40, "", "'", ":", '":"', "null"]
+
+
+# ---------------------------------------------------------------------------------------------- one log
+
+
+def lines_one_by_one(log: PartitionLog, press: Press) -> bytes:
+    return b"".join(press.line(decode_row(event)) for event in iter_events(log) if isinstance(event, Event))
+
+
+def lines_in_bulk(log: PartitionLog, press: Press, threads: int = 1, shown: Shown = ALL) -> bytes:
+    parts: dict[int, bytes] = {}
+    done: list[bytes] = []
+
+    def write(log: PartitionLog, number: int, made: Iterator[Lines]) -> int:
+        parts[number] = b""
+        rows = 0
+        for some in made:
+            rows += len(some)
+            parts[number] += b"".join(map(bytes, some))
+        return rows
+
+    Export(
+        write,
+        chunk=press.chunk,
+        finish=lambda number: done.append(parts.pop(number)),
+        part_bytes=3000,
+        note=lambda log: lambda item: None,
+        shown=shown,
+        threads=threads,
+    ).run([log])
+    return b"".join(done)
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def press(request: pytest.FixtureRequest) -> Press:
+    return Press(TEXT_FORMATS[request.param](NAMES).line)
+
+
+def assert_equal(log: PartitionLog, press: Press, threads: int = 1) -> None:
+    assert lines_in_bulk(log, press, threads) == lines_one_by_one(log, press)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS)
+def test_generated_logs(steps: list[Any], press: Press) -> None:
+    assert_equal(build(steps).log, press)
+
+
+def test_hostile_segments(press: Press) -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 25), 150):
+        assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), press)
+
+
+def test_hostile_segments_in_a_row(press: Press) -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    segments = list(islice(hostile_segments(seeds, 26), 60))
+    for i in range(0, len(segments), 3):
+        row = segments[i : i + 3]
+        bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
+        files = tuple(Segment(f'"{n}",.log', base, data) for n, (base, data) in enumerate(zip(bases, row, strict=True)))
+        assert_equal(PartitionLog(None, files), press, threads=2)
+
+
+NUMBERS = st.one_of(
+    st.sampled_from([0, -1, 1, 9, 10, 99, 100, 10**18 - 1, 10**18, 10**18 + 1, (1 << 63) - 1, -(1 << 63)]),
+    st.integers(-(1 << 63), (1 << 63) - 1),
+)
+CHARACTERS = st.one_of(st.sampled_from(NASTY), st.text(max_size=20))
+MEMBERS = st.lists(
+    st.tuples(CHARACTERS, st.one_of(st.none(), CHARACTERS), st.binary(max_size=9), st.binary(max_size=9)), max_size=3
+)
+
+
+def encodable(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    names=st.lists(st.tuples(CHARACTERS, CHARACTERS, CHARACTERS, NUMBERS, NUMBERS), min_size=1, max_size=12),
+    version=st.integers(0, 4),
+)
+def test_any_values(names: list[tuple[str, str, str, int, int]], version: int, press: Press) -> None:
+    """Texts of all characters and numbers of all sizes, malformed ones too."""
+    log = LogBuilder()
+    for group, topic, metadata, number, other in names:
+        key = b"\0\1" + _text(group) + _text(topic) + (number & 0xFFFFFFFF).to_bytes(4)
+        text = bytes([len(encodable(metadata)) + 1]) if version == 4 else len(encodable(metadata)).to_bytes(2)
+        value = version.to_bytes(2) + number.to_bytes(8, signed=True)
+        value += (other & 0xFFFFFFFF).to_bytes(4) if version >= 3 else b""
+        value += text + encodable(metadata) + other.to_bytes(8, signed=True)
+        value += number.to_bytes(8, signed=True) if version == 1 else b""
+        value += b"\0" if version == 4 and number % 2 else b"\1\0\x10" + bytes(15) + b"\7" if version == 4 else b""
+        log.add((key, value), (key, None))
+    assert_equal(log.log, press)
+
+
+@settings(max_examples=60, deadline=None)
+@given(groups=st.lists(st.tuples(CHARACTERS, st.integers(0, 4), MEMBERS), min_size=1, max_size=6), more=st.binary())
+def test_any_groups(groups: list[tuple[str, int, Any]], more: bytes, press: Press) -> None:
+    """Classic groups of all versions, with bytes behind the last field too."""
+    log = LogBuilder()
+    for i, (name, version, members) in enumerate(groups):
+        value = GROUP_METADATA_VALUE.zeros(version) | {
+            "protocol_type": name,
+            "generation": i - 1,
+            "protocol": None if i % 2 else name,
+            "leader": name if i % 3 else None,
+        }
+        for member_id, instance, subscription, assignment in members:
+            fields = {
+                "member_id": member_id,
+                "group_instance_id": instance,
+                "client_id": name,
+                "client_host": "/",
+                "rebalance_timeout": -1,
+                "session_timeout": 5,
+                "subscription": subscription,
+                "assignment": assignment,
+            }
+            value["members"].append(fields)
+        try:
+            raw = version.to_bytes(2) + GROUP_METADATA_VALUE.struct(version).build(value)
+        except UnicodeEncodeError:
+            continue
+        log.add((b"\0\2" + _text(name), raw), (b"\0\2" + _text(name), raw + more), (b"\0\2" + _text(name), None))
+    assert_equal(log.log, press)
+
+
+def _text(text: str) -> bytes:
+    return len(encodable(text)).to_bytes(2) + encodable(text)
+
+
+def test_a_time_beyond_64_bits_is_told_as_it_is(press: Press) -> None:
+    log = LogBuilder()
+    key = b"\0\1" + _text("g") + _text("t") + bytes(4)
+    log.add((key, None), (key, None)).add((key, None))
+    for time in (1 << 63) - 1, -(1 << 63):
+        for is_append_time in (False, True):
+            batch = decode_batch_header(log.batches[0])
+            records = bytearray(batch.raw[BATCH_HEADER_SIZE:])
+            assert records[2] == 0
+            records[2] = 9 if time < 0 else 10  # the first record's delta, -5 or 5
+            attributes = TIMESTAMP_TYPE_MASK * is_append_time
+            changed = replace(batch, base_timestamp_ms=time, max_timestamp_ms=time, attributes=attributes)
+            other = LogBuilder()
+            other.batches = [encode_batch(changed, bytes(records)), log.batches[1]]
+            assert_equal(other.log, press)
+            told = lines_one_by_one(other.log, press)
+            assert (str(time + (-5 if time < 0 else 5)).encode() in told) != is_append_time
+
+
+def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch, press: Press) -> None:
+    """All that coordinators up to the classic groups of 4.3 write is written by the kernel."""
+
+    def by_hand(*arguments: object) -> None:
+        raise AssertionError("made by hand")
+
+    log = LogBuilder()
+    for version in range(5):
+        log.commit(version, version=version, metadata="ü", producer=7)
+    log.commit(None).commit(9, version=4, topic_id=bytes(range(16))).commit(3, type_=0)
+    log.end(7, commit=True).end(8, commit=False)
+    log.group(member("m"), member("n"), group="g").group(group="g").group(group="g", gone=True)
+    monkeypatch.setattr(lines.LineChunk, "row", by_hand)
+    monkeypatch.setattr(lines.LineChunk, "_line", by_hand)
+    assert_equal(log.log, press)
+
+
+def test_room(monkeypatch: pytest.MonkeyPatch, press: Press) -> None:
+    """Text goes out where it is full; a line may need more room than there is."""
+    monkeypatch.setattr(lines, "TEXT_BYTES", 1000)
+    monkeypatch.setattr(lines, "MOST_TEMPLATES", 1)
+    monkeypatch.setattr(tables, "ROWS_IN_TABLE", 50)
+    monkeypatch.setattr(tables, "MOST_ENTRIES", 400)
+    log = LogBuilder()
+    for i in range(600):
+        log.commit(i, group=f"g{i}", topic=f"t{i % 3}", metadata='"' * (i * 7 % 90))
+    log.group(*[member(f"m{i}", client_id="x" * 50) for i in range(200)], group="large")
+    assert_equal(log.log, press)
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> tuple[int, bytes]:
+    """What the command says; the same in bulk."""
+    answers = []
+    monkeypatch.setattr(cli_decode, "PART_BYTES", 5000)
+    for least_bytes in (1 << 40, 0):
+        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        done = CliRunner().invoke(main, ["decode", *map(str, arguments), "--threads", "2"], catch_exceptions=False)
+        words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
+        answers.append((done.exit_code, done.stdout_bytes, words))
+    assert answers[0] == answers[1]
+    return answers[0][:2]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recordings(name: str, form: str, recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    for directory in log_directories(recording(name)):
+        assert both_ways(monkeypatch, directory, "-o", form)[1]
+
+
+FILTERS: Sequence[tuple[str, ...]] = (
+    ("-g", "*a*"),
+    ("-g", "nobody"),
+    ("-t", "*"),
+    ("-t", "*metrics*", "-p", "0", "-p", "1"),
+    ("--until-offset", "20"),
+    ("--until-offset", "1:33", "-g", "*"),
+    ("--strict",),
+    ("--verbose",),
+)
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=" ".join)
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-lifetime", "random-scala"])
+def test_filters_and_bounds(
+    name: str, filters: tuple[str, ...], recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = log_directories(recording(name))[0]
+    for form in FORMATS:
+        both_ways(monkeypatch, directory, "-o", form, *filters)
+
+
+def test_time_bounds(recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = log_directories(recording("kafka-4.3-mixed"))[0]
+    _, everything = both_ways(monkeypatch, directory, "-o", "csv")
+    times = [int(row.split(b",")[5]) for row in everything.split(b"\n")[1:-1]]
+    for time in random.Random(5).sample(times, 3):
+        status, shorter = both_ways(monkeypatch, directory, "-o", "csv", "--until-time", str(time))
+        assert status == 0
+        assert len(shorter) <= len(everything)
+
+
+def test_damaged_logs(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = unpack_once(HERE.parent / "broker" / "damaged.tar.xz", tmp_path_factory, request)
+    for directory in sorted(path for path in folder.iterdir() if path.is_dir()):
+        status, _ = both_ways(monkeypatch, directory, "-o", "jsonl", "--verbose")
+        assert status == 3
+        both_ways(monkeypatch, directory, "-o", "csv", "--strict")
+
+
+def test_into_a_file(recording: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = recording("kafka-4.3-mixed") / "log"
+    _, expected = both_ways(monkeypatch, log, "-o", "csv")
+    both_ways(monkeypatch, log, "-o", "csv", "--to", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("dump", ["jsonl", "parquet"])
+def test_sources_without_positions(
+    dump: str, recording: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a source does not tell is null."""
+    out = tmp_path / f"dump.{dump}"
+    written = CliRunner().invoke(
+        main, ["decode", str(recording("kafka-4.3-mixed") / "log"), "-o", dump, "--to", str(out)]
+    )
+    assert written.exit_code == 0
+    status, told = both_ways(monkeypatch, out, "-o", "jsonl")
+    assert status == 0
+    assert b'"position":null' in told
+
+
+def test_reader_that_goes(tmp_path: Path) -> None:
+    """A closed pipe ends a long output in silence."""
+    partition = tmp_path / "__consumer_offsets-0"
+    partition.mkdir()
+    log = LogBuilder()
+    record = record_bytes(1, {"group": "g" * 99, "topic": "t" * 99, "partition": 0}, None, 3)
+    for _ in range(300):
+        log.add(*[record] * 99)
+    (partition / f"{0:020}.log").write_bytes(b"".join(log.batches))
+    command = [sys.executable, "-c", "from cli.main import run; run()", "decode", str(partition), "-o", "jsonl", "-q"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b'{"file":')
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_nothing_to_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = tmp_path / "__consumer_offsets-4"
+    partition.mkdir()
+    (partition / f"{0:020}.log").touch()
+    assert both_ways(monkeypatch, partition, "-o", "jsonl") == (0, b"")
+    assert both_ways(monkeypatch, partition, "-o", "json") == (0, b"[]\n")
+    assert both_ways(monkeypatch, partition, "-o", "csv")[1].startswith(b"file,offsets_partition,")
+
+
+def test_spool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts go out whole and in the order asked for, larger ones from disk; what is written again is void."""
+    monkeypatch.setattr("offsets_log.disk.spool.BYTES_IN_MEMORY", 10)
+    out: list[bytes] = []
+    with Spool() as spool:
+        spool.write(1, [b"one" * 20])
+        spool.write(0, [b"void"])
+        spool.write(0, [b"ze", memoryview(b"ro")])
+        spool.write(2, [b"left"])
+        spool.release(0, out.append)
+        spool.release(1, out.append)
+    assert b"".join(out) == b"zero" + b"one" * 20
