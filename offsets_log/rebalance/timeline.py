@@ -114,8 +114,10 @@ class _PartitionReader:
         """A group's record."""
         group_id = record.group
         fold = self._folds.setdefault(group_id, GroupFold(group_id, self._profile))
-        with suppress(ReplayError):
+        try:
             fold.replay(record)
+        except ReplayError:  # as in a replay: that record is left out
+            return
         if fold.group is None and group_id not in self._generations:
             return
         self._touched[group_id] = event
