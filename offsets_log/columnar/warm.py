@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from offsets_log.columnar import machine, tally  # here numba is in the process before anything is linked
 from offsets_log.columnar.arrow import served_table
+from offsets_log.columnar.choice import follow
 from offsets_log.columnar.events.tables import Chunk
 from offsets_log.columnar.finish import finish
 from offsets_log.columnar.layout import Scanner
@@ -34,7 +35,12 @@ def warm(largest: str) -> None:
         largest: the kernel that is compiled meanwhile, by its module and name.
     """
     assert machine
-    {"scan.scan": _warm_replay, "tally.scan": _warm_count, "events.kernels.fill": _warm_export}[largest]()
+    {
+        "scan.scan": _warm_replay,
+        "tally.scan": _warm_count,
+        "events.kernels.fill": _warm_export,
+        "choice.choose": _warm_choice,
+    }[largest]()
 
 
 def _order() -> Order:
@@ -71,6 +77,12 @@ def _warm_export() -> None:
     table = pa.table({"number": [1 << 20, 0, None], "flag": [True, None, True], "text": ["", "a", None]})
     table = table.append_column("name", table["text"].dictionary_encode())
     ParquetWriter(pa.BufferOutputStream(), table.schema, bounded=(), compression_level=1).write_table(table)
+
+
+def _warm_choice() -> None:
+    state = ColumnarState(MODERN)
+    follow(state.arrays.desk, state.arrays.cold, 0)
+    state.grow()
 
 
 if __name__ == "__main__":
