@@ -55,7 +55,7 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
     if output.output == "parquet" and expand:
         raise click.UsageError("-o parquet has no place for what --expand shows")
     with open_session(reading, output, needs=NEEDED_IN_PARQUET if output.output == "parquet" else set()) as session:
-        account = _Account(session)
+        account = _Account(session, shows_batches=as_ is not None)
         if output.output == "parquet" and output.to is not None:
             from cli.parquet import write_events
 
@@ -111,8 +111,9 @@ def _write_in_bulk(session: Session, stream: IO[bytes], form: TextFormat) -> int
 class _Account:
     """The events of all partitions, with damage told and records counted on the way."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, shows_batches: bool) -> None:
         self.session = session
+        self.shows_batches = shows_batches
         self.records = 0
 
     def watch(self, log: PartitionLog) -> Iterator[LogEvent]:
@@ -120,7 +121,7 @@ class _Account:
         from offsets_log.errors import Damage
         from offsets_log.pipeline import Event
 
-        for event in self.session.events(log):
+        for event in self._events(log):
             match event:
                 case Damage():
                     self.session.on_damage(event)
@@ -131,6 +132,15 @@ class _Account:
                         continue
                     self.records += 1
             yield event
+
+    def _events(self, log: PartitionLog) -> Iterator[LogEvent]:
+        session, reading = self.session, self.session.reading
+        if not reading.group and not reading.topic:
+            return session.events(log)
+        from offsets_log.columnar.selection import Selection
+
+        topic = session.shows_topic if reading.topic else None
+        return session.selected(log, Selection(session.shows_group, topic, with_batches=self.shows_batches))
 
     def _is_kept(self, event: Event) -> bool:
         session, reading, decoded = self.session, self.session.reading, event.decoded

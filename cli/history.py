@@ -52,6 +52,7 @@ def command(
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session, read_topic_ids
+    from offsets_log.columnar.selection import Selection
     from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
     from offsets_log.investigate.holders import TopicIds
     from offsets_log.replay.profile import PROFILES
@@ -61,6 +62,7 @@ def command(
         raise click.UsageError("give the group: -g GROUP")
     asked = {*topic_partition, *partition}
     with open_session(reading, output, needs={"committed_offset"}) as session:
+        selection = Selection(session.shows_group, with_names=True, with_markers=True)
         histories = []
         for log in session.logs:
             found = History(
@@ -68,7 +70,7 @@ def command(
                 session.shows_group,
                 lambda key: session.shows_topic(key[1]) and (not asked or key[2] in asked),
             )
-            found.read(session.events(log), on_damage=session.on_damage)
+            found.read(session.selected(log, selection), on_damage=session.on_damage)
             histories.append((log, found))
             if found.entries and log.cleaned_until:
                 session.say(

@@ -69,16 +69,20 @@ def command(
     from cli.members import parsed_topics
     from cli.output import chosen_format
     from cli.rebalance_output import write_timelines
-    from cli.session import open_session, read_topic_ids
+    from cli.session import matcher, open_session, read_topic_ids
+    from offsets_log.columnar.selection import Selection
     from offsets_log.rebalance.timeline import Timelines
     from offsets_log.rebalance.unrest import Limits, mark_unrest
     from offsets_log.rebalance.verify import verify_all
+    from offsets_log.replay.groups import GROUP_METADATA
 
     counts = parsed_topics(topic_partitions)
     with open_session(reading, output) as session:
-        timelines = Timelines(session.shows_group if not verifies else lambda group: True)
+        shows_group = session.shows_group if not verifies else matcher(())
+        timelines = Timelines(shows_group)
+        selection = Selection(shows_group, record_types=frozenset({GROUP_METADATA}), with_names=True)
         for log in session.logs:
-            timelines.read(session.events(log, wants=timelines.wants), session.on_damage)
+            timelines.read(session.selected(log, selection, timelines.wants), session.on_damage)
         timelines.name_topics(read_topic_ids(topic_ids), session.topic_ids)
         for entries in timelines.generations.values():
             mark_unrest(entries, Limits(storm[0], window_ms=storm[1]))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from offsets_log.columnar.compiled import Kernel
     from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.replay import Replayed
+    from offsets_log.columnar.selection import Selection
     from offsets_log.columnar.writers import WritersState
 
 EXIT_ERROR = 1
@@ -153,10 +154,30 @@ class Session:
 
         ``wants`` as `iter_events`.
         """
-        for event in iter_events(log, start=start, until=self.until(log), release=self.reading.kafka, wants=wants):
+        events = iter_events(log, start=start, until=self.until(log), release=self.reading.kafka, wants=wants)
+        return self._told(log, events, self.advance)
+
+    def selected(
+        self, log: PartitionLog, selection: Selection, wants: Callable[[Record], bool] | None = None
+    ) -> Iterator[LogEvent]:
+        """The same of a question about few records: of bulk, batches that hold none of them are passed by."""
+        if not self.is_bulk:
+            return self.events(log, wants=wants)
+        from offsets_log.columnar.choice import choose
+        from offsets_log.columnar.selected import selected_events
+
+        self.compile_first(choose)
+        until, release = self.until(log), self.reading.kafka
+        events = selected_events(log, selection, until=until, release=release, wants=wants, advance=self.advance)
+        return self._told(log, events, lambda size_bytes: None)
+
+    def _told(
+        self, log: PartitionLog, events: Iterable[LogEvent], advance: Callable[[int], None]
+    ) -> Iterator[LogEvent]:
+        for event in events:
             match event:
                 case BatchEnd(batch=batch):
-                    self.advance(batch.size_bytes)
+                    advance(batch.size_bytes)
                 case Damage():
                     self.damaged_logs.add(id(log))
                 case TailFound():

@@ -15,7 +15,7 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.record import MAX_SEQUENCE, ControlRecord
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
 from offsets_log.messages.registry import CoordinatorRecord, record_type_of
-from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent, TailFound
+from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent, Passed, TailFound
 
 TIMESTAMP_TYPE_NAMES = {"create": "CreateTime", "log_append": "LogAppendTime", "none": "NoTimestampType"}
 
@@ -38,7 +38,7 @@ def iter_lines(events: Iterable[LogEvent]) -> Iterator[str]:
                     yield f"Found {tail.size_bytes} invalid bytes at the end of {segment.file.rpartition('/')[2]}"
             case Damage(error):
                 yield f"Error at position {error.position}, skipping. {error.problem}"
-            case BatchEnd() | LogEnd() | Missing():
+            case BatchEnd() | Passed() | LogEnd() | Missing():
                 pass
 
 

@@ -120,7 +120,20 @@ class LogEnd:
     end_offset: int
 
 
-LogEvent = Event | BatchStart | BatchEnd | Damage | Missing | TailFound | LogEnd
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Whole batches of which no record was asked for, from the first record to behind the last one.
+
+    Attributes:
+        has_holes: whether offsets between them are left out.
+    """
+
+    first_offset: int
+    next_offset: int
+    has_holes: bool
+
+
+LogEvent = Event | BatchStart | BatchEnd | Passed | Damage | Missing | TailFound | LogEnd
 
 
 def iter_events(

@@ -157,7 +157,7 @@ def find_in_window(desk: Any, table: Any, at: Any) -> Any:
 
 
 @inlined
-def _take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+def take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
     """Stage the batch at a position, or say why not."""
     if size < 0 or not is_in_place(desk, data, at, size):
         return DOUBTFUL
@@ -184,7 +184,7 @@ def _take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any,
 
 
 @inlined
-def _accept(desk: Any, data: Any, at: Any, size: Any) -> None:
+def accept(desk: Any, data: Any, at: Any, size: Any) -> None:
     """Count a batch that was staged."""
     base = be64(data, at)
     last = base + be32(data, at + bt.LAST_OFFSET_DELTA)
@@ -211,9 +211,9 @@ def stage(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any,
     ):
         at = desk[a.AT]
         size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
-        outcome = np.int64(_take(desk, cold, staged, data, window, table, at, size))
+        outcome = np.int64(take(desk, cold, staged, data, window, table, at, size))
         if outcome == FINISHED:
-            _accept(desk, data, at, size)
+            accept(desk, data, at, size)
     return outcome
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from offsets_log.columnar import machine, tally  # here numba is in the process before anything is linked
 from offsets_log.columnar.arrow import served_table
+from offsets_log.columnar.choice import follow
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.events.tables import TableChunk
@@ -37,7 +38,12 @@ def warm(largest: str) -> None:
         largest: the kernel that is compiled meanwhile, by its module and name.
     """
     assert machine
-    {"scan.scan": _warm_replay, "tally.scan": _warm_count, "events.kernels.fill": _warm_export}[largest]()
+    {
+        "scan.scan": _warm_replay,
+        "tally.scan": _warm_count,
+        "events.kernels.fill": _warm_export,
+        "choice.choose": _warm_choice,
+    }[largest]()
 
 
 def _order() -> Order:
@@ -78,6 +84,12 @@ def _warm_export() -> None:
     chunk.begin_segment(Segment("", 0, b""))
     chunk.counts[k.ROWS] = 1
     list(chunk.made(0, Shown(group=lambda name: False)))
+
+
+def _warm_choice() -> None:
+    state = ColumnarState(MODERN)
+    follow(state.arrays.desk, state.arrays.cold, 0)
+    state.grow()
 
 
 if __name__ == "__main__":

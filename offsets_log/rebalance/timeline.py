@@ -17,7 +17,7 @@ from offsets_log.log_format.record import Record
 from offsets_log.messages.connect_protocol import decode_assignment as decode_connect_assignment
 from offsets_log.messages.consumer_protocol import decode_assignment
 from offsets_log.messages.registry import OFFSET_COMMIT_TYPES, CoordinatorRecord, record_type_of
-from offsets_log.pipeline import BatchEnd, Event, LogEvent, OnDamage
+from offsets_log.pipeline import BatchEnd, Event, LogEvent, OnDamage, Passed
 from offsets_log.rebalance.generation import Generation, GenerationMember, Unit
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.groups import GROUP_METADATA, GroupFold
@@ -80,6 +80,8 @@ class Timelines:
                     on_damage(event)
                 case BatchEnd():
                     reader.end_batch()
+                case Passed():
+                    reader.passed(event)
                 case Event(damage=Damage() as damage):
                     on_damage(damage)
                     reader.saw(event.record.offset)
@@ -110,12 +112,20 @@ class _PartitionReader:
         self._holes += record_offset > self._next_offset
         self._next_offset = record_offset + 1
 
+    def passed(self, run: Passed) -> None:
+        """Records of no group that is asked for: of their offsets it matters only whether some are left out."""
+        self.saw(run.first_offset)
+        self._holes += run.has_holes
+        self._next_offset = run.next_offset
+
     def read(self, event: Event, record: CoordinatorRecord) -> None:
         """A group's record."""
         group_id = record.group
         fold = self._folds.setdefault(group_id, GroupFold(group_id, self._profile))
-        with suppress(ReplayError):
+        try:
             fold.replay(record)
+        except ReplayError:  # as in a replay: that record is left out
+            return
         if fold.group is None and group_id not in self._generations:
             return
         self._touched[group_id] = event

@@ -12,7 +12,14 @@ from functools import cache
 from typing import Any
 
 from offsets_log.log_format.primitives import ZERO_UUID
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of, value_version_of
+from offsets_log.log_format.record import Record
+from offsets_log.messages.registry import (
+    OFFSET_COMMIT_TYPES,
+    RECORD_TYPES,
+    CoordinatorRecord,
+    record_type_of,
+    value_version_of,
+)
 
 TOPIC_LISTS = ("topics", "initializing_topics", "initialized_topics", "deleting_topics")
 """Where values of types 4, 9 and 15 hold rows with ``topic_id`` and ``topic_name``."""
@@ -36,6 +43,20 @@ def names_in(record: CoordinatorRecord) -> Iterator[tuple[bytes, str]]:
         for row in value.get(name, ()):
             if isinstance(row, dict) and "topic_name" in row:
                 yield row["topic_id"], row["topic_name"]
+
+
+NAMING_TYPES = OFFSET_COMMIT_TYPES | {
+    number
+    for number, row in RECORD_TYPES.items()
+    for layout in row.values
+    if any(field.name in TOPIC_LISTS for field in layout.fields)
+}
+"""Record types whose values may hold topic ids with their names."""
+
+
+def may_name(record: Record) -> bool:
+    """Whether there may be `names_in` a data record, by its type alone."""
+    return record_type_of(record.key) in NAMING_TYPES
 
 
 @cache

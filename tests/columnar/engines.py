@@ -66,13 +66,14 @@ def _answer(state: CoordinatorState, seen: Sequence[Damage | TailFound | Missing
         "problems": state.problems,
         "topic_names": state.topic_names,
         "end_offset": state.end_offset,
-        "seen": [_told(item) for item in seen],
+        "seen": [what(item) for item in seen],
         "found": (found.first_offset, found.end_offset, found.tails, found.missing),
         "counts": (found.batches, found.records, found.missing_offsets),
     }
 
 
-def _told(item: Damage | TailFound | Missing) -> tuple[Any, ...]:
+def what(item: Damage | TailFound | Missing) -> tuple[Any, ...]:
+    """What was seen, in a form that compares."""
     match item:
         case Damage(error, raw):
             place = (error.file, error.position, error.record_offset, error.field)
@@ -88,10 +89,10 @@ def construct_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = 
     rows, seen = [], []
     for event in iter_events(log, until=until):
         if isinstance(event, Damage | TailFound | Missing):
-            seen.append(_told(event))
+            seen.append(what(event))
         elif isinstance(event, Event):
             if event.damage is not None:
-                seen.append(_told(event.damage))
+                seen.append(what(event.damage))
             row = event_row(event)
             if shown.shows(row):
                 rows.append({name: row.get(name) for name in EVENT_NAMES})
@@ -112,7 +113,7 @@ def columnar_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = A
 
     export = Export(
         write,
-        note=lambda log: lambda item: seen.append(_told(item)),
+        note=lambda log: lambda item: seen.append(what(item)),
         shown=shown,
         until=lambda log: until,
         threads=threads,

@@ -199,6 +199,15 @@ def test_a_newer_group_has_an_entry_for_each_epoch() -> None:
     assert entries[1].skipped == (6,)
 
 
+def test_a_record_of_another_kind_of_group_is_left_out() -> None:
+    other = newer_group("g", member_id="m", epoch=5)
+    entries = timeline_of((0, 10, [generation(1, "a")]), (1, 20, other)).generations["g"]
+    assert [(entry.kind, entry.number) for entry in entries] == [("classic", 1)]
+    twice = classic_group("g", [member_row(name, "t") | {"group_instance_id": "one"} for name in "ab"])
+    entries = timeline_of((0, 10, other), (3, 20, [twice])).generations["g"]
+    assert [(entry.kind, entry.number) for entry in entries] == [("consumer", 5)]
+
+
 def test_storms_and_flapping_members_are_flagged() -> None:
     """Five generations in a minute, in which one client comes back twice under new ids."""
     batches = [(at, 1000 * at, [generation(at + 1, "stays", *(f"c-{at}" for _ in range(at % 2)))]) for at in range(6)]

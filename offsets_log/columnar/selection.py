@@ -1,0 +1,29 @@
+"""What a question about few records of a log asks for; `selected` finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+ShowsName = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records are asked for. Those of record types that kernels do not know always come, too.
+
+    Attributes:
+        group: whether records of a group are.
+        topic: whether offset commits of a topic are, and no other records; None asks nothing of topics.
+        record_types: of the types that kernels know, those that are; None for all.
+        with_names: also what says something new of a topic id.
+        with_markers: also markers of producers that wrote something of it.
+        with_batches: every batch at least begins.
+    """
+
+    group: ShowsName
+    topic: ShowsName | None = None
+    record_types: frozenset[int] | None = None
+    with_names: bool = False
+    with_markers: bool = False
+    with_batches: bool = False

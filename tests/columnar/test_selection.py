@@ -1,0 +1,303 @@
+"""Questions about few records: the same answers whether batches are passed by or every record is decoded."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli.main import main
+from offsets_log.columnar import selected
+from offsets_log.columnar.selected import selected_events
+from offsets_log.columnar.selection import Selection
+from offsets_log.dump_log import iter_lines
+from offsets_log.errors import Damage
+from offsets_log.investigate.history import History, history_order, history_row
+from offsets_log.investigate.holders import TopicIds
+from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.record import Record
+from offsets_log.pipeline import EVERYTHING, Event, LogEvent, Passed, TailFound, Until, iter_events
+from offsets_log.rebalance.timeline import Timelines
+from offsets_log.replay.groups import GROUP_METADATA
+from offsets_log.replay.profile import PROFILES
+from offsets_log.tables import decode_row
+from tests.broker.test_damaged import FOLDERS
+from tests.builders import LogBuilder, member, record_bytes
+from tests.columnar.engines import what
+from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
+from tests.conftest import PACKED, RECORDINGS, log_directories, unpack_once
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+
+GLOBS = ("*", "g", "h*", "*[aeiou]", "no-such-group")
+
+
+# ------------------------------------------------------------------------------------- what is made of a log
+
+
+def told(events: Iterable[LogEvent], seen: list[Any]) -> Iterator[LogEvent]:
+    """The events, with what cannot be read, tails and missing log noted."""
+    for event in events:
+        if isinstance(event, Damage | TailFound | Missing):
+            seen.append(what(event))
+        if isinstance(event, Event) and event.damage is not None:
+            seen.append(what(event.damage))
+        yield event
+
+
+class Asked:
+    """A log, a way to get its events, and the answers of the commands made of them."""
+
+    def __init__(self, log: PartitionLog, until: Until, glob: str, *, is_bulk: bool) -> None:
+        self.log, self.until, self.is_bulk = log, until, is_bulk
+        self.shows: Callable[[str], bool] = lambda name: fnmatchcase(name, glob)
+
+    def events(
+        self, selection: Selection, seen: list[Any], wants: Callable[[Record], bool] | None = None
+    ) -> Iterator[LogEvent]:
+        if self.is_bulk:
+            return told(selected_events(self.log, selection, until=self.until, wants=wants), seen)
+        return told(iter_events(self.log, until=self.until, wants=wants), seen)
+
+    def history(self, profile: str) -> Any:
+        seen: list[Any] = []
+        found = History(PROFILES[profile], self.shows, lambda key: True)
+        selection = Selection(self.shows, with_names=True, with_markers=True)
+        found.read(self.events(selection, seen), on_damage=lambda damage: None)
+        ids = TopicIds(found.state.topic_names)
+        rows = [history_row(entry, 0, ids) for entry in sorted(found.entries, key=history_order)]
+        return rows, found.state.topic_names, seen
+
+    def rows(self, topic: Callable[[str], bool] | None) -> Any:
+        seen: list[Any] = []
+        events = self.events(Selection(self.shows, topic), seen)
+        return [decode_row(event, expand=True) for event in events if self.is_kept(event, topic)], seen
+
+    def is_kept(self, event: LogEvent, topic: Callable[[str], bool] | None) -> bool:
+        if not isinstance(event, Event) or event.decoded is None or not self.shows(event.decoded.group):
+            return False
+        return topic is None or (event.decoded.is_offset_commit and topic(event.decoded.key["topic"]))
+
+    def lines(self) -> Any:
+        seen: list[Any] = []
+        events = self.events(Selection(self.shows, with_batches=True), seen)
+        return list(iter_lines(e for e in events if not isinstance(e, Event) or self.is_kept(e, None))), seen
+
+    def rebalances(self) -> Any:
+        seen: list[Any] = []
+        found = Timelines(self.shows)
+        selection = Selection(self.shows, record_types=frozenset({GROUP_METADATA}), with_names=True)
+        damages: list[Damage] = []
+        found.read(self.events(selection, seen, found.wants), damages.append)
+        return [repr(entry) for entry in found], found.topic_names, [what(damage) for damage in damages], seen
+
+    def answers(self, profile: str) -> list[Any]:
+        topic: Callable[[str], bool] = lambda name: name < "p"  # noqa: E731
+        return [self.history(profile), self.rows(None), self.rows(topic), self.lines(), self.rebalances()]
+
+
+def assert_equal(
+    log: PartitionLog, until: Until = EVERYTHING, globs: Iterable[str] = GLOBS, profile: str = "modern"
+) -> None:
+    for glob in globs:
+        by_hand, in_bulk = (Asked(log, until, glob, is_bulk=is_bulk).answers(profile) for is_bulk in (False, True))
+        for expected, found in zip(by_hand, in_bulk, strict=True):
+            assert found == expected
+
+
+# --------------------------------------------------------------------------------------- generated and hostile
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    steps=STEPS,
+    glob=st.sampled_from(GLOBS),
+    profile=st.sampled_from(list(PROFILES)),
+    room=st.integers(2, 9),
+    bound=st.none() | st.integers(0, 30),
+)
+def test_generated_logs(steps: Any, glob: str, profile: str, room: int, bound: int | None) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selected, "ROOM", room)
+        assert_equal(build(steps).log, Until(record_offset=bound), (glob,), profile)
+
+
+def test_hostile_segments() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 15), 300):
+        assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), globs=("*", "*[aeiou]"))
+
+
+def test_hostile_segments_in_a_row() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    segments = list(islice(hostile_segments(seeds, 16), 150))
+    for i in range(0, len(segments), 3):
+        row = segments[i : i + 3]
+        bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
+        files = tuple(Segment(f"{n}.log", base, data) for n, (base, data) in enumerate(zip(bases, row, strict=True)))
+        assert_equal(PartitionLog(0, files), globs=("*[aeiou]",))
+
+
+@pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
+def test_inputs_that_once_broke_something(path: Path) -> None:
+    assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, path.read_bytes()),)))
+
+
+# ------------------------------------------------------------------------------------------------ what is chosen
+
+
+def chosen(log: PartitionLog, selection: Selection) -> list[int]:
+    """Offsets of the records that came."""
+    return [event.record.offset for event in selected_events(log, selection) if isinstance(event, Event)]
+
+
+def only(name: str) -> Callable[[str], bool]:
+    return lambda group: group == name
+
+
+def test_only_what_was_asked_for_is_read() -> None:
+    log = LogBuilder()
+    log.commit(1, group="a").commit(2, group="b").commit(3, group="a").group(member("m"), group="b")
+    assert chosen(log.log, Selection(only("a"))) == [0, 2]
+    assert chosen(log.log, Selection(only("b"))) == [1, 3]
+    assert chosen(log.log, Selection(only("b"), record_types=frozenset({GROUP_METADATA}))) == [3]
+    runs = [event for event in selected_events(log.log, Selection(only("b"))) if isinstance(event, Passed)]
+    assert runs == [Passed(0, 1, False), Passed(2, 3, False)]
+
+
+def test_markers_come_of_producers_that_wrote_of_the_group() -> None:
+    log = LogBuilder()
+    log.commit(1, group="a", producer=7).commit(2, group="b", producer=8).end(8, commit=True).end(7, commit=True)
+    assert chosen(log.log, Selection(only("a"), with_markers=True)) == [0, 3]
+    assert chosen(log.log, Selection(only("a"))) == [0]
+
+
+def test_a_topic_id_is_told_once() -> None:
+    log = LogBuilder()
+    one, other = bytes(15) + b"\1", bytes(15) + b"\2"
+    for topic_id in (one, one, other, one):
+        log.commit(1, group="a", version=4, topic_id=topic_id)
+    assert chosen(log.log, Selection(only("b"), with_names=True)) == [0, 2]
+    log.commit(1, group="a", topic="other", version=4, topic_id=one)
+    assert chosen(log.log, Selection(only("b"), with_names=True)) == [0, 2, 4]
+
+
+def test_offsets_left_out_where_batches_are_passed_by() -> None:
+    for gap in (0, 2):
+        log = LogBuilder().group(member("m"), generation=1)
+        log.commit(1, group="b").skip(gap).commit(1, group="b").group(member("m"), generation=4)
+        assert_equal(log.log, globs=("g",))
+
+
+ODD = (b"\x00\x63\x00\x01g", b"\x00\x00")
+"""A record of a type that no release writes: its batch is read by hand."""
+
+
+def commit_bytes(topic: str, topic_id: bytes) -> tuple[bytes, bytes | None]:
+    fields = {"offset": 1, "leader_epoch": -1, "metadata": "", "commit_timestamp": 1, "topic_id": topic_id}
+    return record_bytes(1, {"group": "b", "topic": topic, "partition": 0}, fields, 4)
+
+
+def test_what_is_read_by_hand_says_of_topic_ids_and_producers() -> None:
+    topic_id = Uuid(bytes(15) + b"\1")
+    log = LogBuilder().commit(1, group="a", version=4, topic_id=topic_id)
+    log.add(commit_bytes("other", topic_id), ODD, **LogBuilder.transaction(7))
+    log.commit(1, group="a", version=4, topic_id=topic_id).end(7).commit(2, group="a", producer=8).end(8)
+    assert chosen(log.log, Selection(only("c"), with_names=True)) == [0, 1, 2, 3]
+    assert_equal(log.log, globs=("a", "b", "c"))
+
+
+def test_many_groups_and_producers_find_room() -> None:
+    log = LogBuilder()
+    for number in range(9000):
+        log.commit(1, group=f"g{number}", producer=number)
+    selection = Selection(lambda name: name.endswith("99"), with_markers=True)
+    assert chosen(log.log, selection) == [number for number in range(9000) if str(number).endswith("99")]
+
+
+# ----------------------------------------------------------------------------------------------- the commands
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, log: Path, *arguments: str) -> tuple[int, str, list[str]]:
+    """What a command says of a log in bulk, which is what it says otherwise."""
+    found = []
+    for least_bytes in (1 << 40, 0):
+        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        done = CliRunner().invoke(main, [arguments[0], str(log), *arguments[1:]], catch_exceptions=False)
+        words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
+        found.append((done.exit_code, done.stdout, words))
+    assert found[0] == found[1], arguments
+    return found[1]
+
+
+def commands(group: str) -> Iterator[tuple[str, ...]]:
+    """Questions about a group, or a glob."""
+    for name in ("history", "rebalances", "decode"):
+        yield name, "-g", group, "-o", "jsonl", "-v"
+    yield "history", "-g", group, "--rewinds", "-o", "csv"
+    yield "history", "-g", group, "--profile", "classic", "-o", "jsonl"
+    yield "rebalances", "-g", group, "--verify", "-o", "jsonl"
+    yield "decode", "-g", group, "--expand", "-o", "jsonl"
+    yield "decode", "-g", group, "--as", "dump-log"
+
+
+def groups_of(monkeypatch: pytest.MonkeyPatch, log: Path) -> list[str]:
+    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", 1 << 40)
+    done = CliRunner().invoke(main, ["decode", str(log), "-o", "jsonl", "-q"], catch_exceptions=False)
+    keys = [json.loads(line).get("key") or {} for line in done.stdout.split("\n") if line]
+    names = {key.get("group", key.get("groupId")) for key in keys if isinstance(key, dict)} - {None}
+    return sorted(names)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recordings(name: str, recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(name)
+    for log in log_directories(recording(name))[:2]:
+        found = groups_of(monkeypatch, log)
+        for group in dice.sample(found, min(1, len(found))):
+            for arguments in commands(group):
+                answers(monkeypatch, log, *arguments)
+        answers(monkeypatch, log, "rebalances", "-o", "jsonl")
+        answers(monkeypatch, log, "decode", "-g", "*[a-m]*", "-t", "*o*", "-o", "jsonl")
+
+
+BOUNDS = (
+    ("--until-offset", "40"),
+    ("--until-offset", "1:200"),
+    ("--until-time", "1795239373667"),
+    ("-p", "1"),
+    ("-t", "m*"),
+    ("--strict",),
+    ("-q",),
+)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=" ".join)
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "random-java", "kafka-4.3-live-copy"])
+def test_bounds(
+    name: str, bounds: tuple[str, ...], recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for log in log_directories(recording(name))[:1]:
+        for command in ("history", "rebalances", "decode"):
+            answers(monkeypatch, log, command, "-g", "*-[a-s]*", *bounds, "-o", "jsonl")
+
+
+@pytest.mark.parametrize("name", FOLDERS[1::4])
+def test_damaged_logs(
+    name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = unpack_once(Path(__file__).parents[1] / "broker" / "damaged.tar.xz", tmp_path_factory, request) / name
+    group, *_ = groups_of(monkeypatch, folder)
+    for command in ("history", "rebalances", "decode"):
+        status, _, _ = answers(monkeypatch, folder, command, "-g", group, "-v", "-o", "jsonl")
+        assert status == 3
