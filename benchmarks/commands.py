@@ -50,6 +50,12 @@ def _serves(path: Path, truth: dict[str, Any]) -> bool:
     return bool(offsets_in(path) == truth["served"])
 
 
+def _counts(path: Path, truth: dict[str, Any]) -> bool:
+    row = json.loads(path.read_bytes())
+    counted = {"records": row["records"], "batches": row["batches"], "tombstones": row["tombstones"]}
+    return bool(counted == {name: truth[name] for name in counted} and row["offsets"] == truth["served"]["keys"])
+
+
 def _has_all_records(path: Path, truth: dict[str, Any]) -> bool:
     return bool(rows_in(path) == truth["records"])
 
@@ -83,6 +89,7 @@ class Command:
 
 
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
+INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
 DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
 REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)

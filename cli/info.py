@@ -20,13 +20,9 @@ def command(reading: Reading, output: Output, profile: str) -> None:
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.survey import Survey
 
     with open_session(reading, output) as session:
-        rows = []
-        for log in session.logs:
-            found = Survey.of(log)
-            rows.append(info_row(log, found, session.load(log, PROFILES[profile], found)))
+        rows = [info_row(log, found, held) for log, found, held in session.survey_all(PROFILES[profile])]
         with destination(output, session.files) as stream:
             format_name = chosen_format(output)
             if format_name == "table":

@@ -9,7 +9,7 @@ from typing import IO, Any
 from cli.output import shown_time, visible, write_rows
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.coordinator_state import Holdings
 from offsets_log.replay.group import Group
 from offsets_log.survey import Survey
 from offsets_log.tables import Row, without_untold
@@ -33,32 +33,33 @@ FOLLOWING = {
 """A column of other commands that a source does not tell → the columns here that follow from it."""
 
 
-def info_row(log: PartitionLog, found: Survey, state: CoordinatorState) -> Row:
+def info_row(log: PartitionLog, found: Survey, held: Holdings) -> Row:
     """One offsets partition: what the log holds and what a load makes of it; null for what its source does not tell."""
+    kinds = found.kinds
     row = {
         "offsets_partition": found.offsets_partition,
         "files": found.files,
         "size_bytes": found.size_bytes,
         "batches": found.batches,
         "records": found.records,
-        "tombstones": found.tombstones,
+        "tombstones": kinds.tombstones,
         "first_offset": found.first_offset,
         "end_offset": found.end_offset,
         "gaps": found.gaps,
         "missing_offsets": found.missing_offsets,
-        "first_timestamp_ms": found.first_timestamp_ms,
-        "last_timestamp_ms": found.last_timestamp_ms,
+        "first_timestamp_ms": kinds.first_timestamp_ms,
+        "last_timestamp_ms": kinds.last_timestamp_ms,
         "cleaned_until": log.cleaned_until,
-        "groups": len(state.groups),
-        "offsets": sum(1 for _ in state.iter_served()),
-        "orphans": sum(1 for _ in state.iter_orphans()),
-        "corrupt": found.corrupt,
-        "unsupported": found.unsupported,
-        "record_names": dict(found.record_names.most_common()),
-        "group_kinds": dict(Counter(map(_kind, state.groups.values())).most_common()),
-        "magics": {str(magic): count for magic, count in sorted(found.magics.items())},
-        "compression": dict(found.codecs.most_common()),
-        "written_by": dict(found.releases.most_common()),
+        "groups": len(held.groups),
+        "offsets": held.offsets,
+        "orphans": held.orphans,
+        "corrupt": kinds.corrupt,
+        "unsupported": kinds.unsupported,
+        "record_names": dict(kinds.record_names.most_common()),
+        "group_kinds": _kinds(held.groups),
+        "magics": {str(magic): count for magic, count in sorted(kinds.magics.items())},
+        "compression": dict(kinds.codecs.most_common()),
+        "written_by": dict(kinds.releases.most_common()),
         "open_transactions": [
             {"producer_id": producer_id, "first_record_offset": offset, "first_timestamp_ms": time, "records": count}
             for producer_id, (offset, time, count) in sorted(found.open_transactions.items())
@@ -79,8 +80,10 @@ def missing_cells(missing: Missing) -> dict[str, Any]:
     }
 
 
-def _kind(group: Group) -> str:
-    return "simple" if group.is_simple else group.kind
+def _kinds(groups: Iterable[Group]) -> dict[str, int]:
+    """How many groups there are of each kind; groups have no order, so that equal counts stand by name."""
+    counts = Counter("simple" if group.is_simple else group.kind for group in groups)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = ()) -> None:

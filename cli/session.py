@@ -33,7 +33,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.other_topic import is_of_another_topic
 from offsets_log.pipeline import BatchEnd, Event, LogEvent, TailFound, Until, iter_events, replay
-from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Survey, describe_tail
 from offsets_log.tables import Row, damage_row, partition_name, problem_row, to_json
@@ -55,6 +55,9 @@ BULK_FROM_BYTES = 4 << 20
 
 Loaded = tuple[PartitionLog, CoordinatorState, Survey]
 """A log, what is held of it, and what was seen in it."""
+
+Surveyed = tuple[PartitionLog, Survey, Holdings]
+"""A log, what was seen in it, and how much of it a load makes."""
 
 
 class Watcher(Protocol):
@@ -230,14 +233,18 @@ class Session:
             self.say("compiling for this machine, once for commands of this kind: about ten seconds")
             compile_beside(but=largest)
 
-    def replay_in_bulk(self, profile: Profile, found: Mapping[int, Survey] | None = None) -> Iterator[Replayed]:
+    def replay_in_bulk(
+        self, profile: Profile, found: Mapping[int, Survey] | None = None, *, is_surveyed: bool = False
+    ) -> Iterator[Replayed]:
         """All partitions replayed up to the bounds, in their order.
 
         Args:
             found: by ``id`` of the log, what was seen in it.
+            is_surveyed: with counts of all that is in them.
         """
-        from offsets_log.columnar.replay import replay_logs
+        from offsets_log.columnar.replay import Replay, replay_logs
         from offsets_log.columnar.scan import scan
+        from offsets_log.columnar.surveys import SurveyingReplay
 
         self.compile_first(scan)
         return replay_logs(
@@ -248,6 +255,7 @@ class Session:
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
             advance=self.advance,
+            replay=SurveyingReplay if is_surveyed else Replay,
         )
 
     def count_in_bulk(self, log: PartitionLog, per: str) -> WritersState:
@@ -336,6 +344,30 @@ class Session:
             found = seen[id(replayed.log)]
             replayed.state.tell(found)
             yield replayed.log, state, found
+
+    def survey_all(self, profile: Profile) -> Iterator[Surveyed]:
+        """What every partition holds, and how much of it a load makes."""
+        if not self.is_bulk:
+            for log in self.logs:
+                found = Survey.of(log)
+                yield log, found, self.load(log, profile, found).holdings()
+            return
+        seen = {id(log): Survey.of(log) for log in self.logs}
+        for replayed in self.replay_in_bulk(profile, seen, is_surveyed=True):
+            from offsets_log.columnar.finish import holdings
+            from offsets_log.columnar.layout import Scanner
+
+            with Scanner() as scanner:
+                held = holdings(
+                    replayed.layout,
+                    replayed.state,
+                    scanner,
+                    shows_group=self.shows_group,
+                    shows_topic=self.shows_topic if self.reading.topic else None,
+                )
+            found = seen[id(replayed.log)]
+            replayed.state.tell(found)
+            yield replayed.log, found, held
 
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEvent
-
-INT64_MAX, INT64_MIN = (1 << 63) - 1, -(1 << 63)
 
 Count = Callable[[Event | None, int], None]
 """What to do with a record and its bytes; with None and the bytes of a batch that has no records."""
@@ -33,13 +31,6 @@ def shares(size_bytes: int, weights: list[int], total: int) -> list[int]:
         found.append(until - before)
         before = until
     return found
-
-
-def time_of(record: Record) -> int | None:
-    """When a record was written, within 64 bits as hostile deltas need not be; None if it has no time."""
-    if record.timestamp_ms == NO_TIMESTAMP:
-        return None
-    return min(max(record.timestamp_ms, INT64_MIN), INT64_MAX)
 
 
 def counted(events: Iterable[LogEvent], count: Count) -> Iterator[LogEvent]:

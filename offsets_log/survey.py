@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import ControlRecord
-from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.log_format.record import ControlRecord, time_of
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.schema import Message
 from offsets_log.pipeline import BatchStart, Event, LogEvent, TailFound
 
 RELEASES_OF_VALUE: dict[tuple[int, int], str] = {
@@ -29,16 +31,105 @@ RELEASES_OF_VALUE: dict[tuple[int, int], str] = {
 """(record type, value version) → who writes it (``records.md`` §8.3)."""
 
 
-def releases_of(record: CoordinatorRecord) -> str | None:
-    """Which Kafka releases write this record, as far as its layout tells."""
-    if record.value_version is None or record.layout is None:
+def releases_of(record_type: int, value_version: int | None, layout: Message | None) -> str | None:
+    """Which Kafka releases write such a record, as far as its layout tells; None of a tombstone."""
+    if value_version is None or layout is None:
         return None
-    first, last = record.layout.releases
+    first, last = layout.releases
     if last is not None:
         return f"{last[0]}.{last[1]}" if first in (None, last) else f"{first[0]}.{first[1]}–{last[0]}.{last[1]}"
     if first is not None:
         return f"{first[0]}.{first[1]} or later"
-    return RELEASES_OF_VALUE.get((record.record_type, record.value_version))
+    return RELEASES_OF_VALUE.get((record_type, value_version))
+
+
+@dataclass(slots=True)
+class Kinds:
+    """What batches and records are, in numbers that add up whatever their order.
+
+    Attributes:
+        first_timestamp_ms, last_timestamp_ms: of data records that have one.
+    """
+
+    record_names: Counter[str] = field(default_factory=Counter)
+    releases: Counter[str] = field(default_factory=Counter)
+    magics: Counter[int] = field(default_factory=Counter)
+    codecs: Counter[str] = field(default_factory=Counter)
+    tombstones: int = 0
+    corrupt: int = 0
+    unsupported: int = 0
+    first_timestamp_ms: int | None = None
+    last_timestamp_ms: int | None = None
+
+    def add_batches(self, magic: int, codec: str, count: int = 1) -> None:
+        """Batches of a magic and a codec."""
+        self.magics[magic] += count
+        self.codecs[codec] += count
+
+    def add_records(self, record_type: int, value_version: int | None, layout: Message | None, count: int = 1) -> None:
+        """Data records of a type and a value version, None for tombstones."""
+        self.record_names[RECORD_TYPES[record_type].name] += count
+        if value_version is None:
+            self.tombstones += count
+        if releases := releases_of(record_type, value_version, layout):
+            self.releases[releases] += count
+
+    def add_control_records(self, name: str, count: int = 1) -> None:
+        """Control records of a type."""
+        self.record_names[f"control {name}"] += count
+
+    def add_not_decoded(self, count: int = 1) -> None:
+        """Records whose key or value cannot be read; each is damage too."""
+        self.record_names["not decoded"] += count
+
+    def add_damage(self, damage: Damage) -> None:
+        """A piece that could not be read."""
+        if damage.is_unsupported:
+            self.unsupported += 1
+        else:
+            self.corrupt += 1
+
+    def add_time(self, timestamp_ms: int | None) -> None:
+        """When a data record was written, if it says that."""
+        if timestamp_ms is not None:
+            first, last = self.first_timestamp_ms, self.last_timestamp_ms
+            self.first_timestamp_ms = timestamp_ms if first is None else min(timestamp_ms, first)
+            self.last_timestamp_ms = timestamp_ms if last is None else max(timestamp_ms, last)
+
+    def add(self, other: Kinds) -> None:
+        """Those of other batches."""
+        self.record_names.update(other.record_names)
+        self.releases.update(other.releases)
+        self.magics.update(other.magics)
+        self.codecs.update(other.codecs)
+        self.tombstones += other.tombstones
+        self.corrupt += other.corrupt
+        self.unsupported += other.unsupported
+        self.add_time(other.first_timestamp_ms)
+        self.add_time(other.last_timestamp_ms)
+
+
+class Transactions(Protocol):
+    """Where transactions are kept that have no marker yet."""
+
+    def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
+        """A record of an offset in a transaction, which it opens if none is."""
+
+    def end(self, producer_id: int) -> None:
+        """A marker."""
+
+
+class OpenTransactions(dict[int, tuple[int, int, int]]):
+    """Producer id → (first record offset, its timestamp, records) without a marker yet."""
+
+    def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
+        """As `Transactions.add_commit`."""
+        offset, timestamp, count = self.get(producer_id, (record_offset, timestamp_ms, 0))
+        self[producer_id] = (offset, timestamp, count + 1)
+
+    def end(self, producer_id: int) -> None:
+        """As `Transactions.end`."""
+        self.pop(producer_id, None)
 
 
 @dataclass(slots=True)
@@ -47,10 +138,8 @@ class Survey:
 
     Attributes:
         first_offset, end_offset: of the first record, and where the log goes on; None if it is empty.
-        first_timestamp_ms, last_timestamp_ms: of data records that have one.
         gaps: places inside where offsets are missing; compaction makes them, or a lost file.
         missing: around the segments and between them, with what explains it.
-        open_transactions: producer id → (first record offset, its timestamp, records) without a marker yet.
     """
 
     offsets_partition: int | None
@@ -58,20 +147,12 @@ class Survey:
     size_bytes: int
     first_offset: int | None = None
     end_offset: int | None = None
-    first_timestamp_ms: int | None = None
-    last_timestamp_ms: int | None = None
     batches: int = 0
     records: int = 0
-    tombstones: int = 0
     gaps: int = 0
     missing_offsets: int = 0
-    corrupt: int = 0
-    unsupported: int = 0
-    record_names: Counter[str] = field(default_factory=Counter)
-    magics: Counter[int] = field(default_factory=Counter)
-    codecs: Counter[str] = field(default_factory=Counter)
-    releases: Counter[str] = field(default_factory=Counter)
-    open_transactions: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    kinds: Kinds = field(default_factory=Kinds)
+    open_transactions: OpenTransactions = field(default_factory=OpenTransactions)
     tails: list[str] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
 
@@ -82,14 +163,12 @@ class Survey:
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Count events on their way to whoever reads them."""
-        for event in events:
+        for event in watched(events, self.kinds, self.open_transactions):
             match event:
                 case BatchStart(_, batch, base_offset):
                     self._saw_batch(batch, base_offset)
                 case Event():
-                    self._saw_record(event)
-                case Damage():
-                    self._saw_damage(event)
+                    self.records += 1
                 case TailFound() | Missing():
                     self.saw(event)
             yield event
@@ -103,8 +182,6 @@ class Survey:
 
     def _saw_batch(self, batch: RecordBatch, base_offset: int) -> None:
         self.batches += 1
-        self.magics[batch.magic] += 1
-        self.codecs[batch.compression] += 1
         if self.first_offset is None:
             self.first_offset = base_offset
         elif self.end_offset is not None and base_offset > self.end_offset:
@@ -112,43 +189,31 @@ class Survey:
             self.missing_offsets += base_offset - self.end_offset
         self.end_offset = batch.next_offset
 
-    def _saw_record(self, event: Event) -> None:
-        self.records += 1
+
+def watched(events: Iterable[LogEvent], kinds: Kinds, transactions: Transactions) -> Iterator[LogEvent]:
+    """Count what events are on their way to whoever reads them."""
+    for event in events:
         match event:
+            case BatchStart(batch=batch):
+                kinds.add_batches(batch.magic, batch.compression)
             case Event(control=ControlRecord() as control):
-                self.record_names[f"control {control.type}"] += 1
+                kinds.add_control_records(control.type)
                 if control.ends_transaction:
-                    self.open_transactions.pop(event.batch.producer_id, None)
-                return
-            case Event(decoded=CoordinatorRecord() as decoded):
-                self.record_names[decoded.name] += 1
-                self.tombstones += decoded.is_tombstone
-                if releases := releases_of(decoded):
-                    self.releases[releases] += 1
-                self._saw_transactional(event, decoded)
-            case Event(damage=Damage() as damage):
-                self.record_names["not decoded"] += 1
-                self._saw_damage(damage)
-        timestamp = event.record.timestamp_ms
-        if timestamp != NO_TIMESTAMP:
-            self._saw_time(timestamp)
-
-    def _saw_time(self, timestamp_ms: int) -> None:
-        first, last = self.first_timestamp_ms, self.last_timestamp_ms
-        self.first_timestamp_ms = timestamp_ms if first is None else min(timestamp_ms, first)
-        self.last_timestamp_ms = timestamp_ms if last is None else max(timestamp_ms, last)
-
-    def _saw_transactional(self, event: Event, decoded: CoordinatorRecord) -> None:
-        if event.batch.is_transactional and decoded.is_offset_commit:
-            first = (event.record.offset, event.record.timestamp_ms, 0)
-            offset, timestamp, count = self.open_transactions.get(event.batch.producer_id, first)
-            self.open_transactions[event.batch.producer_id] = (offset, timestamp, count + 1)
-
-    def _saw_damage(self, damage: Damage) -> None:
-        if damage.is_unsupported:
-            self.unsupported += 1
-        else:
-            self.corrupt += 1
+                    transactions.end(event.batch.producer_id)
+            case Event(record=record, decoded=decoded, damage=damage):
+                kinds.add_time(time_of(record))
+                if damage is not None:
+                    kinds.add_not_decoded()
+                    kinds.add_damage(damage)
+                if decoded is not None:
+                    kinds.add_records(decoded.record_type, decoded.value_version, decoded.layout)
+                    if event.batch.is_transactional and decoded.is_offset_commit:
+                        time_ms = time_of(record)
+                        first_ms = NO_TIMESTAMP if time_ms is None else time_ms
+                        transactions.add_commit(event.batch.producer_id, record.offset, first_ms)
+            case Damage():
+                kinds.add_damage(event)
+        yield event
 
 
 def describe_tail(found: TailFound) -> str:

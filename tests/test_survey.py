@@ -21,4 +21,4 @@ def test_time_0_is_a_time() -> None:
         found = Survey.of(log)
         for _ in found.watch(iter_events(log)):
             pass
-        assert (found.first_timestamp_ms, found.last_timestamp_ms) == span
+        assert (found.kinds.first_timestamp_ms, found.kinds.last_timestamp_ms) == span

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from offsets_log.log_format.compression import CODEC_MASK
+
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
@@ -72,6 +74,11 @@ NAMED_ROW, NAMED_HIGH, NAMED_LOW, NAMED_OFFSET = range(4)
 NAMED_SIZE = 4
 """A topic id that a row's values named once."""
 
+UNENDED_OFFSET, UNENDED_TIME, UNENDED_COUNT, IS_ENDED = range(4)
+UNENDED_SIZE = 4
+"""What a survey has seen of a producer: records of offsets without a marker yet, the first one, and whether there was
+a marker at all."""
+
 REGIONS = (
     ("group_slots", 1),
     ("producer_slots", 1),
@@ -80,6 +87,7 @@ REGIONS = (
     ("cancelled", CANCELLED_SIZE),
     ("more", MORE_SIZE),
     ("named", NAMED_SIZE),
+    ("unended", UNENDED_SIZE),
 )
 
 # Places on the desk: what kernels change.
@@ -108,10 +116,11 @@ MISSING = 21
 RESOLUTION = 22  # how many transactions were resolved
 SEED = 23
 # Where the regions of ``cold`` begin, and their room.
-GROUP_SLOTS_AT, PRODUCER_SLOTS_AT, PRODUCERS_AT, OPENED_AT, CANCELLED_AT, MORE_AT, NAMED_AT = range(24, 31)
-GROUP_SLOTS_ROOM, PRODUCER_SLOTS_ROOM, PRODUCERS_ROOM, OPENED_ROOM, CANCELLED_ROOM, MORE_ROOM, NAMED_ROOM = range(
-    31, 38
-)
+GROUP_SLOTS_AT, PRODUCER_SLOTS_AT, PRODUCERS_AT, OPENED_AT, CANCELLED_AT, MORE_AT, NAMED_AT, UNENDED_AT = range(24, 32)
+(
+    GROUP_SLOTS_ROOM, PRODUCER_SLOTS_ROOM, PRODUCERS_ROOM, OPENED_ROOM, CANCELLED_ROOM, MORE_ROOM, NAMED_ROOM,
+    UNENDED_ROOM,
+) = range(32, 40)  # fmt: skip
 # What a scan is told.
 STOP = 40
 SEGMENT = 41  # where the segment begins in the log
@@ -141,8 +150,25 @@ AROUND_STRING = ONE_STRING + KEY_TYPES * VERSIONS
 """Of values that are numbers around one string: bytes before its length, and all bytes but the string's."""
 HASHES = AROUND_STRING + KEY_TYPES * VERSIONS
 BLOCK = 64
+CODEC_IDS = CODEC_MASK + 1
 FOUND = HASHES + BLOCK
-CODE = FOUND + BLOCK
+GAPS = FOUND + BLOCK  # places where MISSING offsets are
+CODECS = GAPS + 1  # batches that the kernel accepted, by the codec's id
+CODECS_FIRST = CODECS + CODEC_IDS  # of each codec, how many batches there were before its first
+# What a survey counts, see `census`.
+IS_SURVEYED = CODECS_FIRST + CODEC_IDS
+RECORDS_OF = IS_SURVEYED + 1  # by record type, and by value version or NO_VERSION
+NO_VERSION = VERSIONS
+"""Instead of a value version: a tombstone."""
+MARKERS = RECORDS_OF + KEY_TYPES * (VERSIONS + 1)  # COMMIT, ABORT
+NOT_DECODED = MARKERS + 2
+RECORD_KINDS = NOT_DECODED + 1 - RECORDS_OF
+RECORDS_FIRST = NOT_DECODED + 1  # of each of these kinds, how many others there were before its first
+KINDS_SEEN = RECORDS_FIRST + RECORD_KINDS
+TIMED = KINDS_SEEN + 1  # records that have a time
+FIRST_MS = TIMED + 1
+LAST_MS = TIMED + 2
+CODE = LAST_MS + 1
 """From here on the programs."""
 
 # Columns of ``staged``: records read and not yet replayed. `batches.records_at` fills the first.

@@ -12,7 +12,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.compiled import U, crc32c_byte, crc32c_word, inlined, load64, part
-from offsets_log.columnar.wire import be32, varint, varlong
+from offsets_log.columnar.wire import be16, be32, be64, varint, varlong
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import compression
 
@@ -48,6 +48,10 @@ TRANSACTIONAL_MASK = b.TRANSACTIONAL_MASK
 TIMESTAMP_TYPE_MASK = b.TIMESTAMP_TYPE_MASK
 LEAST_RECORD_SIZE = 7
 """Length, attributes, two deltas, key length, value length, headers: one byte each."""
+
+NO_TIME = b.NO_TIMESTAMP
+INT64_MAX = np.iinfo(np.int64).max
+INT64_MIN = np.iinfo(np.int64).min
 
 _INITIAL = U(0xFFFFFFFF)
 
@@ -157,3 +161,16 @@ def records_at(
         at = record_end
         staged[i, a.OFFSET] = base_offset + offset_delta
     return count if at == end else np.int64(DOUBTFUL)
+
+
+@inlined
+def time_at(data: Any, at: Any, delta: Any) -> Any:
+    """When a record of the batch was written; sums beyond 64 bits end there (`log_format.record.time_of`)."""
+    if be16(data, at + ATTRIBUTES) & TIMESTAMP_TYPE_MASK:
+        return be64(data, at + MAX_TIMESTAMP)
+    base = be64(data, at + BASE_TIMESTAMP)
+    if delta > 0 and base > INT64_MAX - delta:
+        return np.int64(INT64_MAX)
+    if delta < 0 and base < INT64_MIN - delta:
+        return np.int64(INT64_MIN)
+    return base + delta

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -18,7 +18,8 @@ from offsets_log.log_format.primitives import Uuid, decode_string
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_coordinator_record
 from offsets_log.messages.schema import Message, Scalar
-from offsets_log.replay.coordinator_state import CoordinatorState, in_order, settle_groups
+from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, in_order, settle_groups
+from offsets_log.replay.group import Group
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.timeline import GroupEvent, Timeline
 
@@ -149,15 +150,45 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
 
 def existing_groups(layout: Layout, state: ColumnarState, scanner: Scanner, found: Found) -> npt.NDArray[np.bool_]:
     """By group number, whether the group exists."""
+    groups = _groups(layout, state, scanner, found, whole=False)
+    return np.array([name in groups for name in group_names(state)], np.bool_)
+
+
+def holdings(
+    layout: Layout,
+    state: ColumnarState,
+    scanner: Scanner,
+    *,
+    shows_group: Callable[[str], bool],
+    shows_topic: Callable[[str], bool] | None,
+) -> Holdings:
+    """How much of the groups and topics that are shown a coordinator holds; None shows all topics."""
+    found = find(state)
+    groups = _groups(layout, state, scanner, found, whole=True)
+    names = group_names(state)
+    rows = state.arrays.rows[found.committed]
+    if shows_topic is not None:
+        keys = (state.arrays.text_at(at) for at in rows[:, a.KEY_AT].tolist())
+        rows = rows[[shows_topic(decode_coordinator_record(key, None).key["topic"]) for key in keys]]
+    counts = np.bincount(rows[:, a.GROUP], minlength=len(names)).tolist()
+    shown = [(name in groups, count) for name, count in zip(names, counts, strict=True) if shows_group(name)]
+    return Holdings(
+        tuple(group for name, group in groups.items() if shows_group(name)),
+        offsets=sum(count for exists, count in shown if exists),
+        orphans=sum(count for exists, count in shown if not exists),
+    )
+
+
+def _groups(layout: Layout, state: ColumnarState, scanner: Scanner, found: Found, *, whole: bool) -> dict[str, Group]:
     names = group_names(state)
     groups, _ = settle_groups(
         state.profile,
-        dict(_timelines(layout, state, scanner, False)),
+        dict(_timelines(layout, state, scanner, whole)),
         committed=_groups_of(state, names, found.committed),
         pending=_groups_of(state, names, found.pending[:, 0]),
         end_offset=state.end_offset,
     )
-    return np.array([name in groups for name in names], np.bool_)
+    return groups
 
 
 def _groups_of(state: ColumnarState, names: list[str], rows: a.Int64s) -> set[str]:

@@ -221,7 +221,7 @@ class Reading(ABC):
             match item:
                 case Damage():
                     cursor.is_broken = True
-                    self.note(item)
+                    self.lose(item)
                 case Tail():
                     self.note(tail_found(self.order.log, segment, item, cursor.next_offset, self.order.until))
                 case RecordBatch():
@@ -234,6 +234,10 @@ class Reading(ABC):
                     cursor.place = Place(index, item.position + item.size_bytes)
                     return
         cursor.place = Place(index + 1, 0)
+
+    def lose(self, damage: Damage) -> None:
+        """Note what is no batch, or a record of which only the key was read by hand."""
+        self.note(damage)
 
     def events(self, index: int, batch: RecordBatch) -> Iterator[LogEvent]:
         """What the construct path says of a batch."""

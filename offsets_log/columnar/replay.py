@@ -88,7 +88,7 @@ class Piece(Reading):
             batch = decode_batch_header(data[at : at + size].tobytes(), at)
             events = (event for event in self.events(index, batch) if isinstance(event, Event))
             only = islice(events, int(staged[a.STAGED_INDEX]), int(staged[a.STAGED_INDEX]) + 1)
-            replay_into(self.state, only, on_damage=self.note)
+            replay_into(self.state, only, on_damage=self.lose)
             staged[a.KIND] = a.PASSED
         else:
             self.state.register(raw_key, row.number, fields)
@@ -223,6 +223,7 @@ def replay_logs(
     threads: int = 1,
     pieces: int | None = None,
     advance: Advance = lambda size_bytes: None,
+    replay: type[Replay] = Replay,
 ) -> Iterator[Replayed]:
     """All logs replayed, one after the other, by so many threads: a log of its share or more is cut into pieces.
 
@@ -232,13 +233,14 @@ def replay_logs(
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.
         pieces: of each log, whatever its size.
+        replay: the kind of replays.
     """
     total = sum(log.bytes_to_read for log in logs) or 1
 
     def replays() -> Iterator[Replay]:
         for log in logs:
             share = pieces or max(1, round(threads * log.bytes_to_read / total))
-            yield Replay(log, profile, until=until(log), release=release, pieces=share)
+            yield replay(log, profile, until=until(log), release=release, pieces=share)
 
     pool = ThreadPoolExecutor(threads)
     queue = _Queue(replays(), pool, threads, advance)

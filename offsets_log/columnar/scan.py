@@ -13,7 +13,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import batches as bt
-from offsets_log.columnar import fold
+from offsets_log.columnar import census, fold
 from offsets_log.columnar import window as wi
 from offsets_log.columnar.compiled import U, inlined, kernel, part
 from offsets_log.columnar.keys import intern_producer
@@ -191,9 +191,15 @@ def accept(desk: Any, data: Any, at: Any, size: Any) -> None:
     if desk[a.FIRST_OFFSET] == a.NOTHING:
         desk[a.FIRST_OFFSET] = base
     else:
-        desk[a.MISSING] += base - desk[a.LAST_OFFSET] - 1
+        missing = base - desk[a.LAST_OFFSET] - 1
+        desk[a.MISSING] += missing
+        desk[a.GAPS] += missing > 0
     desk[a.LAST_OFFSET] = last
     desk[a.END_OFFSET] = max(desk[a.END_OFFSET], last + 1)
+    codec = U(be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK)
+    if desk[U(a.CODECS) + codec] == 0:
+        desk[U(a.CODECS_FIRST) + codec] = desk[a.BATCHES]
+    desk[U(a.CODECS) + codec] += 1
     desk[a.BATCHES] += 1
     desk[a.RECORDS] += be32(data, at + bt.RECORDS_COUNT)
     desk[a.AT] = at + size
@@ -238,8 +244,11 @@ def scan(
     while outcome == GO_ON:
         outcome = stage(desk, cold, staged, data, window, table, begin)
         source = window if desk[a.IN_WINDOW] else data
+        count = desk[a.STAGED]
         flushed = fold.flush(desk, slots, rows, groups, arena, cold, staged, source)
         if flushed != fold.DONE:
             return NEEDS_ROOM if flushed == fold.FULL else DOUBTFUL_KEY
+        if desk[a.IS_SURVEYED]:
+            census.count(desk, cold, staged, source, data, count)
         outcome = outcome_of(desk, begin, outcome)
     return outcome

@@ -37,6 +37,9 @@ from offsets_log.survey import Survey
 
 GROUP_METADATA = 2
 
+SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
+"""Places on the desk that add up when pieces are joined."""
+
 DISTINCT = {GROUP_METADATA_VALUE.name: ("group_instance_id",)}
 """Message → string fields that end a load where one text stands twice (``L-31``)."""
 
@@ -200,8 +203,14 @@ class ColumnarState:
         if desk[a.FIRST_OFFSET] == a.NOTHING:
             desk[a.FIRST_OFFSET] = base_offset
         else:
-            desk[a.MISSING] += max(base_offset - desk[a.LAST_OFFSET] - 1, 0)
+            self._skipped(base_offset - int(desk[a.LAST_OFFSET]) - 1)
         desk[a.BATCHES] += 1
+
+    def _skipped(self, count: int) -> None:
+        """Offsets that are not there, before a batch."""
+        if count > 0:
+            self.arrays.desk[a.MISSING] += count
+            self.arrays.desk[a.GAPS] += 1
 
     @property
     def first_offset(self) -> int | None:
@@ -218,7 +227,7 @@ class ColumnarState:
         """What was counted on the way."""
         desk = self.arrays.desk
         found.batches, found.records = int(desk[a.BATCHES]), self.records
-        found.missing_offsets = int(desk[a.MISSING])
+        found.missing_offsets, found.gaps = int(desk[a.MISSING]), int(desk[a.GAPS])
         if self.first_offset is not None:
             found.first_offset, found.end_offset = self.first_offset, int(desk[a.LAST_OFFSET]) + 1
 
@@ -307,7 +316,7 @@ class ColumnarState:
             s.arena = arena
         if parts <= {"arena"}:
             return
-        also = {"keys": ("more",), "groups": ("group_slots",), "producers": ("producers", "producer_slots")}
+        also = {"keys": ("more",), "groups": ("group_slots",), "producers": ("producers", "producer_slots", "unended")}
         doubled = {name for part in parts for name in also.get(part, (part,))}
         self._lay_out({name: room * (2 if name in doubled else 1) for name, room in s.room().items()})
 
@@ -356,11 +365,11 @@ class ColumnarState:
     def _join_counts(self, theirs: a.Int64s) -> None:
         ours = self.arrays.desk
         ours[a.END_OFFSET] = max(ours[a.END_OFFSET], theirs[a.END_OFFSET])
-        ours[[a.BATCHES, a.RECORDS, a.MISSING]] += theirs[[a.BATCHES, a.RECORDS, a.MISSING]]
+        ours[SUMS] += theirs[SUMS]
         if ours[a.FIRST_OFFSET] == a.NOTHING:
             ours[a.FIRST_OFFSET] = theirs[a.FIRST_OFFSET]
         elif theirs[a.FIRST_OFFSET] != a.NOTHING:
-            ours[a.MISSING] += max(theirs[a.FIRST_OFFSET] - ours[a.LAST_OFFSET] - 1, 0)
+            self._skipped(int(theirs[a.FIRST_OFFSET] - ours[a.LAST_OFFSET]) - 1)
         if theirs[a.BATCHES]:  # else it is where the piece supposed that it begins
             ours[a.LAST_OFFSET] = theirs[a.LAST_OFFSET]
 

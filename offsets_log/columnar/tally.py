@@ -53,23 +53,8 @@ COUNTS = 8
 
 PER_GROUP, PER_TOPIC, PER_PARTITION, PER_LOG, PER_HOUR = range(5)
 
-NO_TIME = -1
+NO_TIME = bt.NO_TIME
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
-INT64_MAX = np.iinfo(np.int64).max
-INT64_MIN = np.iinfo(np.int64).min
-
-
-@inlined
-def _time_at(data: Any, at: Any, delta: Any) -> Any:
-    """When a record of the batch was written; sums beyond 64 bits end there."""
-    if be16(data, at + bt.ATTRIBUTES) & bt.TIMESTAMP_TYPE_MASK:
-        return be64(data, at + bt.MAX_TIMESTAMP)
-    base = be64(data, at + bt.BASE_TIMESTAMP)
-    if delta > 0 and base > INT64_MAX - delta:
-        return np.int64(INT64_MAX)
-    if delta < 0 and base < INT64_MIN - delta:
-        return np.int64(INT64_MIN)
-    return base + delta
 
 
 @part
@@ -226,7 +211,7 @@ def _count_marker(
     i = U(number)
     at = staged[i, a.RECORD_AT] - bt.HEADER_SIZE
     size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-    time = _time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+    time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
     none = np.int64(a.NOTHING)
     writer = _writer_of(counts, desk, slots, rows, groups, arena, cold, text, none, time)
     kind = np.int64(a.PASSED)
@@ -252,7 +237,7 @@ def _count_staged(
         _begin_batch(counts, staged, data, at, number)
     batch_size, before, weight = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD, counts[BATCH_SUM], _weight(staged, i)
     size = batch_size * (before + weight) // counts[BATCH_WEIGHT] - batch_size * before // counts[BATCH_WEIGHT]
-    time = _time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+    time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
     writer = _writer_of(counts, desk, slots, rows, groups, arena, cold, text, row, time)
     if writer < 0:
         return False

@@ -23,6 +23,7 @@ from offsets_log.columnar.parquet.writer import ParquetWriter
 from offsets_log.columnar.reading import Order, Place
 from offsets_log.columnar.sinks.lines import Press
 from offsets_log.columnar.state import ColumnarState
+from offsets_log.columnar.surveys import SurveyedState
 from offsets_log.columnar.writers import WritersState
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, build_batch
@@ -55,10 +56,12 @@ def _order() -> Order:
 
 def _warm_replay() -> None:
     order = _order()
-    left, right = ColumnarState(MODERN), ColumnarState(MODERN)
+    left, right = SurveyedState(MODERN), SurveyedState(MODERN)
     for state in (left, right):
         state.add_tombstone(("g", "t", 0), 0, -1, False)
         state.add_marker(0, Marker(True, 1))
+        state.add_commit(0, 0, 0)
+        state.end(0)
     right.grow()
     left.merge(right)
     with Scanner() as scanner:

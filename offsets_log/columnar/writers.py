@@ -17,11 +17,12 @@ from offsets_log.columnar.reading import Advance, Note
 from offsets_log.columnar.replay import Piece, Replay
 from offsets_log.columnar.state import GROUP_METADATA, ColumnarState, canonical_key, plain
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import EVERYTHING, Event, LogEvent, Until
 from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata
 from offsets_log.replay.profile import MODERN, Profile
-from offsets_log.shares import counted, time_of
+from offsets_log.shares import counted
 
 PER = {
     "group": tally.PER_GROUP,

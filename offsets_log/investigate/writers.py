@@ -24,12 +24,13 @@ from dataclasses import dataclass, field
 from offsets_log.errors import ReplayError
 from offsets_log.investigate.holders import Holder, Holders, TopicIds, holders_of
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import names_in
-from offsets_log.shares import counted, time_of
+from offsets_log.shares import counted
 from offsets_log.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,

@@ -21,7 +21,7 @@ import google_crc32c
 
 from offsets_log.errors import CorruptBatchError, UnsupportedMagicError
 from offsets_log.log_format import primitives as p
-from offsets_log.log_format.compression import CODEC_MASK, CODECS, Codec, codec_of
+from offsets_log.log_format.compression import Codec, codec_name, codec_of
 
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
@@ -117,8 +117,7 @@ class RecordBatch:
     @property
     def compression(self) -> str:
         """The codec's name; of an unknown one its id."""
-        codec_id = self.attributes & CODEC_MASK
-        return CODECS[codec_id].name if codec_id < len(CODECS) else f"unknown({codec_id})"
+        return codec_name(self.attributes)
 
     @property
     def timestamp_type(self) -> str:

@@ -238,6 +238,12 @@ CODEC_MASK = 0x07
 CODEC_NAMED = {codec.name: codec for codec in CODECS}
 
 
+def codec_name(attributes: int) -> str:
+    """The name of the codec of a batch's attributes; of an unknown one its id."""
+    codec_id = attributes & CODEC_MASK
+    return CODECS[codec_id].name if codec_id < len(CODECS) else f"unknown({codec_id})"
+
+
 def codec_of(attributes: int) -> Codec:
     """The codec of a batch's attributes (bits 0–2).
 

@@ -59,6 +59,7 @@ LOADED_LEGACY_BYTES = p.Sized(p.INT32, nullable=True, lowest=p.LOWEST_INT32)
 LOADED_LEGACY_PAYLOAD = c.Struct("key" / LOADED_LEGACY_BYTES, "value" / LOADED_LEGACY_BYTES)
 
 MAX_SEQUENCE = 0x7FFFFFFF
+INT64_MAX, INT64_MIN = (1 << 63) - 1, -(1 << 63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +85,13 @@ class Record:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     attributes: int = 0
+
+
+def time_of(record: Record) -> int | None:
+    """When a record was written, within 64 bits as hostile deltas need not be; None if it has no time."""
+    if record.timestamp_ms == b.NO_TIMESTAMP:
+        return None
+    return min(max(record.timestamp_ms, INT64_MIN), INT64_MAX)
 
 
 def iter_records(batch: RecordBatch, *, as_loaded: bool = False) -> Iterator[Record | Damage]:

@@ -18,6 +18,20 @@ from offsets_log.replay.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
+class Holdings:
+    """How much there is in a coordinator's memory.
+
+    Attributes:
+        groups: that exist.
+        offsets, orphans: committed offsets of groups that exist, and of such that do not.
+    """
+
+    groups: tuple[Group, ...]
+    offsets: int
+    orphans: int
+
+
+@dataclass(frozen=True, slots=True)
 class CoordinatorState:
     """The state after a load.
 
@@ -64,6 +78,11 @@ class CoordinatorState:
             committed=tuple(filter(is_shown, self.committed)),
             pending=tuple(filter(is_shown, self.pending)),
         )
+
+    def holdings(self) -> Holdings:
+        """How much is in it."""
+        served = sum(1 for _ in self.iter_served())
+        return Holdings(tuple(self.groups.values()), served, len(self.committed) - served)
 
     @property
     def failure(self) -> Problem | None:

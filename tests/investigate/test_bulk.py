@@ -9,6 +9,13 @@ from cli.main import main
 from tests.replay.test_compact_recordings import Recording
 
 COMMANDS = (
+    ("info",),
+    ("info", "-o", "table"),
+    ("info", "-o", "json", "-g", "*-1*"),
+    ("info", "-o", "csv", "-t", "t*"),
+    ("info", "-p", "1", "--profile", "classic"),
+    ("info", "--until-offset", "40"),
+    ("info", "--until-time", "2026-11-20T09:00:00Z"),
     ("groups", "--now", "2027-01-01"),
     ("groups", "--now", "2027-01-01", "--stale", "1d"),
     ("top",),
@@ -28,7 +35,7 @@ def test_both_engines(
     answers = []
     for least_bytes in (1 << 40, 0):
         monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
-        done = CliRunner().invoke(main, [arguments[0], log, *arguments[1:], "-o", "jsonl"], catch_exceptions=False)
+        done = CliRunner().invoke(main, [arguments[0], log, "-o", "jsonl", *arguments[1:]], catch_exceptions=False)
         words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))
         answers.append((done.exit_code, done.stdout, words))
     assert answers[0] == answers[1]

@@ -1,0 +1,142 @@
+"""What `info` counts in bulk against what it counts record by record: the same numbers, in the same order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offsets_log.columnar import replay as columnar
+from offsets_log.columnar.finish import holdings
+from offsets_log.columnar.layout import Scanner
+from offsets_log.columnar.surveys import SurveyingReplay
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.pipeline import EVERYTHING, Until, iter_events, replay
+from offsets_log.replay.coordinator_state import Holdings, finish
+from offsets_log.replay.profile import PROFILES
+from offsets_log.survey import Survey
+from tests.builders import LogBuilder
+from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
+from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+
+EACH_PROFILE = pytest.mark.parametrize("profile", PROFILES)
+
+
+@pytest.fixture(autouse=True)
+def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
+
+
+def shows_topic(name: str) -> bool:
+    return not name.endswith("1")
+
+
+def by_construct(log: PartitionLog, profile: str, until: Until) -> list[Any]:
+    found = Survey.of(log)
+    events = found.watch(iter_events(log, until=until))
+    state = finish(replay(events, PROFILES[profile], on_damage=lambda damage: None))
+    shown = state.showing(lambda name: True, shows_topic)
+    return [*_in_order(found), _counted(state.holdings()), _counted(shown.holdings())]
+
+
+def in_bulk(log: PartitionLog, profile: str, until: Until, pieces: int) -> list[Any]:
+    found = Survey.of(log)
+    (replayed,) = columnar.replay_logs(
+        [log],
+        PROFILES[profile],
+        note=lambda log: lambda seen: None if isinstance(seen, Damage) else found.saw(seen),
+        until=lambda log: until,
+        pieces=pieces,
+        replay=SurveyingReplay,
+    )
+    with Scanner() as scanner:
+        held = [
+            holdings(replayed.layout, replayed.state, scanner, shows_group=lambda name: True, shows_topic=topics)
+            for topics in (None, shows_topic)
+        ]
+    replayed.state.tell(found)
+    return [*_in_order(found), *map(_counted, held)]
+
+
+def _in_order(found: Survey) -> list[Any]:
+    kinds = found.kinds
+    counters = [list(counter.items()) for counter in (kinds.record_names, kinds.codecs, kinds.releases)]
+    return [*counters, found]
+
+
+def _counted(held: Holdings) -> tuple[Any, ...]:
+    groups = Counter((group.group_id, group.kind, group.is_simple) for group in held.groups)
+    return groups, held.offsets, held.orphans
+
+
+def assert_equal(
+    log: PartitionLog, profile: str = "modern", until: Until = EVERYTHING, pieces: tuple[int, ...] = (1,)
+) -> None:
+    expected = by_construct(log, profile, until)
+    for count in pieces:
+        assert in_bulk(log, profile, until, count) == expected
+
+
+@EACH_PROFILE
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recordings(name: str, profile: str, recording: Callable[[str], Path]) -> None:
+    for directory in log_directories(recording(name)):
+        for log in read_partitions(directory).values():
+            assert_equal(log, profile, pieces=(1, 3))
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3-compressed", "kafka-4.3-mixed", "kafka-lifetime", "random-java"])
+def test_bounds_of_recordings(name: str, recording: Callable[[str], Path]) -> None:
+    for log in read_partitions(log_directories(recording(name))[0]).values():
+        for end in (0, 37, 90):
+            assert_equal(log, until=Until(record_offset=end), pieces=(1, 2))
+        assert_equal(log, until=Until(time_ms=1_795_239_300_000), pieces=(1, 2))
+
+
+@EACH_PROFILE
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40))
+def test_generated_logs(profile, steps, pieces, end) -> None:  # type: ignore[no-untyped-def]
+    log = build(steps).log
+    assert_equal(log, profile, pieces=(1, pieces))
+    assert_equal(log, profile, Until(record_offset=end), pieces=(pieces,))
+
+
+@EACH_PROFILE
+def test_hostile_segments(profile: str) -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 23), 300):
+        assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), profile)
+
+
+def test_hostile_segments_in_a_row() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    segments = list(islice(hostile_segments(seeds, 24), 300))
+    for i in range(0, len(segments), 3):
+        row = segments[i : i + 3]
+        bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
+        files = tuple(Segment(f"{n}.log", base, data) for n, (base, data) in enumerate(zip(bases, row, strict=True)))
+        assert_equal(PartitionLog(0, files), pieces=(3,))
+
+
+@pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
+def test_inputs_that_once_broke_something(path: Path) -> None:
+    assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, path.read_bytes()),)))
+
+
+@EACH_PROFILE
+def test_transactions_of_more_producers_than_there_was_room_for(profile: str) -> None:
+    log = LogBuilder()
+    for producer in range(10_000):
+        log.commit(log.offset, producer=producer)
+        if producer % 3 == 0:
+            log.end(producer // 2, commit=producer % 2 == 0)
+    assert_equal(log.log, profile, pieces=(1, 3))
