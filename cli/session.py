@@ -184,8 +184,7 @@ class Session:
                 case Damage():
                     self.damaged_logs.add(id(log))
                 case TailFound():
-                    self.damaged_logs.add(id(log))
-                    self.tell(event)
+                    self._tell_tail(log, event)
                 case Missing():
                     self.tell(event)
             yield event
@@ -196,6 +195,14 @@ class Session:
             damage = event.damage if isinstance(event, Event) else event
             if isinstance(damage, Damage):
                 self.on_damage(damage)
+
+    def _tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
+        """A tail; zeros that an orderly stop would have cut off are wrong (``D-8``)."""
+        self.damaged_logs.add(id(log))
+        self.tell(seen)
+        if seen.tail.kind == "zeros" and log.checkpoints.stopped_cleanly:
+            self.is_wrong = True
+            self.say(f"{seen.segment.file}: after a clean stop, as here, no broker starts over such zeros")
 
     def tell(self, seen: TailFound | Missing) -> None:
         """Say what was seen that is no damage; under --strict, raise an error for log that is lost."""
@@ -311,8 +318,9 @@ class Session:
                 self.on_damage(seen)
                 return
             if isinstance(seen, TailFound):
-                self.damaged_logs.add(id(log))
-            self.tell(seen)
+                self._tell_tail(log, seen)
+            else:
+                self.tell(seen)
             if found is not None:
                 found.saw(seen)
 

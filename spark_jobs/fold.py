@@ -176,7 +176,9 @@ def _between(
     """What is missing before a file, with the pieces on its sides."""
     log = _log_of(before, file, base_offset)
     was_cleaned = any(
-        piece["shows_cleaning"] and is_beyond_cleaner(piece["first_base_offset"], log.checkpoints) for piece in beside
+        piece["shows_cleaning"]
+        and is_beyond_cleaner(piece["first_base_offset"], log.checkpoints, is_empty=not piece["batches"])
+        for piece in beside
     )
     next_offset = max(before["next_offset"], before["first_base_offset"])
     yield from missing_between(

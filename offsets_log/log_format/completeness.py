@@ -166,11 +166,20 @@ def _was_cleaned_beside(log: PartitionLog, segment: Segment) -> bool:
     index = next(i for i, one in enumerate(log.segments) if one is segment)
     is_active_and_empty = index + 1 == len(log.segments) and not len(segment.buffer)
     beside = (log.segments[index - 1], *(() if is_active_and_empty else (segment,)))
-    return any(is_beyond_cleaner(one.base_offset, log.checkpoints) and shows_cleaning(one) for one in beside)
+    return any(
+        is_beyond_cleaner(one.base_offset, log.checkpoints, is_empty=not len(one.buffer)) and shows_cleaning(one)
+        for one in beside
+    )
 
 
-def is_beyond_cleaner(base_offset: int | None, checkpoints: Checkpoints) -> bool:
-    """Whether this broker's cleaner had not come to a segment: if it was cleaned, then before it was copied here."""
+def is_beyond_cleaner(base_offset: int | None, checkpoints: Checkpoints, *, is_empty: bool) -> bool:
+    """Whether this broker's cleaner had not come to a segment: if it was cleaned, then before it was copied here.
+
+    No copy brings an empty file along: where a data directory tells how far its cleaner came, such a file behind that
+    was emptied by something else.
+    """
+    if is_empty and checkpoints.stopped_cleanly is not None:
+        return False
     return (base_offset or 0) >= (checkpoints.cleaned_until or 0)
 
 

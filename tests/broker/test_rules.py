@@ -312,3 +312,24 @@ def test_rebuild_tells_what_the_broker_does(lone: Path) -> None:
 def test_expire_as_broker_knows_what_the_broker_knows(lone: Path) -> None:
     found = rows("expire", str(lone), "--as-broker", "--shutdown", "unclean", "--now", "2023-11-15", "-o", "jsonl")
     assert [row["partition"] for row in found if row["kind"] == "offset"] == [0, 1, 2, 3]
+
+
+def test_zeros_after_a_clean_stop_are_wrong_in_every_command(tmp_path: Path) -> None:
+    """``D-8``, ``D-9``: told as what they are, and status 3; after another stop a broker cuts them off."""
+    folder = put(tmp_path, THREE | INDEXES | {name(6): segment(6, 3) + bytes(100)}, STOPPED)
+    for command in ("compact", "info", "rebuild", "decode"):
+        result = run(command, str(folder), "-o", "jsonl")
+        assert result.exit_code == 3, command
+        assert "no broker starts over such zeros" in result.stderr
+    (folder / ".kafka_cleanshutdown").unlink()
+    assert run("compact", str(folder)).exit_code == 0
+
+
+def test_emptied_segments_are_missing_log(tmp_path: Path) -> None:
+    """An empty file is no sign of a cleaner that never came so far."""
+    folder = put(tmp_path, THREE | INDEXES | {name(3): b""}, STOPPED)
+    result = run("compact", str(folder))
+    assert result.exit_code == 3
+    assert "offsets 3 to 5 are missing" in result.stderr
+    (folder / "cleaner-offset-checkpoint").write_bytes(checkpoint(6))
+    assert run("compact", str(folder)).exit_code == 0
