@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from offsets_log.columnar import compiled
-from offsets_log.columnar.machine import compiled_part
+from offsets_log.columnar.jit import compiled
+from offsets_log.columnar.jit.machine import compiled_part
 
 Array = np.ndarray[Any, Any]
 U = np.uint64

@@ -137,7 +137,7 @@ class _Account:
         session, reading = self.session, self.session.reading
         if not reading.group and not reading.topic:
             return session.events(log)
-        from offsets_log.columnar.selection import Selection
+        from offsets_log.columnar.choose.selection import Selection
 
         topic = session.shows_topic if reading.topic else None
         return session.selected(log, Selection(session.shows_group, topic, with_batches=self.shows_batches))

@@ -52,7 +52,7 @@ def command(
     """
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session, read_topic_ids
-    from offsets_log.columnar.selection import Selection
+    from offsets_log.columnar.choose.selection import Selection
     from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
     from offsets_log.investigate.holders import TopicIds
     from offsets_log.replay.profile import PROFILES

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from cli.compact import say_of_unstable
 from cli.output import destination
-from offsets_log.columnar.arrow import SORTED_BY, table_of_rows
+from offsets_log.columnar.finish.arrow import SORTED_BY, table_of_rows
 from offsets_log.disk.writer import atomic_directory
 from offsets_log.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from cli.options import Output
     from cli.session import Session
+    from offsets_log.columnar.folds.replay import Replayed
     from offsets_log.columnar.parquet.writer import ParquetWriter
-    from offsets_log.columnar.replay import Replayed
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import LogEvent
     from offsets_log.replay.profile import Profile
@@ -84,9 +84,9 @@ def _compact_tables(
             rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
             yield table_of_rows(rows, COMPACT_COLUMNS)
         return
-    from offsets_log.columnar.arrow import served_table
-    from offsets_log.columnar.finish import finish
-    from offsets_log.columnar.layout import Scanner
+    from offsets_log.columnar.finish.arrow import served_table
+    from offsets_log.columnar.finish.values import finish
+    from offsets_log.columnar.scan.layout import Scanner
 
     for replayed in replays:
         with Scanner() as scanner:

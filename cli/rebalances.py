@@ -70,7 +70,7 @@ def command(
     from cli.output import chosen_format
     from cli.rebalance_output import write_timelines
     from cli.session import matcher, open_session, read_topic_ids
-    from offsets_log.columnar.selection import Selection
+    from offsets_log.columnar.choose.selection import Selection
     from offsets_log.rebalance.timeline import Timelines
     from offsets_log.rebalance.unrest import Limits, mark_unrest
     from offsets_log.rebalance.verify import verify_all

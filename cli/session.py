@@ -39,11 +39,11 @@ from offsets_log.survey import Survey, describe_tail
 from offsets_log.tables import Row, damage_row, partition_name, problem_row, to_json
 
 if TYPE_CHECKING:
-    from offsets_log.columnar.compiled import Kernel
+    from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.export import Write
-    from offsets_log.columnar.replay import Replayed
-    from offsets_log.columnar.selection import Selection
-    from offsets_log.columnar.writers import WritersState
+    from offsets_log.columnar.folds.replay import Replayed
+    from offsets_log.columnar.folds.writers import WritersState
+    from offsets_log.columnar.jit.compiled import Kernel
 
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
@@ -166,8 +166,8 @@ class Session:
         """The same of a question about few records: of bulk, batches that hold none of them are passed by."""
         if not self.is_bulk:
             return self.events(log, wants=wants)
-        from offsets_log.columnar.choice import choose
-        from offsets_log.columnar.selected import selected_events
+        from offsets_log.columnar.choose.choice import choose
+        from offsets_log.columnar.choose.selected import selected_events
 
         self.compile_first(choose)
         until, release = self.until(log), self.reading.kafka
@@ -234,7 +234,7 @@ class Session:
 
     def compile_first(self, largest: Kernel) -> None:
         """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""
-        from offsets_log.columnar.compiled import compile_beside, is_kept
+        from offsets_log.columnar.jit.compiled import compile_beside, is_kept
 
         if not is_kept(largest):
             self.say("compiling for this machine, once for commands of this kind: about ten seconds")
@@ -249,9 +249,9 @@ class Session:
             found: by ``id`` of the log, what was seen in it.
             is_surveyed: with counts of all that is in them.
         """
-        from offsets_log.columnar.replay import Replay, replay_logs
-        from offsets_log.columnar.scan import scan
-        from offsets_log.columnar.surveys import SurveyingReplay
+        from offsets_log.columnar.folds.offsets import scan
+        from offsets_log.columnar.folds.replay import Replay, replay_logs
+        from offsets_log.columnar.folds.surveys import SurveyingReplay
 
         self.compile_first(scan)
         return replay_logs(
@@ -267,8 +267,8 @@ class Session:
 
     def count_in_bulk(self, log: PartitionLog, per: str) -> WritersState:
         """The records of one partition up to the bounds, counted for who wrote them."""
-        from offsets_log.columnar.tally import scan
-        from offsets_log.columnar.writers import count_log
+        from offsets_log.columnar.folds.tally import scan
+        from offsets_log.columnar.folds.writers import count_log
 
         self.compile_first(scan)
         return count_log(
@@ -344,8 +344,8 @@ class Session:
             return
         seen = {id(log): Survey.of(log) for log in self.logs}
         for replayed in self.replay_in_bulk(profile, seen):
-            from offsets_log.columnar.finish import finish as finish_bulk
-            from offsets_log.columnar.layout import Scanner
+            from offsets_log.columnar.finish.values import finish as finish_bulk
+            from offsets_log.columnar.scan.layout import Scanner
 
             with Scanner() as scanner:
                 state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
@@ -362,8 +362,8 @@ class Session:
             return
         seen = {id(log): Survey.of(log) for log in self.logs}
         for replayed in self.replay_in_bulk(profile, seen, is_surveyed=True):
-            from offsets_log.columnar.finish import holdings
-            from offsets_log.columnar.layout import Scanner
+            from offsets_log.columnar.finish.values import holdings
+            from offsets_log.columnar.scan.layout import Scanner
 
             with Scanner() as scanner:
                 held = holdings(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from offsets_log.columnar.arrow import SORTED_BY
+from offsets_log.columnar.finish.arrow import SORTED_BY
 from offsets_log.errors import CorruptLogError, Damage, UnsupportedError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.tables import COMPACT_COLUMNS

@@ -1,7 +1,7 @@
 """The partial states of pieces joined, anywhere on a cluster: partials → the memory of a coordinator as rows.
 
 All rows of a group go to the same *bucket*; what belongs to no group goes to every bucket of its log, or to the first
-one only. A bucket is joined apart from all others, by `offsets_log.columnar.partials.join`: a marker of a transaction
+one only. A bucket is joined apart from all others, by `columnar.shuffle.partials.join`: a marker of a transaction
 is the one thing that groups of a log share. So a task holds one bucket of a log's keys, about as many as a piece has.
 
 The rows that come out have the columns of partials, too. Their kinds: ``served`` and ``orphan`` are committed offsets
@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from offsets_log.columnar.arrow import TYPES, schema_of
-from offsets_log.columnar.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
+from offsets_log.columnar.finish.arrow import TYPES, schema_of
+from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
 from offsets_log.log_format.completeness import (
     Missing,
     is_beyond_cleaner,

@@ -19,8 +19,8 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from offsets_log.columnar.arrow import schema_of
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
+from offsets_log.columnar.finish.arrow import schema_of
 from offsets_log.group_tables import GROUP_COLUMNS, MEMBER_COLUMNS, group_row
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.profile import PROFILES, Profile

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.arrow import schema_of
 from offsets_log.columnar.events.rows import EVENT_COLUMNS, Shown
-from offsets_log.columnar.layout import Scanner
-from offsets_log.columnar.partials import PARTIAL_COLUMNS, partial_table, table_of
-from offsets_log.columnar.pieces import Bounds, iter_event_tables, replay_piece
-from offsets_log.columnar.reading import Cursor, Place, Seen
-from offsets_log.columnar.records import HEADERS, RECORD_COLUMNS, iter_record_tables
-from offsets_log.columnar.state import ColumnarState
+from offsets_log.columnar.finish.arrow import schema_of
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Cursor, Place, Seen
+from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, partial_table, table_of
+from offsets_log.columnar.shuffle.pieces import Bounds, iter_event_tables, replay_piece
+from offsets_log.columnar.shuffle.records import HEADERS, RECORD_COLUMNS, iter_record_tables
 from offsets_log.errors import Damage
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment

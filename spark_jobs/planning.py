@@ -2,7 +2,7 @@
 
 A piece is a run of segments of one offsets partition, as a rule one segment; a large one is cut at batches. Cuts are
 made only where the batch behind is whole and beyond all that is before, so that a piece can be read without the others
-(`offsets_log.columnar.pieces`). Where that cannot be told cheaply, segments stay together.
+(`offsets_log.columnar.shuffle.pieces`). Where that cannot be told cheaply, segments stay together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from offsets_log.columnar.reading import Order, Place
+from offsets_log.columnar.scan.reading import Order, Place
 from offsets_log.disk.segments import next_offset
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing

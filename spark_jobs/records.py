@@ -19,8 +19,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from offsets_log.columnar.arrow import schema_of
-from offsets_log.columnar.partials import PARTIAL_COLUMNS, table_of, table_of_partial
+from offsets_log.columnar.finish.arrow import schema_of
+from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, RecordBatch
 from offsets_log.log_format.partition_log import Segment

@@ -132,7 +132,7 @@ RULES = 46
 BY_BIT = 47  # whether the transactional bit tells a transaction, else a producer id does
 PAUSE = 48  # bytes of one call
 WINDOW_COUNT = 49  # batches in the window
-# What `wire.walk` notes and needs.
+# What `primitives.walk` notes and needs.
 NOTES = 50
 NOTES_SIZE = 8
 STACK = 58

@@ -11,20 +11,21 @@ import sys
 import numpy as np
 import pyarrow as pa
 
-from offsets_log.columnar import machine, tally  # here numba is in the process before anything is linked
-from offsets_log.columnar.arrow import served_table
-from offsets_log.columnar.choice import follow
+from offsets_log.columnar.choose.choice import follow
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.events.tables import TableChunk
-from offsets_log.columnar.finish import finish
-from offsets_log.columnar.layout import Scanner
+from offsets_log.columnar.finish.arrow import served_table
+from offsets_log.columnar.finish.values import finish
+from offsets_log.columnar.folds import tally
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.folds.surveys import SurveyedState
+from offsets_log.columnar.folds.writers import WritersState
+from offsets_log.columnar.jit import machine  # here numba is in the process before anything is linked
 from offsets_log.columnar.parquet.writer import ParquetWriter
-from offsets_log.columnar.reading import Order, Place
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Order, Place
 from offsets_log.columnar.sinks.lines import Press
-from offsets_log.columnar.state import ColumnarState
-from offsets_log.columnar.surveys import SurveyedState
-from offsets_log.columnar.writers import WritersState
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, build_batch
 from offsets_log.pipeline import EVERYTHING

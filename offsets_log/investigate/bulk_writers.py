@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from offsets_log.columnar import tally
-from offsets_log.columnar.writers import WritersState, summed
+from offsets_log.columnar.folds import tally
+from offsets_log.columnar.folds.writers import WritersState, summed
 from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers, nobody
 
 

@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from offsets_log.columnar import replay
 from offsets_log.columnar.events import export, tables
+from offsets_log.columnar.folds import replay
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES
 from tests.columnar.engines import columnar_answer, columnar_rows, construct_answer, construct_rows

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from offsets_log.columnar import replay as columnar
 from offsets_log.columnar.events.export import Export
 from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_row
-from offsets_log.columnar.finish import finish as finish_columnar
-from offsets_log.columnar.layout import Scanner
+from offsets_log.columnar.finish.values import finish as finish_columnar
+from offsets_log.columnar.folds import replay as columnar
+from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog

@@ -17,8 +17,8 @@ USE = """
 import sys
 import zipfile
 import numpy as np
-from offsets_log.columnar import window as wi
-from offsets_log.columnar.decompress import Library
+from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire.decompress import Library
 from offsets_log.log_format.record import Record, build_batch
 
 value = bytes(range(256)) * 8  # stored as it is: copied by the C library
@@ -96,10 +96,10 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
         archive.parent.mkdir()
         with zipfile.ZipFile(archive, "w") as made:
             for path in sorted((ROOT / "offsets_log").rglob("*.py")):
-                text = path.read_text() + (more if path.name == "fold.py" else "")
+                text = path.read_text() + (more if path.name == "staging.py" else "")
                 made.writestr(str(path.relative_to(ROOT)), text)
         asked = (
-            "from offsets_log.columnar.compiled import _stamp, _FOLDER; assert not _FOLDER.is_dir(); print(_stamp())"
+            "from offsets_log.columnar.jit.compiled import _stamp, _FOLDER as f; assert not f.is_dir(); print(_stamp())"
         )
         command = [sys.executable, "-c", f"import sys; sys.path.insert(0, 'package.zip'); {asked}"]
         stamps.append(subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, check=True).stdout)

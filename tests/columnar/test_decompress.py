@@ -18,8 +18,8 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.columnar import decompress as d
-from offsets_log.columnar.compiled import IS_PYTHON, kernel
+from offsets_log.columnar.jit.compiled import IS_PYTHON, kernel
+from offsets_log.columnar.wire import decompress as d
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format import compression
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, LEGACY_HEADER_SIZE, RecordBatch

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.columnar import replay as columnar
+from offsets_log.columnar.folds import replay as columnar
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.replay.profile import PROFILES

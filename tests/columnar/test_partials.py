@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 
-from offsets_log.columnar.layout import Scanner
-from offsets_log.columnar.partials import SCHEMA, Joined, join, partial_table, table_of_partial
-from offsets_log.columnar.pieces import Bounds, replay_piece
-from offsets_log.columnar.replay import Place
+from offsets_log.columnar.folds.replay import Place
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.shuffle.partials import SCHEMA, Joined, join, partial_table, table_of_partial
+from offsets_log.columnar.shuffle.pieces import Bounds, replay_piece
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
 from offsets_log.pipeline import EVERYTHING, BatchStart, LogEvent, iter_events, replay

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from offsets_log.columnar import records as rc
-from offsets_log.columnar.pieces import Bounds
-from offsets_log.columnar.replay import Place
+from offsets_log.columnar.folds.replay import Place
+from offsets_log.columnar.shuffle import records as rc
+from offsets_log.columnar.shuffle.pieces import Bounds
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
 from tests.columnar.test_equal_engines import STEPS, build

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.main import main
-from offsets_log.columnar import selected
-from offsets_log.columnar.selected import selected_events
-from offsets_log.columnar.selection import Selection
+from offsets_log.columnar.choose import selected
+from offsets_log.columnar.choose.selected import selected_events
+from offsets_log.columnar.choose.selection import Selection
 from offsets_log.dump_log import iter_lines
 from offsets_log.errors import Damage
 from offsets_log.investigate.history import History, history_order, history_row

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.columnar import replay as columnar
-from offsets_log.columnar.writers import PER, count_log
+from offsets_log.columnar.folds import replay as columnar
+from offsets_log.columnar.folds.writers import PER, count_log
 from offsets_log.errors import Damage
 from offsets_log.investigate.bulk_writers import BulkWriters
 from offsets_log.investigate.groups import Activity

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.generate import Options, generate
-from offsets_log.columnar.pieces import replay_piece
+from offsets_log.columnar.shuffle.pieces import replay_piece
 from offsets_log.pipeline import EVERYTHING
 from offsets_log.replay.profile import MODERN
 from spark_jobs.options import Reading

@@ -14,13 +14,13 @@ from itertools import count, islice, pairwise
 from typing import Any
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar import batches as bt
-from offsets_log.columnar import scan as sc
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.events.tables import Chunk, TableChunk
-from offsets_log.columnar.layout import Scanner
-from offsets_log.columnar.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
+from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar import batches as bt
-from offsets_log.columnar import scan as sc
-from offsets_log.columnar import window as wi
-from offsets_log.columnar.compiled import U, inlined, kernel, part, prefetch
-from offsets_log.columnar.keys import HIGH, LOW, is_utf8, same_bytes
-from offsets_log.columnar.programs import NO_PLACE, SIZES
-from offsets_log.columnar.wire import be16, be32, be64, hash_bytes, uvarint, walk
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.keys import HIGH, LOW, is_utf8, same_bytes
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
+from offsets_log.columnar.wire.programs import NO_PLACE, SIZES
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.schema import Scalar
 
@@ -62,7 +62,7 @@ STAGED_BYTES = NUMBERED + IS_KEY
 COUNTS = STAGED_BYTES + 1
 
 FULL = sc.STOPPED + 1
-"""Why the kernel came back, beside what `scan` has: there is no room for the rows of the next batch."""
+"""Why the kernel came back, beside what `staging` has: there is no room for the rows of the next batch."""
 
 # Columns of ``SHAPES``, one row a value version: positions behind the version's two bytes, and behind the metadata.
 BEFORE_TEXT, AFTER_TEXT, LEADER_AT, EXPIRE_AT, IS_FLEXIBLE, SHAPE_COLUMNS = range(6)

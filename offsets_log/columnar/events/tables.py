@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar import batches as bt
-from offsets_log.columnar.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, event_row, table_of_events
-from offsets_log.columnar.programs import NoProgramError, Program, compile_program, desk_of
+from offsets_log.columnar.finish.arrow import flags, numbers, repeated, strings
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.programs import NoProgramError, Program, compile_program, desk_of
 from offsets_log.log_format.compression import CODECS
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from offsets_log.columnar.compiled import U, inlined, kernel, part
-from offsets_log.columnar.decompress import copy_bytes
-from offsets_log.columnar.keys import HIGH, LOW, same_bytes
-from offsets_log.columnar.wire import hash_bytes
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.scan.keys import HIGH, LOW, same_bytes
+from offsets_log.columnar.wire.decompress import copy_bytes
+from offsets_log.columnar.wire.primitives import hash_bytes
 
 MINIBLOCK = 64
 """Values of one bit width: their bits fill whole words."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from offsets_log.columnar.arrow import numbers
+from offsets_log.columnar.finish.arrow import numbers
 from offsets_log.columnar.parquet import kernels as k
 from offsets_log.columnar.parquet.format import Encoding, uvarint, zigzag
 

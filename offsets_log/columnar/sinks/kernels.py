@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from offsets_log.columnar.compiled import U, inlined, kernel, part
 from offsets_log.columnar.events import kernels as k
-from offsets_log.columnar.keys import is_utf8
-from offsets_log.columnar.wire import be16, be32, be64
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.scan.keys import is_utf8
+from offsets_log.columnar.wire.primitives import be16, be32, be64
 
 # Columns of a program. ``OTHER`` is a second literal: the quotes of a text that may be null, or what an array has
 # between its elements or instead of any.

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar import batches as bt
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import ControlRecord, Record

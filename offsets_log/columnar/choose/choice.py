@@ -1,0 +1,251 @@
+"""Batches chosen by the keys of their records, in a kernel: for questions about few records of a log.
+
+Every batch is looked at as a replay does (`scan.take`), and one that is not plain is left to `log_format` just so. Of a
+plain one it is asked whether it holds a record that is wanted; only then need anybody read it. Groups and topics are
+wanted or not by their names: whether, Python says once for each name.
+
+names    one row for each name that was met, of whatever: the numbers are those of `keys.intern_group`
+chosen   one row for each batch chosen, with the run of batches before it that were passed by
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds.offsets import producer_at
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.keys import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.primitives import be16, be64, walk
+
+# Columns of ``names``.
+AS_GROUP, AS_TOPIC = range(2)  # a verdict
+TOPIC_OF_ID = 2  # where the name is a topic id: 1 + the number of the topic it was last said to be; 0 is none
+NAME_SIZE = 3
+UNDECIDED, UNWANTED, WANTED = range(3)
+"""Verdicts."""
+
+# What is asked, and how far it is, in ``counts``.
+TYPES = 0  # a bit for each record type that is wanted
+BY_TOPIC = 1  # whether topics are asked for, too
+WITH_NAMES = 2  # whether a record is wanted that says of a topic id what was not said of it before
+WITH_MARKERS = 3  # whether markers are wanted of producers that wrote what was chosen
+WITH_BATCHES = 4  # whether every batch has a row
+CHOSEN = 5  # rows
+CHOSEN_AT = 6  # the batch that was last found to hold a wanted record
+FIRST = 7  # the first record passed by, NOTHING without one
+NEXT = 8  # the offset behind the last one
+HAS_HOLES = 9  # whether offsets between these are left out
+COUNTS = 10
+
+# Columns of ``chosen``; FIRST is NOTHING where no record was passed by, AT where only a run is told.
+BATCH_AT, BATCH_SIZE, IS_CHOSEN, RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES, CHOSEN_SIZE = range(7)
+
+NEEDS_VERDICT = sc.STOPPED + 1
+"""Why the kernel came back, beside what `staging` has: a name was not met before."""
+
+TOPIC_ID_SIZE = 16
+MARK_SIZE = 3
+"""In front of a topic id that is the only tagged field of a value: how many there are, its tag, its size."""
+
+
+@part
+def _number_of(
+    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, data: Any, start: Any, size: Any
+) -> Any:  # fmt: skip
+    """The number of a name, new or known; −NEEDS_ROOM."""
+    if not has_room(desk, slots, rows, groups, arena, size) or desk[a.GROUPS] >= len(names):
+        return np.int64(-sc.NEEDS_ROOM)
+    return intern_group(desk, groups, arena, cold, data, start, size)
+
+
+@part
+def _verdict(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, data: Any,
+    number: Any, group_at: Any, topic_at: Any,
+) -> Any:  # fmt: skip
+    """The verdict on a key; −NEEDS_ROOM."""
+    is_commit = number < 2
+    if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
+        return np.int64(UNWANTED)
+    group = _number_of(desk, slots, rows, groups, arena, cold, names, data, group_at, be16(data, group_at - 2))
+    if group < 0:
+        return group
+    verdict = names[group, AS_GROUP]
+    if verdict == UNWANTED or not counts[BY_TOPIC]:
+        return verdict
+    topic = _number_of(desk, slots, rows, groups, arena, cold, names, data, topic_at, be16(data, topic_at - 2))
+    if topic < 0:
+        return topic
+    return verdict if names[topic, AS_TOPIC] == WANTED else names[topic, AS_TOPIC]
+
+
+@part
+def _names_anew(
+    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, data: Any, id_at: Any, end: Any,
+    topic_at: Any,
+) -> Any:  # fmt: skip
+    """Whether a commit's value says of a topic id what was not said of it before; −NEEDS_ROOM.
+
+    What is not written as Kafka writes it says so every time: readers that look for the bytes of the id may miss it.
+    """
+    if be64(data, id_at) == 0 and be64(data, id_at + 8) == 0:
+        return np.int64(UNWANTED)
+    topic_id = _number_of(desk, slots, rows, groups, arena, cold, names, data, id_at, np.int64(TOPIC_ID_SIZE))
+    if topic_id < 0:
+        return topic_id
+    topic = _number_of(desk, slots, rows, groups, arena, cold, names, data, topic_at, be16(data, topic_at - 2))
+    if topic < 0:
+        return topic
+    mark = id_at - MARK_SIZE
+    is_usual = id_at + TOPIC_ID_SIZE == end and data[U(mark)] == 1 and data[U(mark + 1)] == 0
+    if not is_usual or data[U(mark + 2)] != TOPIC_ID_SIZE:
+        names[topic_id, TOPIC_OF_ID] = 0
+        return np.int64(WANTED)
+    is_known = names[topic_id, TOPIC_OF_ID] == topic + 1
+    names[topic_id, TOPIC_OF_ID] = topic + 1
+    return np.int64(UNWANTED if is_known else WANTED)
+
+
+@part
+def _look_at_record(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, data: Any,
+    staged: Any, i: Any,
+) -> Any:  # fmt: skip
+    """The verdict on a record that is staged; −NEEDS_ROOM, −DOUBTFUL."""
+    key = staged[i, a.KEY]
+    number = be16(data, key)
+    if walk(desk, desk[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i, a.KEY_SIZE]) < 0:
+        return np.int64(-sc.DOUBTFUL)
+    group_at, topic_at = desk[a.NOTES + GROUP_NOTE] + 2, desk[a.NOTES + TOPIC_NOTE] + 2
+    verdict = _verdict(counts, desk, slots, rows, groups, arena, cold, names, data, number, group_at, topic_at)
+    id_at = staged[i, a.TOPIC_ID_AT]
+    if verdict < 0 or not counts[WITH_NAMES] or id_at < 0:
+        return verdict
+    end = staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
+    named = _names_anew(desk, slots, rows, groups, arena, cold, names, data, id_at, end, topic_at)
+    return named if named != UNWANTED else verdict
+
+
+@part
+def _look(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, staged: Any,
+    source: Any, data: Any, at: Any,
+) -> Any:  # fmt: skip
+    """Whether the batch that is staged is chosen is in ``counts[CHOSEN_AT]`` then; why it cannot be said yet."""
+    if be16(data, at + bt.ATTRIBUTES) & bt.CONTROL_MASK:
+        producer = producer_at(desk, staged[0, a.STAGED_PRODUCER])
+        if counts[WITH_MARKERS] and cold[producer + a.HEAD_OFFSET] != a.NOTHING:
+            counts[CHOSEN_AT] = at
+        return np.int64(sc.FINISHED)
+    outcome = np.int64(sc.FINISHED)
+    for number in range(desk[a.STAGED]):
+        verdict = _look_at_record(
+            counts, desk, slots, rows, groups, arena, cold, names, source, staged, U(number)
+        )  # fmt: skip
+        if verdict < 0:
+            return -verdict
+        if verdict == WANTED:
+            counts[CHOSEN_AT] = at
+        elif verdict == UNDECIDED:
+            outcome = np.int64(NEEDS_VERDICT)
+    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(desk, cold, be64(data, at + bt.PRODUCER_ID)):
+        return np.int64(sc.NEEDS_ROOM)
+    return outcome
+
+
+@inlined
+def _follow(desk: Any, cold: Any, producer_id: Any) -> Any:
+    """From here on the producer's markers are wanted; False without room."""
+    producer = intern_producer(desk, cold, producer_id)
+    if producer < 0:
+        return False
+    cold[producer_at(desk, producer) + a.HEAD_OFFSET] = 0
+    return True
+
+
+@kernel
+def follow(desk: Any, cold: Any, producer_id: Any) -> Any:
+    """The same, of a batch that was read by hand."""
+    return _follow(desk, cold, producer_id)
+
+
+@inlined
+def _pass(counts: Any, desk: Any, staged: Any) -> None:
+    """The batch that is staged goes into the run of those passed by."""
+    for number in range(desk[a.STAGED]):
+        offset = staged[U(number), a.OFFSET]
+        if counts[FIRST] == a.NOTHING:
+            counts[FIRST] = offset
+            counts[HAS_HOLES] = 0
+        elif offset != counts[NEXT]:
+            counts[HAS_HOLES] = 1
+        counts[NEXT] = offset + 1
+
+
+@inlined
+def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
+    """A row, and the end of the run before it."""
+    row = U(counts[CHOSEN])
+    chosen[row, BATCH_AT] = at
+    chosen[row, BATCH_SIZE] = size
+    chosen[row, IS_CHOSEN] = is_chosen
+    chosen[row, RUN_FIRST] = counts[FIRST]
+    chosen[row, RUN_NEXT] = counts[NEXT]
+    chosen[row, RUN_HAS_HOLES] = counts[HAS_HOLES]
+    counts[CHOSEN] += 1
+    counts[FIRST] = a.NOTHING
+
+
+@inlined
+def _choose(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, staged: Any,
+    data: Any, window: Any, table: Any, chosen: Any,
+) -> Any:  # fmt: skip
+    """Choose or pass the batch at ``desk[AT]``, or say why not."""
+    at = desk[a.AT]
+    desk[a.STAGED] = 0
+    size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
+    outcome = np.int64(sc.take(desk, cold, staged, data, window, table, at, size))
+    if outcome == sc.FINISHED:
+        source = window if desk[a.IN_WINDOW] else data
+        outcome = np.int64(
+            _look(counts, desk, slots, rows, groups, arena, cold, names, staged, source, data, at)
+        )  # fmt: skip
+    if outcome != sc.FINISHED:
+        return outcome
+    is_chosen = counts[CHOSEN_AT] == at
+    if is_chosen or counts[WITH_BATCHES]:
+        _add(counts, chosen, at, size, is_chosen)
+    if not is_chosen:
+        _pass(counts, desk, staged)
+    sc.accept(desk, data, at, size)
+    return outcome
+
+
+@kernel
+def choose(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, staged: Any,
+    data: Any, window: Any, table: Any, chosen: Any,
+) -> Any:  # fmt: skip
+    """Choose batches of a segment from ``desk[AT]`` on; why it came back, with a row for all that was passed by."""
+    begin = desk[a.AT]
+    counts[CHOSEN] = 0
+    outcome = np.int64(sc.FINISHED)
+    while outcome == sc.FINISHED and desk[a.AT] < desk[a.STOP]:
+        if desk[a.AT] - begin >= desk[a.PAUSE] or counts[CHOSEN] + 1 >= len(chosen):
+            outcome = np.int64(sc.PAUSED)
+        else:
+            outcome = np.int64(
+                _choose(
+                    counts, desk, slots, rows, groups, arena, cold, names, staged, data, window, table, chosen
+                )
+            )  # fmt: skip
+    desk[a.STAGED] = 0
+    if counts[FIRST] != a.NOTHING:
+        _add(counts, chosen, np.int64(a.NOTHING), np.int64(0), False)
+    return outcome

@@ -1,0 +1,190 @@
+"""Arrow tables: the columns of `tables` with their types, filled from rows or straight from a replay's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.finish import values as fi
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.jit.compiled import U, kernel
+from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.tables import Column, Row
+
+TYPES = {
+    "string": pa.string(),
+    "json": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "array<struct<key:string,value:binary>>": pa.list_(
+        pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    ),
+}
+"""SQL type of a column → Arrow type."""
+
+SORTED_BY = [
+    ("group", "ascending"),
+    ("topic", "ascending"),
+    ("partition", "ascending"),
+    ("offsets_partition", "ascending"),
+]
+
+
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """The Arrow schema of columns."""
+    return pa.schema([pa.field(column.name, TYPES[column.sql_type]) for column in columns])
+
+
+def numbers(values: npt.NDArray[Any], is_there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers as a column, on their own memory where that is contiguous.
+
+    This, `repeated`, `flags` and `strings` do what pyarrow's `array` and `scalar` do, which import pandas first.
+    """
+    values = np.ascontiguousarray(values)
+    validity = None if is_there is None else pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(values)])
+
+
+def repeated(number: int | None, count: int) -> pa.Int32Array:
+    """The same number so many times as a column."""
+    return pa.nulls(count, pa.int32()) if number is None else numbers(np.full(count, number, np.int32))
+
+
+def flags(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """Truth values as a column."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
+def strings(texts: Sequence[str | None]) -> pa.StringArray:
+    """Texts as a column."""
+    raw = [b"" if text is None else text.encode() for text in texts]
+    bounds = np.zeros(len(raw) + 1, np.int32)
+    np.cumsum([*map(len, raw)], out=bounds[1:])
+    is_there = np.array([text is not None for text in texts], np.bool_)
+    validity = None if is_there.all() else pa.py_buffer(np.packbits(is_there, bitorder="little"))
+    return pa.Array.from_buffers(pa.string(), len(raw), [validity, pa.py_buffer(bounds), pa.py_buffer(b"".join(raw))])
+
+
+def table_of_rows(rows: Sequence[Row], columns: Sequence[Column]) -> pa.Table:
+    """Rows as a table; columns of raw names, which only some rows have, come last."""
+    schema = schema_of(columns)
+    more = sorted({name for row in rows for name in row} - set(schema.names))
+    for name in more:
+        schema = schema.append(pa.field(name, pa.bool_() if name == "unstable" else pa.string()))
+    if not rows:
+        return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+    return pa.Table.from_pylist(list(rows), schema)
+
+
+def served_table(
+    layout: Layout,
+    state: ColumnarState,
+    scanner: Scanner,
+    *,
+    shows_group: Callable[[str], bool] = lambda name: True,
+    shows_topic: Callable[[str], bool] = lambda name: True,
+    orphans: bool = False,
+    unstable: bool = False,
+) -> pa.Table | None:
+    """The served offsets of one log as `COMPACT_COLUMNS`; None if rows are needed, because some were read by hand.
+
+    Args:
+        orphans: also offsets of groups that do not exist.
+        unstable: a column that tells offsets under an open transaction.
+    """
+    found = fi.find(state)
+    rows = state.arrays.rows
+    if np.any(rows[found.committed, a.BATCH] == a.BY_HAND):
+        return None
+    names = fi.group_names(state)
+    is_shown = np.array([shows_group(name) for name in names], np.bool_)
+    if not orphans:
+        is_shown &= fi.existing_groups(layout, state, scanner, found)
+    committed = found.committed[is_shown[rows[found.committed, a.GROUP]]]
+    copied, table = scanner.gather(layout, rows[committed][:, [a.BATCH, a.INDEX]])
+    columns = offset_columns(copied, table)
+    if columns is None:
+        return None
+    group = pa.DictionaryArray.from_arrays(numbers(rows[committed, a.GROUP].astype(np.int32)), strings(names))
+    made = {
+        "group": group.cast(pa.string()),
+        **columns,
+        "record_offset": numbers(rows[committed, a.RECORD_OFFSET]),
+        "offsets_partition": repeated(layout.log.offsets_partition, len(committed)),
+    }
+    if unstable:
+        made["unstable"] = flags(np.isin(committed, found.pending[:, 0]))
+    made_table = pa.table(made)
+    if shows_topic is not None:
+        topics = columns["topic"].dictionary_encode()
+        shown = np.array([shows_topic(name) for name in topics.dictionary.to_pylist()], np.bool_)
+        if not shown.all():
+            made_table = made_table.filter(flags(shown[topics.indices.to_numpy()]))
+    return made_table
+
+
+def offset_columns(copied: a.Bytes, table: a.Int64s) -> dict[str, pa.Array] | None:
+    """What offset commits say besides their group, as `Scanner.gather` copied them; None if a text is not UTF-8."""
+    keys, key_sizes = fi.key_reader().read(copied, table, wn.KEY)
+    values, sizes = fi.offset_reader().read(copied, table, wn.VALUE)
+    topic = texts(copied, keys[:, fi.TOPIC], key_sizes[:, fi.TOPIC])
+    metadata = texts(copied, values[:, fi.METADATA], sizes[:, fi.METADATA])
+    raw_group = texts(copied, keys[:, fi.GROUP], key_sizes[:, fi.GROUP])
+    if topic is None or metadata is None or raw_group is None:
+        return None
+    leader_epoch, expire = values[:, fi.LEADER_EPOCH], values[:, fi.EXPIRE_TIMESTAMP]
+    return {
+        "topic": topic,
+        "partition": numbers(keys[:, fi.PARTITION].astype(np.int32)),
+        "committed_offset": numbers(values[:, fi.OFFSET]),
+        "leader_epoch": numbers(leader_epoch.astype(np.int32), leader_epoch != -1),
+        "metadata": metadata,
+        "commit_timestamp_ms": numbers(values[:, fi.COMMIT_TIMESTAMP]),
+        "expire_timestamp_ms": numbers(expire, expire != -1),
+        "topic_id": strings(_topic_ids(copied, values[:, fi.TOPIC_ID])),
+    }
+
+
+def _topic_ids(copied: a.Bytes, places: a.Int64s) -> list[str | None]:
+    raw = copied.tobytes()
+    ids = [raw[at : at + 16] if at >= 0 else b"" for at in places.tolist()]
+    return [str(Uuid(topic_id)) if any(topic_id) else None for topic_id in ids]
+
+
+def texts(data: a.Bytes, places: a.Int64s, sizes: a.Int64s) -> pa.StringArray | None:
+    """Texts out of bytes as one column; None if one is not UTF-8. A negative place is null."""
+    column = pa.Array.from_buffers(pa.string(), len(places), _text_buffers(data, places, sizes))
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    return column
+
+
+def _text_buffers(data: a.Bytes, places: a.Int64s, sizes: a.Int64s) -> list[Any]:
+    bounds = np.zeros(len(places) + 1, np.int32)
+    is_there = places >= 0
+    np.cumsum(np.where(is_there, sizes, 0), out=bounds[1:])
+    copied = np.zeros(int(bounds[-1]), np.uint8)
+    copy_texts(data, np.ascontiguousarray(places), bounds, copied)
+    validity: npt.NDArray[Any] | None = None if is_there.all() else np.packbits(is_there, bitorder="little")
+    return [None if validity is None else pa.py_buffer(validity), pa.py_buffer(bounds), pa.py_buffer(copied)]
+
+
+@kernel
+def copy_texts(data: Any, places: Any, bounds: Any, copied: Any) -> None:
+    """Copy texts behind each other; ``bounds`` says where each begins and ends."""
+    for i in range(len(places)):
+        for j in range(np.int64(bounds[i + 1]) - np.int64(bounds[i])):
+            copied[U(bounds[i] + j)] = data[U(places[i] + j)]

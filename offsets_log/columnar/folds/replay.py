@@ -1,0 +1,287 @@
+"""Logs replayed in bulk: kernels for what is plain, `pipeline` for what is not, pieces for threads.
+
+Every piece of a log is a run of batches with a `ColumnarState` of its own. A kernel takes batches until one is not
+plain; that one is read and replayed by hand, exactly as `pipeline.replay` does, and the kernel goes on behind it.
+Pieces are joined in log order, if the left one has really ended where the right one began; else the right one's work
+is thrown away and done again from there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice, pairwise
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import offsets
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.registry import decode_key
+from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, Until, replay_into
+from offsets_log.replay.profile import Profile
+
+LEAST_PIECE = 1 << 24
+
+
+class Piece(Reading):
+    """One run of batches on its way into a state."""
+
+    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, note: Note, state: ColumnarState) -> None:
+        super().__init__(order, cursor, scanner, note)
+        self.state = state
+
+    @property
+    def desk(self) -> a.Int64s:
+        return self.state.arrays.desk
+
+    def run(self, end: Place, advance: Advance) -> None:
+        """Replay up to the first batch at or behind ``end``, or to the end of the log."""
+        for _ in self.steps(end, advance):
+            pass
+
+    def scan(self, index: int, data: a.Bytes) -> int:
+        while (outcome := self.scan_on(data)) in (sc.DOUBTFUL_KEY, sc.NEEDS_ROOM):
+            if outcome == sc.NEEDS_ROOM:
+                self.state.grow()
+            else:
+                self._key_by_hand(index)
+        return outcome
+
+    def scan_on(self, data: a.Bytes) -> int:
+        """Call the kernel where the desk says."""
+        s, scanner = self.state.arrays, self.scanner
+        return offsets.scan(  # type: ignore[no-any-return]
+            s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window, scanner.table
+        )
+
+    def take(self, index: int, batch: RecordBatch) -> None:
+        replay_into(self.state, self.counted(self.events(index, batch)), on_damage=self.note)
+
+    def counted(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
+        """The events of a batch that was read by hand, told to the state."""
+        for event in events:
+            if isinstance(event, BatchStart):
+                self.state.saw_batch(event.base_offset)
+            elif isinstance(event, Event):
+                self.desk[a.RECORDS] += 1
+            yield event
+
+    def _key_by_hand(self, index: int) -> None:
+        """Register a key that the kernel could not read, or note the damage and pass its record over."""
+        data = self.order.layout.data[index]
+        staged = self.scanner.staged[self.desk[a.FLUSHED]]
+        source = self.scanner.window if self.desk[a.IN_WINDOW] else data
+        start = int(staged[a.KEY])
+        raw_key = source[start : start + int(staged[a.KEY_SIZE])].tobytes()
+        try:
+            row, fields, _ = decode_key(raw_key)
+        except OffsetsLogError:
+            at = int(staged[a.STAGED_BATCH]) - self.order.layout.begins[index]
+            size = self.int32_at(index, at + bt.LENGTH) + bt.LOG_OVERHEAD
+            batch = decode_batch_header(data[at : at + size].tobytes(), at)
+            events = (event for event in self.events(index, batch) if isinstance(event, Event))
+            only = islice(events, int(staged[a.STAGED_INDEX]), int(staged[a.STAGED_INDEX]) + 1)
+            replay_into(self.state, only, on_damage=self.lose)
+            staged[a.KIND] = a.PASSED
+        else:
+            self.state.register(raw_key, row.number, fields)
+
+
+# ------------------------------------------------------------------------------------------------ pieces
+
+
+class Replay:
+    """One log, cut into pieces that threads replay.
+
+    Args:
+        log: its segments must stay open.
+        pieces: how many; fewer where the log is short.
+
+    Attributes:
+        piece: the kind of pieces.
+    """
+
+    piece: type[Piece] = Piece
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        profile: Profile,
+        *,
+        until: Until = EVERYTHING,
+        release: tuple[int, int] | None = None,
+        pieces: int = 1,
+    ) -> None:
+        self.order = Order(log, until, release)
+        self.profile = profile
+        self.cuts = _cuts(self.order.layout, pieces)
+
+    def start(self, pool: ThreadPoolExecutor, advance: Advance) -> list[Future[_Part]]:
+        """Begin with all pieces."""
+        return [
+            pool.submit(self._replay_piece, cut, end, advance) for cut, end in pairwise([*self.cuts, self.order.end])
+        ]
+
+    def new_state(self) -> ColumnarState:
+        """What a piece begins with."""
+        return ColumnarState(self.profile)
+
+    def _replay_piece(self, cut: Place, end: Place, advance: Advance) -> _Part:
+        cursor = self.order.begin(cut)
+        if cursor is None:
+            return _Part(end)
+        begin, notes, state = cursor.place, list[Seen](), self.new_state()
+        with Scanner() as scanner:
+            self.piece(self.order, cursor, scanner, notes.append, state).run(end, advance)
+        return _Part(end, begin, cursor, state, notes)
+
+    def cancel(self, parts: Sequence[Future[_Part]]) -> None:
+        """End the work on pieces nobody waits for."""
+        self.order.is_cancelled.set()
+        for part in parts:
+            part.cancel()
+
+    def join(self, parts: Sequence[Future[_Part]], note: Note) -> ColumnarState:
+        """Wait for the pieces and put them together, telling what was seen in log order."""
+        order = self.order
+        first, *others = parts
+        cursor, whole = first.result().cursor, first.result().state
+        assert cursor is not None
+        assert whole is not None
+        order.note_begin(note)
+        for seen in first.result().notes:
+            note(seen)
+        for other in others:
+            part = other.result()
+            if cursor.is_stopped:
+                break
+            if part.cursor is not None and part.state is not None and order.fits(cursor, part.begin):
+                order.note_gap_before(cursor.place, cursor, note)
+                for seen in part.notes:
+                    note(seen)
+                whole.merge(part.state)
+                cursor = part.cursor
+            else:
+                with Scanner() as scanner:
+                    self.piece(order, cursor, scanner, note, whole).run(part.end, lambda size_bytes: None)
+        replay_into(whole, order.note_end(cursor, note), on_damage=note)
+        return whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What became of a piece: where it should end and where it began, where it ended, what was seen on the way."""
+
+    end: Place
+    begin: Place | None = None
+    cursor: Cursor | None = None
+    state: ColumnarState | None = None
+    notes: Sequence[Seen] = ()
+
+
+def _cuts(layout: Layout, pieces: int) -> list[Place]:
+    """Where pieces begin, more or less: at the begin of a segment if one is near."""
+    total = sum(map(len, layout.data))
+    cuts = [Place(0, 0)]
+    for i in range(1, min(pieces, total // LEAST_PIECE) if total else 1):
+        at = total * i // pieces
+        index = max(n for n, begin in enumerate(layout.begins) if begin <= at)
+        inside = at - layout.begins[index]
+        size = len(layout.data[index])
+        if min(inside, size - inside) * 20 * pieces <= total:
+            place = Place(index, 0) if 2 * inside < size else Place(index + 1, 0)
+        else:
+            place = Place(index, inside)
+        if cuts[-1] < place < Place(len(layout.data), 0):
+            cuts.append(place)
+    return cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A log and what its records did."""
+
+    log: PartitionLog
+    layout: Layout
+    state: ColumnarState
+
+
+def replay_logs(
+    logs: Sequence[PartitionLog],
+    profile: Profile,
+    *,
+    note: Callable[[PartitionLog], Note],
+    until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
+    release: tuple[int, int] | None = None,
+    threads: int = 1,
+    pieces: int | None = None,
+    advance: Advance = lambda size_bytes: None,
+    replay: type[Replay] = Replay,
+) -> Iterator[Replayed]:
+    """All logs replayed, one after the other, by so many threads: a log of its share or more is cut into pieces.
+
+    The work begins at once; what is given must be read to its end or closed.
+
+    Args:
+        note: log → what to do with what could not be read, with tails and gaps; called in log order.
+        advance: called with the number of bytes read since, from any thread.
+        pieces: of each log, whatever its size.
+        replay: the kind of replays.
+    """
+    total = sum(log.bytes_to_read for log in logs) or 1
+
+    def replays() -> Iterator[Replay]:
+        for log in logs:
+            share = pieces or max(1, round(threads * log.bytes_to_read / total))
+            yield replay(log, profile, until=until(log), release=release, pieces=share)
+
+    pool = ThreadPoolExecutor(threads)
+    queue = _Queue(replays(), pool, threads, advance)
+    queue.fill()
+    return _results(queue, pool, note)
+
+
+class _Queue:
+    """Replays at work, in order: as many as keep all threads busy."""
+
+    def __init__(self, replays: Iterator[Replay], pool: ThreadPoolExecutor, threads: int, advance: Advance) -> None:
+        self.replays = replays
+        self.pool = pool
+        self.threads = threads
+        self.advance = advance
+        self.working: deque[tuple[Replay, list[Future[_Part]]]] = deque()
+
+    def fill(self) -> None:
+        while sum(len(parts) for _, parts in self.working) <= self.threads:
+            replay = next(self.replays, None)
+            if replay is None:
+                return
+            self.working.append((replay, replay.start(self.pool, self.advance)))
+
+
+def _results(queue: _Queue, pool: ThreadPoolExecutor, note: Callable[[PartitionLog], Note]) -> Iterator[Replayed]:
+    with pool:
+        try:
+            while queue.working:
+                replayed = _joined(*queue.working[0], note)
+                queue.working.popleft()
+                queue.fill()
+                yield replayed
+        finally:
+            for replay, parts in queue.working:
+                replay.cancel(parts)
+
+
+def _joined(replay: Replay, parts: list[Future[_Part]], note: Callable[[PartitionLog], Note]) -> Replayed:
+    try:
+        return Replayed(replay.order.log, replay.order.layout, replay.join(parts, note(replay.order.log)))
+    finally:
+        replay.cancel(parts)

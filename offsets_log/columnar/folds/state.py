@@ -1,0 +1,398 @@
+"""What a piece of a log does to the offsets, in arrays: `replay.partial.PartialState` for bulk.
+
+The same methods take records that were read by hand, one by one, so that `pipeline.replay` folds into either; `offsets`
+takes whole segments. `merge` joins neighbouring pieces, `to_partial` gives the plain state.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import merge
+from offsets_log.columnar.folds import offsets as fold
+from offsets_log.columnar.jit.compiled import kernel
+from offsets_log.columnar.scan import keys
+from offsets_log.columnar.wire.programs import NoProgramError, Program, compile_program, desk_of
+from offsets_log.log_format import primitives
+from offsets_log.log_format.record import Record
+from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
+from offsets_log.messages.registry import (
+    RECORD_TYPES,
+    CoordinatorRecord,
+    decode_coordinator_record,
+    encode_coordinator_record,
+)
+from offsets_log.messages.schema import Message
+from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.refusal import Verdict, verdict_on
+from offsets_log.replay.timeline import GroupEvent
+from offsets_log.survey import Survey
+
+GROUP_METADATA = 2
+
+SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
+"""Places on the desk that add up when pieces are joined."""
+
+DISTINCT = {GROUP_METADATA_VALUE.name: ("group_instance_id",)}
+"""Message → string fields that end a load where one text stands twice (``L-31``)."""
+
+
+def rules_of(profile: Profile) -> int:
+    """The profile as the bits that `offsets` asks."""
+    return (
+        fold.LATEST_BY_RECORD * profile.latest_by_record
+        | fold.ENDS_BY_RECORD * (profile.cancels_pending == "all")
+        | fold.TOMBSTONE_SPARES_COMMITTED * profile.tombstone_spares_committed
+        | fold.CANCELS_OWN * (profile.cancels_pending == "own")
+    )
+
+
+@cache
+def plain_programs(profile: Profile) -> dict[tuple[int, int | None], Program]:
+    """(record type, value version; None for the key) → program, as far as records of it are replayed whatever they say.
+
+    Whether they are is asked of `replay.refusal` with a value of zeros.
+    """
+    programs: dict[tuple[int, int | None], Program] = {}
+    for number in range(a.KEY_TYPES):
+        row = RECORD_TYPES[number]
+        programs[number, None] = compile_program(row.key, 0, noted=keys.KEY_NOTES)
+        for version in range(a.VERSIONS):
+            layouts = list(row.layouts(version))
+            if len(layouts) == 1 and _is_plain(number, version, layouts[0], profile):
+                distinct = DISTINCT.get(layouts[0].name, ())
+                try:
+                    programs[number, version] = compile_program(
+                        layouts[0], version, noted=("topic_id",), distinct=distinct
+                    )
+                except NoProgramError:
+                    continue
+    return programs
+
+
+def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> bool:
+    sample = CoordinatorRecord(
+        record_type=number,
+        key=RECORD_TYPES[number].key.zeros(0),
+        value_version=version,
+        value=layout.zeros(version),
+        layout=layout,
+    )
+    raw_key, raw_value = encode_coordinator_record(sample)
+    decoded = decode_coordinator_record(raw_key, raw_value)
+    return verdict_on(Record(offset=0, key=raw_key, value=raw_value), decoded, None, profile) is Verdict.REPLAY
+
+
+def new_state(profile: Profile) -> a.State:
+    """Arrays with the profile's programs and rules, nothing replayed yet."""
+    programs = plain_programs(profile)
+    state = a.State(desk_of(programs, seed=secrets.randbits(62)))
+    for number in range(a.KEY_TYPES):
+        for version in range(a.VERSIONS):
+            program = programs.get((number, version))
+            shape = None if program is None else program.one_string
+            place = number * a.VERSIONS + version
+            # The version stands in two bytes before, the string's length in two behind them.
+            state.desk[a.ONE_STRING + place] = a.NOTHING if shape is None else shape[0] + 2
+            state.desk[a.AROUND_STRING + place] = 0 if shape is None else sum(shape) + 4
+    state.desk[a.RULES] = rules_of(profile)
+    state.desk[a.BY_BIT] = profile.transactions_by_bit
+    return state
+
+
+# ------------------------------------------------------------------------------- kernels for one record
+
+
+@kernel
+def _replay_one(
+    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, is_value: Any, record_offset: Any, index: Any,
+    producer_id: Any, transactional: Any,
+) -> Any:  # fmt: skip
+    producer = np.int64(a.NOTHING)
+    if transactional:
+        producer = keys.intern_producer(desk, cold, producer_id)
+        if producer < 0:
+            return False
+    batch = np.int64(a.BY_HAND)
+    rules = desk[a.RULES]
+    return fold.replay_offset(desk, rows, groups, cold, row, is_value, record_offset, batch, index, producer, rules)
+
+
+@kernel
+def _mark_one(desk: Any, rows: Any, cold: Any, producer_id: Any, commits: Any, marker_offset: Any) -> Any:
+    producer = keys.intern_producer(desk, cold, producer_id)
+    return producer >= 0 and fold.mark(desk, rows, cold, producer, commits, marker_offset, desk[a.RULES])
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A type 2 record that was not kept: where its batch begins in the log, and its place among the batch's records."""
+
+    record_offset: int
+    batch: int
+    index: int
+    is_tombstone: bool
+
+
+class ColumnarState:
+    """The effect of a run of records of one offsets partition.
+
+    Attributes:
+        arrays: see `arrays`; exchanged for larger ones when they are full.
+        values: offsets read by hand, to which rows refer by index.
+        events: group number → the group's timeline before what `arrays` knows of the group.
+        problems, names: as in `PartialState`; ``names`` are (record offset, topic id, name).
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.arrays = new_state(profile)
+        self.values: list[OffsetAndMetadata] = []
+        self.events: dict[int, list[GroupEvent | Pointer]] = {}
+        self.problems: list[Problem] = []
+        self.names: list[tuple[int, bytes, str]] = []
+
+    # ---------------------------------------------------------------------- records read by hand
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """As `PartialState.add_offset`."""
+        self.values.append(value)
+        self._replay(value.key, True, value.record_offset, len(self.values) - 1, value.producer_id, transactional)
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """As `PartialState.add_tombstone`."""
+        self._replay(key, False, record_offset, 0, producer_id, transactional)
+
+    def add_marker(self, producer_id: int, marker: Marker) -> None:
+        """As `PartialState.add_marker`."""
+        s = self.arrays
+        while not _mark_one(s.desk, s.rows, s.cold, producer_id, int(marker.commit), marker.record_offset):
+            self.grow()
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """As `PartialState.add_group_record`."""
+        group = self._group(record.group)
+        self.carry(group)
+        self.events[group].append(GroupEvent(record_offset, record))
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """As `PartialState.add_topic_name`."""
+        self.names.append((record_offset, topic_id, name))
+
+    @property
+    def end_offset(self) -> int:
+        """Where the log goes on."""
+        return int(self.arrays.desk[a.END_OFFSET])
+
+    @end_offset.setter
+    def end_offset(self, offset: int) -> None:
+        self.arrays.desk[a.END_OFFSET] = offset
+
+    def saw_batch(self, base_offset: int) -> None:
+        """Count a batch that was read by hand."""
+        desk = self.arrays.desk
+        if desk[a.FIRST_OFFSET] == a.NOTHING:
+            desk[a.FIRST_OFFSET] = base_offset
+        else:
+            self._skipped(base_offset - int(desk[a.LAST_OFFSET]) - 1)
+        desk[a.BATCHES] += 1
+
+    def _skipped(self, count: int) -> None:
+        """Offsets that are not there, before a batch."""
+        if count > 0:
+            self.arrays.desk[a.MISSING] += count
+            self.arrays.desk[a.GAPS] += 1
+
+    @property
+    def first_offset(self) -> int | None:
+        """Of the first batch; None without one."""
+        first = int(self.arrays.desk[a.FIRST_OFFSET])
+        return None if first == a.NOTHING else first
+
+    @property
+    def records(self) -> int:
+        """How many were read."""
+        return int(self.arrays.desk[a.RECORDS])
+
+    def tell(self, found: Survey) -> None:
+        """What was counted on the way."""
+        desk = self.arrays.desk
+        found.batches, found.records = int(desk[a.BATCHES]), self.records
+        found.missing_offsets, found.gaps = int(desk[a.MISSING]), int(desk[a.GAPS])
+        if self.first_offset is not None:
+            found.first_offset, found.end_offset = self.first_offset, int(desk[a.LAST_OFFSET]) + 1
+
+    def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any]) -> int:
+        """The row of a raw key that was read by hand."""
+        return self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
+
+    def _row(self, record_type: int, fields: tuple[Any, ...], raw_key: bytes | None = None) -> int:
+        canonical = canonical_key(record_type, tuple(map(plain, fields)))
+        raw_key = canonical if raw_key is None else raw_key
+        data = np.frombuffer(raw_key + canonical, np.uint8)
+        s = self.arrays
+        while (row := keys.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(raw_key))) < 0:
+            self.grow()
+        return int(s.rows[row, a.TARGET]) if record_type != GROUP_METADATA else int(row)
+
+    def _replay(
+        self,
+        key: GroupTopicPartition,
+        is_value: bool,
+        record_offset: int,
+        index: int,
+        producer_id: int,
+        transactional: bool,
+    ) -> None:
+        row = self._row(1, key)
+        s = self.arrays
+        while not _replay_one(
+            s.desk, s.rows, s.groups, s.cold, row, is_value, record_offset, index, producer_id, transactional
+        ):
+            self.grow()
+
+    def _group(self, name: str) -> int:
+        return int(self.arrays.rows[self._row(GROUP_METADATA, (name,)), a.GROUP])
+
+    def carry(self, group: int) -> None:
+        """Move what the arrays know of a group into its timeline, because other records follow."""
+        events = self.events.setdefault(group, [])
+        events += self.latest_events(group)
+        row = self.arrays.groups[group]
+        row[a.METADATA_OFFSET] = row[a.VALUE_OFFSET] = a.NEVER
+
+    def latest_events(self, group: int) -> Iterator[GroupEvent | Pointer]:
+        """What the arrays know of a group's timeline, behind its other events."""
+        row = self.arrays.groups[group].tolist()
+        metadata_offset = row[a.METADATA_OFFSET]
+        if metadata_offset != a.NEVER:
+            yield Pointer(metadata_offset, row[a.METADATA_BATCH], row[a.METADATA_INDEX], bool(row[a.IS_TOMBSTONE]))
+        if row[a.VALUE_OFFSET] > metadata_offset:
+            yield GroupEvent(row[a.VALUE_OFFSET], None)
+
+    # -------------------------------------------------------------------------------------- growth
+
+    def grow(self) -> None:
+        """Make room: double what is half full, or everything if nothing is."""
+        s = self.arrays
+        desk = s.desk
+        if desk[a.OPENED] >= desk[a.OPENED_ROOM] and desk[a.FREE] == a.NOTHING:
+            merge.compact_open(desk, s.cold)
+            if 2 * desk[a.OPEN_COUNT] < desk[a.OPENED_ROOM]:
+                return
+        room = s.room()
+        used = {
+            "keys": (desk[a.ROWS] + 2, len(s.rows)),
+            "arena": (desk[a.ARENA_USED], len(s.arena)),
+            "groups": (desk[a.GROUPS] + 1, len(s.groups)),
+            "producers": (desk[a.PRODUCERS] + 1, room["producers"]),
+            "opened": (desk[a.OPEN_COUNT] + 1, room["opened"]),
+            "cancelled": (desk[a.CANCELLED] + desk[a.OPEN_COUNT], room["cancelled"]),
+            "named": (desk[a.NAMED], room["named"]),
+        }
+        full = {name for name, (count, limit) in used.items() if 2 * count >= limit} or set(used)
+        self._double(full)
+
+    def _double(self, parts: set[str]) -> None:
+        s = self.arrays
+        if "keys" in parts:
+            rows = a.new_rows(2 * len(s.rows))
+            rows[: len(s.rows)] = s.rows
+            s.rows = rows
+        if "groups" in parts:
+            s.groups = _doubled(s.groups)
+        if "arena" in parts:
+            arena = a.new_arena(2 * len(s.arena))
+            arena[: len(s.arena)] = s.arena
+            s.arena = arena
+        if parts <= {"arena"}:
+            return
+        also = {"keys": ("more",), "groups": ("group_slots",), "producers": ("producers", "producer_slots", "unended")}
+        doubled = {name for part in parts for name in also.get(part, (part,))}
+        self._lay_out({name: room * (2 if name in doubled else 1) for name, room in s.room().items()})
+
+    def _lay_out(self, room: dict[str, int]) -> None:
+        s = self.arrays
+        s.lay_out(room)
+        s.slots = np.zeros(2 * len(s.rows), np.int64)
+        keys.fill_slots(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold)
+
+    # ------------------------------------------------------------------------------------- merging
+
+    def merge(self, right: ColumnarState) -> ColumnarState:
+        """As `PartialState.merge`."""
+        s, r = self.arrays, right.arrays
+        numbers = np.full((3, max(r.desk[[a.ROWS, a.GROUPS, a.PRODUCERS]])), merge.NOT_YET, np.int64)
+        while not merge.number_all(
+            s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, r.desk, r.rows, r.groups, r.arena, r.cold, numbers
+        ):
+            self.grow()
+        for group, events in right.events.items():
+            self.carry(int(numbers[1, group]))
+            self.events[int(numbers[1, group])] += events
+        self._make_room_for(right)
+        before = len(self.values)
+        merge.join_rows(s.desk, s.rows, s.groups, s.cold, r.desk, r.rows, r.groups, r.cold, numbers, before)
+        order = np.zeros(r.desk[a.OPENED], np.int64)
+        merge.join_producers(s.desk, s.rows, s.cold, r.desk, r.cold, numbers, before, order)
+        self._join_counts(r.desk)
+        self.values += right.values
+        self.problems += right.problems
+        self.names += right.names
+        return self
+
+    def _make_room_for(self, right: ColumnarState) -> None:
+        ours, theirs = self.arrays.desk, right.arrays.desk
+        opened = int(ours[a.OPENED] + theirs[a.OPENED] + theirs[a.CANCELLED])
+        needed = {
+            "opened": opened,
+            "cancelled": int(ours[a.CANCELLED]) + opened,
+            "named": int(ours[a.NAMED] + theirs[a.NAMED] + theirs[a.ROWS]),
+        }
+        room = self.arrays.room()
+        if any(room[name] < size for name, size in needed.items()):
+            self._lay_out({name: max(size, needed.get(name, 0)) for name, size in room.items()})
+
+    def _join_counts(self, theirs: a.Int64s) -> None:
+        ours = self.arrays.desk
+        ours[a.END_OFFSET] = max(ours[a.END_OFFSET], theirs[a.END_OFFSET])
+        ours[SUMS] += theirs[SUMS]
+        if ours[a.FIRST_OFFSET] == a.NOTHING:
+            ours[a.FIRST_OFFSET] = theirs[a.FIRST_OFFSET]
+        elif theirs[a.FIRST_OFFSET] != a.NOTHING:
+            self._skipped(int(theirs[a.FIRST_OFFSET] - ours[a.LAST_OFFSET]) - 1)
+        if theirs[a.BATCHES]:  # else it is where the piece supposed that it begins
+            ours[a.LAST_OFFSET] = theirs[a.LAST_OFFSET]
+
+
+def _doubled(array: Any) -> Any:
+    larger = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@cache
+def _key_struct(record_type: int) -> Any:
+    return RECORD_TYPES[record_type].key.struct(0)
+
+
+def canonical_key(record_type: int, fields: tuple[Any, ...]) -> bytes:
+    names = [field.name for field in RECORD_TYPES[record_type].key.fields]
+    body = primitives.build(_key_struct(record_type), dict(zip(names, fields, strict=True)), "key")
+    return record_type.to_bytes(2) + body
+
+
+def plain(value: Any) -> Any:
+    """A name as the broker reads it, without the bytes it came from (``B-7``)."""
+    return "".join(value) if isinstance(value, str) else value

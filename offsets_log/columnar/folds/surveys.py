@@ -1,0 +1,123 @@
+"""Logs replayed and surveyed at once, in bulk: what the kernel has counted (`census`) gets its names of `survey`.
+
+Whose own functions count what is read by hand, as they do record by record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import census
+from offsets_log.columnar.folds.replay import Piece, Replay
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.errors import Damage
+from offsets_log.log_format.compression import codec_name
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.schema import Message
+from offsets_log.pipeline import LogEvent
+from offsets_log.replay.profile import Profile
+from offsets_log.survey import Kinds, Survey, watched
+
+MAGIC = 2
+"""Of all batches that kernels accept."""
+MARKERS = ("COMMIT", "ABORT")
+
+
+class SurveyedState(ColumnarState):
+    """What a run of records did, and what kinds they are.
+
+    Attributes:
+        kinds: what was counted, but for what the kernel has counted since something was read by hand.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        self.kinds = Kinds()
+        census.begin(self.arrays.desk, self.arrays.cold)
+
+    def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
+        """As `survey.Transactions.add_commit`."""
+        while not census.add_commit(self.arrays.desk, self.arrays.cold, producer_id, record_offset, timestamp_ms):
+            self.grow()
+
+    def end(self, producer_id: int) -> None:
+        """As `survey.Transactions.end`."""
+        while not census.end(self.arrays.desk, self.arrays.cold, producer_id):
+            self.grow()
+
+    def merge(self, right: ColumnarState) -> ColumnarState:
+        """As `ColumnarState.merge`."""
+        assert isinstance(right, SurveyedState)
+        self.name_kinds()
+        right.name_kinds()
+        super().merge(right)
+        census.join(self.arrays.desk, self.arrays.cold, right.arrays.desk, right.arrays.cold)
+        self.kinds.add(right.kinds)
+        return self
+
+    def tell(self, found: Survey) -> None:
+        """All that was counted of batches and records."""
+        super().tell(found)
+        self.name_kinds()
+        found.kinds.add(self.kinds)
+        unended = self.arrays.region("unended")
+        for number in np.flatnonzero(unended[:, a.UNENDED_COUNT]).tolist():
+            offset, time_ms, count, _ = unended[number].tolist()
+            producer_id = int(self.arrays.region("producers")[number, a.PRODUCER_ID])
+            found.open_transactions[producer_id] = (offset, time_ms, count)
+
+    def name_kinds(self) -> None:
+        """Count in `kinds` what the kernel has counted, in log order: counts that are equal are told in the order of
+        their firsts."""
+        desk, kinds = self.arrays.desk, self.kinds
+        for codec, count in _taken(desk, a.CODECS, a.CODECS_FIRST, a.CODEC_IDS):
+            kinds.add_batches(MAGIC, codec_name(codec), count)
+        for kind, count in _taken(desk, a.RECORDS_OF, a.RECORDS_FIRST, a.RECORD_KINDS):
+            at = a.RECORDS_OF + kind
+            if at == a.NOT_DECODED:
+                kinds.add_not_decoded(count)
+            elif at >= a.MARKERS:
+                kinds.add_control_records(MARKERS[at - a.MARKERS], count)
+            else:
+                number, version = divmod(kind, a.VERSIONS + 1)
+                kinds.add_records(number, *_version_and_layout(number, version), count)
+        if desk[a.TIMED]:
+            kinds.add_time(int(desk[a.FIRST_MS]))
+            kinds.add_time(int(desk[a.LAST_MS]))
+
+
+def _taken(desk: a.Int64s, counts: int, firsts: int, size: int) -> list[tuple[int, int]]:
+    """What was counted of each kind, by the first of it; the counts go on from 0."""
+    found = desk[counts : counts + size].tolist()
+    desk[counts : counts + size] = 0
+    return sorted(((i, count) for i, count in enumerate(found) if count), key=lambda item: int(desk[firsts + item[0]]))
+
+
+def _version_and_layout(number: int, version: int) -> tuple[int | None, Message | None]:
+    return (None, None) if version == a.NO_VERSION else (version, next(RECORD_TYPES[number].layouts(version)))
+
+
+class _SurveyedPiece(Piece):
+    """One run of batches on its way, surveyed."""
+
+    state: SurveyedState
+
+    def counted(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
+        self.state.name_kinds()
+        return watched(super().counted(events), self.state.kinds, self.state)
+
+    def lose(self, damage: Damage) -> None:
+        self.state.kinds.add_damage(damage)
+        super().lose(damage)
+
+
+class SurveyingReplay(Replay):
+    """One log, cut into pieces that threads replay and survey."""
+
+    piece = _SurveyedPiece
+
+    def new_state(self) -> ColumnarState:
+        return SurveyedState(self.profile)

@@ -1,0 +1,267 @@
+"""Who writes a log, in bulk: the counts of `top` by kernels, and by hand what is not plain (`tally`).
+
+Pieces, threads and what is read by hand are those of a replay; only what becomes of a record is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import merge, tally
+from offsets_log.columnar.folds.replay import Piece, Replay
+from offsets_log.columnar.folds.state import GROUP_METADATA, ColumnarState, canonical_key, plain
+from offsets_log.columnar.scan import keys
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Advance, Note
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.record import time_of
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import EVERYTHING, Event, LogEvent, Until
+from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata
+from offsets_log.replay.profile import MODERN, Profile
+from offsets_log.shares import counted
+
+PER = {
+    "group": tally.PER_GROUP,
+    "topic": tally.PER_TOPIC,
+    "partition": tally.PER_PARTITION,
+    "offsets_partition": tally.PER_LOG,
+    "hour": tally.PER_HOUR,
+}
+"""``--per`` → how kernels name a writer; clients and members are not known to them."""
+
+LEAST_RUNS = 1 << 16
+
+
+class WritersState(ColumnarState):
+    """What the writers of a run of records wrote; of a replay it keeps the keys only.
+
+    Attributes:
+        counts, writers, minutes: see `tally`.
+        accepted_bytes: of the batches the kernel took.
+        untimed: group → latest commit time, of records of magic 0.
+    """
+
+    def __init__(self, profile: Profile, per: int) -> None:
+        super().__init__(profile)
+        self.counts = np.zeros(tally.COUNTS, np.int64)
+        self.counts[tally.PER] = per
+        self.writers = np.zeros((a.LEAST_KEYS, tally.WRITER_SIZE), np.int64)
+        self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
+        self.accepted_bytes = 0
+        self.untimed: dict[str, int] = {}
+        self._text = np.zeros(8, np.uint8)
+        s = self.arrays
+        tally.name_nobody(s.desk, s.groups, s.arena, s.cold, np.frombuffer(tally.NOBODYS_NAME, np.uint8))
+
+    # ------------------------------------------------------------------------------------ counting
+
+    def scan(self, data: a.Bytes, scanner: Scanner) -> int:
+        """A call of the kernel."""
+        s = self.arrays
+        before = int(s.desk[a.AT])
+        outcome = tally.scan(
+            self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window,
+            scanner.table, self.writers, self.minutes, self._text,
+        )  # fmt: skip
+        self.accepted_bytes += int(s.desk[a.AT]) - before
+        return int(outcome)
+
+    def count(self, event: Event | None, size_bytes: int) -> None:
+        """A record that was read by hand; None for a batch without records."""
+        if event is None:
+            self.writers[tally.NOBODY, tally.BYTES] += size_bytes
+            return
+        record, row, kind, offset = event.decoded, a.NOTHING, a.PASSED, 0
+        if record is not None:
+            row = self._row_of(event, record)
+            kind = a.TOMBSTONE if record.is_tombstone else a.VALUE if record.is_offset_commit else a.PASSED
+            offset = record.value["offset"] if kind == a.VALUE and record.value is not None else 0
+        time_ms = time_of(event.record)
+        if time_ms is None and record is not None and record.value is not None:
+            group, found = plain(record.group), record.value.get("commit_timestamp", tally.NO_TIME)
+            self.untimed[group] = max(self.untimed.get(group, tally.NO_TIME), found)
+        while not self._count(row, kind, offset, size_bytes, tally.NO_TIME if time_ms is None else time_ms):
+            self.grow()
+
+    def _count(self, row: int, kind: int, offset: int, size_bytes: int, time_ms: int) -> bool:
+        s = self.arrays
+        return bool(
+            tally.count_one(
+                self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.writers, self.minutes,
+                self._text, row, kind, offset, size_bytes, time_ms,
+            )
+        )  # fmt: skip
+
+    def _row_of(self, event: Event, record: CoordinatorRecord) -> int:
+        """The row of the raw key; one of a newer group's record is a key of its group."""
+        raw_key = event.record.key
+        assert raw_key is not None
+        if record.is_offset_commit:
+            canonical = canonical_key(1, tuple(map(plain, record.key.values())))
+        else:
+            canonical = canonical_key(GROUP_METADATA, (plain(record.group),))
+        data = np.frombuffer(raw_key + canonical, np.uint8)
+        s = self.arrays
+        while (row := keys.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(raw_key))) < 0:
+            self.grow()
+        return int(row)
+
+    def grow(self) -> None:
+        """Make room for what has none."""
+        if self.counts[tally.RUNS] >= len(self.minutes):
+            self._grow_minutes()
+        elif self.arrays.desk[a.GROUPS] >= len(self.writers):
+            self._grow_writers(2 * len(self.writers))
+        else:
+            super().grow()
+
+    def _grow_minutes(self) -> None:
+        """Add up the runs of one writer and minute; double what is still half full."""
+        runs = summed(self.minutes[: self.counts[tally.RUNS]])
+        if 2 * len(runs) > len(self.minutes):
+            self.minutes = np.zeros((2 * len(self.minutes), tally.RUN_SIZE), np.int64)
+        self.minutes[: len(runs)] = runs
+        self.counts[tally.RUNS] = len(runs)
+
+    def _grow_writers(self, room: int) -> None:
+        larger = np.zeros((max(room, len(self.writers)), tally.WRITER_SIZE), np.int64)
+        larger[: len(self.writers)] = self.writers
+        self.writers = larger
+
+    # -------------------------------------------------------------------------------------- merging
+
+    def merge(self, right: ColumnarState) -> ColumnarState:
+        """Join with the run that follows."""
+        assert isinstance(right, WritersState)
+        s, r = self.arrays, right.arrays
+        numbers = np.full((3, max(r.desk[[a.ROWS, a.GROUPS, a.PRODUCERS]])), merge.NOT_YET, np.int64)
+        while not merge.number_all(
+            s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, r.desk, r.rows, r.groups, r.arena, r.cold, numbers
+        ):
+            super().grow()
+        self._grow_writers(int(s.desk[a.GROUPS]))
+        runs = right.runs().copy()
+        runs[:, 0] = numbers[1, runs[:, 0]]
+        self.minutes = np.concatenate([self.runs(), runs, np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)])
+        self.counts[tally.RUNS] += len(runs)
+        tally.join(s.rows, self.writers, r.desk, r.rows, right.writers, numbers)
+        self.counts[tally.COUNTED_BYTES] += right.counts[tally.COUNTED_BYTES]
+        self.accepted_bytes += right.accepted_bytes
+        self.untimed |= {group: max(ms, self.untimed.get(group, ms)) for group, ms in right.untimed.items()}
+        self._join_counts(r.desk)
+        return self
+
+    def last_activity(self) -> dict[str, int]:
+        """Group → time of its newest record with a value, where groups are counted (`investigate.groups`)."""
+        found = dict(self.untimed)
+        active = self.writers[: self.arrays.desk[a.GROUPS], [tally.ACTIVE, tally.ACTIVE_MS]].tolist()
+        for name, (is_active, time_ms) in zip(self.writer_names(), active, strict=True):
+            if is_active and name != tally.NOBODYS_NAME:
+                found[name.decode()] = max(time_ms, found.get(name.decode(), time_ms))
+        return {group: time_ms for group, time_ms in found.items() if time_ms > tally.NO_TIME}
+
+    @property
+    def empty_bytes(self) -> int:
+        """Of batches without records that the kernel took."""
+        return self.accepted_bytes - int(self.counts[tally.COUNTED_BYTES])
+
+    def runs(self) -> a.Int64s:
+        """All runs of commits, of which none is open behind this."""
+        while not tally.end_minutes(self.counts, self.arrays.desk, self.writers, self.minutes):
+            self._grow_minutes()
+        return self.minutes[: self.counts[tally.RUNS]]
+
+    def writer_names(self) -> list[bytes]:
+        """Of the writers, by number; the first is nobody's."""
+        s = self.arrays
+        return [s.text_at(int(at)) for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT]]
+
+    # ------------------------------------------------------------- what a replay would do with records
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """Nothing: it is counted."""
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """Nothing: it is counted."""
+
+    def add_marker(self, producer_id: int, marker: Marker) -> None:
+        """Nothing: it is counted."""
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """Nothing: it is counted."""
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """Nothing: writers have names."""
+
+
+def summed(runs: a.Int64s) -> a.Int64s:
+    """Runs of commits, one for each writer and minute, in their order."""
+    if not len(runs):
+        return runs
+    ordered = runs[np.lexsort((runs[:, 1], runs[:, 0]))]
+    begins = np.flatnonzero(np.r_[True, np.any(ordered[1:, :2] != ordered[:-1, :2], axis=1)])
+    found = ordered[begins]
+    found[:, 2] = np.add.reduceat(ordered[:, 2], begins)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ pieces
+
+
+class _CountedPiece(Piece):
+    """One run of batches on its way, counted."""
+
+    state: WritersState
+
+    def scan_on(self, data: a.Bytes) -> int:
+        return self.state.scan(data, self.scanner)
+
+    def counted(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
+        return counted(super().counted(events), self.state.count)
+
+
+class _Count(Replay):
+    """One log, cut into pieces that threads count."""
+
+    piece = _CountedPiece
+    per = tally.PER_GROUP
+
+    def new_state(self) -> ColumnarState:
+        return WritersState(self.profile, self.per)
+
+
+def count_log(
+    log: PartitionLog,
+    per: str,
+    *,
+    note: Note,
+    until: Until = EVERYTHING,
+    release: tuple[int, int] | None = None,
+    threads: int = 1,
+    pieces: int | None = None,
+    advance: Advance = lambda size_bytes: None,
+) -> WritersState:
+    """Count the records of one log by so many threads.
+
+    Args:
+        per: of `PER`.
+        note: what to do with what could not be read, with tails and gaps; called in log order.
+        advance: called with the number of bytes read since, from any thread.
+    """
+    count = _Count(log, MODERN, until=until, release=release, pieces=pieces or threads)
+    count.per = PER[per]
+    with ThreadPoolExecutor(threads) as pool:
+        parts = count.start(pool, advance)
+        try:
+            state = count.join(parts, note)
+        finally:
+            count.cancel(parts)
+    assert isinstance(state, WritersState)
+    return state

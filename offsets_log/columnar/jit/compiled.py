@@ -1,0 +1,395 @@
+"""Kernels: functions over NumPy arrays that run as machine code, without the interpreter's lock.
+
+They are written as plain Python. `machine` compiles them with numba, in a process of its own and once on a machine: the
+code is kept on disk and linked from there without numba, whose import costs more than the work on a small log. It is
+made anew when a source of this folder, numba or the processor is another.
+
+kernel        what Python calls; its arguments are arrays, in C order and of 64-bit integers or bytes, and integers
+part          what kernels call
+inlined       a small part that becomes a piece of its callers
+instruction   a part that machine code does by an instruction or two that Python has no word for
+
+Kernels index arrays and check every position against its enclosing end themselves. With ``NUMBA_BOUNDSCHECK=1`` numba
+checks too, with ``NUMBA_DISABLE_JIT=1`` they are the plain Python that they look like; then, and on processors that
+lack them, instructions are what their Python says.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib import resources
+from importlib.resources.abc import Traversable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Kinds = tuple[tuple[str, int] | None, ...]
+"""Of each argument: the type and the dimensions of an array, None for an integer."""
+
+U = np.uint64
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "0").strip() not in ("", "0")
+
+
+IS_PYTHON = _is_set("NUMBA_DISABLE_JIT")
+"""Whether kernels run as plain Python."""
+IS_CHECKED = _is_set("NUMBA_BOUNDSCHECK")
+"""Whether numba checks every index."""
+
+PARTS: dict[Callable[..., Any], bool] = {}
+"""Parts → whether they are inlined."""
+INSTRUCTIONS: list[Callable[..., Any]] = []
+
+
+def part(function: Function) -> Function:
+    """A function that kernels call."""
+    PARTS[function] = False
+    return function
+
+
+def inlined(function: Function) -> Function:
+    """A small function that becomes a piece of the kernels that call it."""
+    PARTS[function] = True
+    return function
+
+
+def instruction(function: Function) -> Function:
+    """A small function that machine code may do otherwise: `machine` knows it by its name."""
+    INSTRUCTIONS.append(function)
+    return inlined(function)
+
+
+class Kernel:
+    """A function that runs as machine code. Use `kernel`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._entries: dict[Kinds, Callable[..., int]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Its answer: an integer, or None."""
+        if IS_PYTHON:
+            with np.errstate(over="ignore"):  # hashes are products that go over, as they do in machine code
+                return self.function(*arguments)
+        if IS_CHECKED:
+            from offsets_log.columnar.jit import machine
+
+            return machine.checked(self.function)(*arguments)
+        kinds = tuple((x.dtype.char, x.ndim) if isinstance(x, np.ndarray) else None for x in arguments)
+        entry = self._entries.get(kinds) or self._link(kinds)
+        return entry(*_flat(arguments))
+
+    def _link(self, kinds: Kinds) -> Callable[..., int]:
+        with self._lock:
+            if kinds not in self._entries:
+                self._entries[kinds] = _linked(self.function, kinds)
+            return self._entries[kinds]
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """A function that Python calls."""
+    return Kernel(function)
+
+
+def _flat(arguments: tuple[Any, ...]) -> list[int]:
+    flat: list[int] = []
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            assert argument.flags.c_contiguous
+            flat.append(argument.__array_interface__["data"][0])
+            flat += argument.shape
+        else:
+            flat.append(int(argument))
+    return flat
+
+
+# ------------------------------------------------------------------------------------ code kept and linked
+
+Kept = tuple[list[str], bytes]
+"""Names of a kernel's entry and of all that it needs from elsewhere, and its code."""
+
+WAIT_SECONDS = 0.02
+PACKAGE = "offsets_log.columnar"
+MACHINE, WARM = f"{PACKAGE}.jit.machine", f"{PACKAGE}.warm"
+_BESIDE: list[subprocess.Popen[bytes]] = []
+"""A process that compiles the smaller kernels."""
+_BY_OURSELVES: list[Callable[..., Any]] = []
+_ENGINES: list[Any] = []
+_FOLDER = Path(__file__).parents[1]
+
+
+@functools.cache
+def _stamp() -> str:
+    """What the code depends on, hashed."""
+    import llvmlite.binding as llvm
+
+    processor = (llvm.get_host_cpu_name(), sorted(llvm.get_host_cpu_features().items()))
+    facts = (_sources(), processor, sys.version_info[:2], _compiler(), llvm.llvm_version_info, str(_FOLDER))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def _compiler() -> tuple[int, int]:
+    """What tells one installation of numba from another, without its import."""
+    spec = find_spec("numba")
+    assert spec is not None
+    assert spec.origin is not None
+    found = Path(spec.origin).stat()
+    return found.st_mtime_ns, found.st_ino
+
+
+def _sources() -> list[tuple[str, Any, int]]:
+    """What tells one version of this folder's sources from another; in an archive, which is new on every machine that
+    it is sent to, their contents."""
+    if _FOLDER.is_dir():
+        return [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(_FOLDER.rglob("*.py"))]
+    found = [(item.name, item.read_bytes()) for item in _modules(resources.files(PACKAGE))]
+    return sorted((name, hashlib.sha256(data).hexdigest(), len(data)) for name, data in found)
+
+
+def _modules(folder: Traversable) -> Iterator[Traversable]:
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _modules(item)
+        elif item.name.endswith(".py"):
+            yield item
+
+
+@functools.cache
+def _cache_base() -> Path:
+    """The user's own folder for such things, which nobody else can write; else one that goes with the process."""
+    base = os.environ.get("OFFSETS_LOG_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    with suppress(OSError, RuntimeError):
+        found = Path(base).expanduser().absolute()
+        folder = found / "offsets-log" / "kernels"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+        if status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(folder, os.W_OK):
+            return found
+    passing = tempfile.TemporaryDirectory(prefix="offsets-log-")
+    atexit.register(passing.cleanup)
+    (Path(passing.name) / "offsets-log" / "kernels").mkdir(parents=True)
+    return Path(passing.name)
+
+
+def _file_of(function: Callable[..., Any], kinds: Kinds) -> Path:
+    kind = hashlib.sha256(repr(kinds).encode()).hexdigest()[:8]
+    return _cache_base() / "offsets-log" / "kernels" / f"{_name_of(function)}-{kind}"
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{_place_of(function)}-{_stamp()}"
+
+
+def _place_of(function: Callable[..., Any]) -> str:
+    """Its module in this package, and its name."""
+    return f"{function.__module__.removeprefix(f'{PACKAGE}.')}.{function.__name__}"
+
+
+def is_kept(of: Kernel) -> bool:
+    """Whether a kernel's code is on disk, so that nothing must be compiled."""
+    folder = _cache_base() / "offsets-log" / "kernels"
+    return IS_PYTHON or IS_CHECKED or any(folder.glob(f"{_name_of(of.function)}-*"))
+
+
+def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
+    file = _file_of(function, kinds)
+    kept = _read(file)
+    if kept is None:
+        _wait_for(file, function)
+        kept = _read(file) or _compile(function, kinds, file)
+    (symbol, *names), code = kept
+    counts = [1 if kind is None else 1 + kind[1] for kind in kinds]
+    entry: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * sum(counts))
+    made: Callable[..., int] = entry(_address_of(symbol, names, code))
+    return made
+
+
+def _compile(function: Callable[..., Any], kinds: Kinds, file: Path) -> Kept:
+    """Have a kernel compiled by a process of its own: numba and the linking of kept code do not go together.
+
+    What cannot be kept, on a full disk for one, is used all the same.
+    """
+    if "numba" in sys.modules:
+        from offsets_log.columnar.jit import machine
+
+        names, code = machine.code_of(function, kinds)
+        with suppress(OSError):
+            keep(file, packed(names, code))
+        return list(names), code
+    command = (MACHINE, function.__module__, function.__name__, repr(kinds), str(file))
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, env=_environment(), check=False)
+    found = _unpacked(done.stdout)
+    if done.returncode or found is None:
+        raise RuntimeError(f"a kernel cannot be compiled: {done.stderr.decode(errors='replace')[-2000:]}")
+    return found
+
+
+def _environment() -> dict[str, str]:
+    """Of a process that compiles. More than level 2 takes half as long again and makes nothing faster here."""
+    path = os.pathsep.join(sys.path)
+    return {**os.environ, "PYTHONPATH": path, "OFFSETS_LOG_CACHE": str(_cache_base()), "NUMBA_OPT": "2"}
+
+
+def compile_beside(but: Kernel) -> None:
+    """Have the kernels that go with one, which is about to be used, compiled by one more process meanwhile."""
+    if not _BESIDE:
+        nothing = subprocess.DEVNULL
+        command = [sys.executable, "-m", WARM, _place_of(but.function)]
+        _BESIDE.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment()))
+        _BY_OURSELVES.append(but.function)
+
+
+def _wait_for(file: Path, function: Callable[..., Any]) -> None:
+    """Wait for what the other process makes; what it has not made when it ends, it does not make."""
+    for process in _BESIDE if function not in _BY_OURSELVES else ():
+        while process.poll() is None and not file.exists():
+            time.sleep(WAIT_SECONDS)
+
+
+def _read(file: Path) -> Kept | None:
+    """The names and the code of a kernel; None if it is not kept, or not as it was."""
+    try:
+        return _unpacked(file.read_bytes())
+    except OSError:
+        return None
+
+
+def packed(names: Sequence[str], code: bytes) -> bytes:
+    """A kernel's code as it is kept, behind a digest of it.
+
+    Args:
+        names: of its entry, and of all that it needs from elsewhere.
+    """
+    kept = " ".join(names).encode() + b"\n" + code
+    return hashlib.sha256(kept).hexdigest().encode() + b"\n" + kept
+
+
+def _unpacked(data: bytes) -> Kept | None:
+    digest, _, kept = data.partition(b"\n")
+    if digest != hashlib.sha256(kept).hexdigest().encode():
+        return None
+    names, _, code = kept.partition(b"\n")
+    return names.decode().split(), code
+
+
+def keep(file: Path, data: bytes) -> None:
+    """Write what `packed` made, whole or not at all."""
+    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".", delete=False) as made:
+        try:
+            made.write(data)
+            made.flush()
+        except OSError:
+            Path(made.name).unlink()
+            raise
+    Path(made.name).replace(file)
+
+
+C_FUNCTIONS = ("memcpy", "memmove", "memset")
+"""What machine code calls without naming it."""
+
+
+def _name_functions(llvm: Any, names: Sequence[str]) -> None:
+    """Tell the linker of all that the code names: with one name missing it would link none of them.
+
+    What it would use of numba and Python, to free an array or to raise an exception, kernels do not use: where that is
+    not there, it ends the process.
+    """
+    library = ctypes.CDLL(None)
+    for name in C_FUNCTIONS:
+        llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+    for name in names:
+        if llvm.address_of_symbol(name) is None:
+            llvm.add_symbol(name, ctypes.cast(library.abort, ctypes.c_void_p).value)
+
+
+def _address_of(symbol: str, names: Sequence[str], code: bytes) -> int:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    _name_functions(llvm, names)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _ENGINES.append((engine, code))  # neither must go while the code is used
+    address: int = engine.get_function_address(symbol)
+    return address
+
+
+# ------------------------------------------------------------------------------------------- instructions
+
+POLYNOMIAL = 0x82F63B78
+
+
+def _crc_tables() -> np.ndarray[Any, Any]:
+    """Eight tables of 256: the CRC-32C of a byte followed by 0 to 7 zero bytes."""
+    tables = np.zeros((8, 256), np.uint64)
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
+        tables[0, byte] = crc
+    for i in range(1, 8):
+        previous = tables[i - 1]
+        tables[i] = (previous >> U(8)) ^ tables[0][(previous & U(0xFF)).astype(np.int64)]
+    return tables
+
+
+CRC_TABLES = _crc_tables()
+
+
+@instruction
+def crc32c_word(crc: Any, word: Any) -> Any:
+    """Eight bytes more, as a little-endian integer."""
+    mixed = crc ^ word
+    result = U(0)
+    for i in range(8):
+        byte = mixed >> U(8 * i) & U(0xFF)
+        result ^= CRC_TABLES[7 - i, byte]
+    return result
+
+
+@instruction
+def crc32c_byte(crc: Any, byte: Any) -> Any:
+    """One byte more."""
+    return crc >> U(8) ^ CRC_TABLES[0, (crc ^ U(byte)) & U(0xFF)]
+
+
+@instruction
+def prefetch(array: Any, index: Any) -> None:
+    """Ask for the cache line of an element that will be needed soon."""
+
+
+@instruction
+def load64(data: Any, position: Any) -> Any:
+    """8 bytes as a little-endian integer; the caller has checked the end."""
+    at = U(position)
+    return (
+        U(data[at])
+        | U(data[at + U(1)]) << U(8)
+        | U(data[at + U(2)]) << U(16)
+        | U(data[at + U(3)]) << U(24)
+        | U(data[at + U(4)]) << U(32)
+        | U(data[at + U(5)]) << U(40)
+        | U(data[at + U(6)]) << U(48)
+        | U(data[at + U(7)]) << U(56)
+    )

@@ -1,0 +1,228 @@
+"""Kernels made machine code by numba: the only room that knows numba, entered when there is something to compile.
+
+The functions of this folder call each other by their names. Before the first is compiled all of them are exchanged,
+in all modules that hold them, for what numba makes of them; instructions for their intrinsics.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import platform
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import llvmlite.binding
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from offsets_log.columnar.jit.compiled import INSTRUCTIONS, IS_CHECKED, PARTS, Kinds, keep, packed
+
+_LOCK = threading.Lock()
+_JIT: Any = numba.njit
+_CFUNC: Any = numba.cfunc
+_CGUTILS: Any = cgutils
+_NUMBA: Any = numba
+_CARRAY = _NUMBA.carray
+_POINTER: Any = types.CPointer
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+"""Kernels make no arrays: they need no reference counts, which would cost more than the work."""
+
+# ------------------------------------------------------------------------------------------- intrinsics
+
+
+def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """The place of an element of an array, in the code that is being made."""
+    view = context.make_array(array_type)(context, builder, array)
+    return builder.gep(view.data, [index])
+
+
+@intrinsic
+def _crc32c_word(typing_context: Any, crc: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function = ir.FunctionType(ir.IntType(64), [ir.IntType(64)] * 2)
+        name = "llvm.x86.sse42.crc32.64.64"
+        return builder.call(_CGUTILS.get_or_insert_function(builder.module, function, name), arguments)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def _crc32c_byte(typing_context: Any, crc: Any, byte: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        i8, i32, i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+        callee = _CGUTILS.get_or_insert_function(
+            builder.module, ir.FunctionType(i32, [i32, i8]), "llvm.x86.sse42.crc32.32.8"
+        )
+        return builder.zext(builder.call(callee, [builder.trunc(arguments[0], i32), arguments[1]]), i64)
+
+    return types.uint64(types.uint64, types.uint8), generate
+
+
+@intrinsic
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = builder.bitcast(_place(context, builder, signature.args[0], *arguments), pointer)
+        function = ir.FunctionType(ir.VoidType(), [pointer, i32, i32, i32])
+        callee = _CGUTILS.get_or_insert_function(builder.module, function, "llvm.prefetch.p0i8")
+        builder.call(callee, [place, i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@intrinsic
+def _load64(typing_context: Any, data: Any, position: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _place(context, builder, signature.args[0], *arguments)
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.int64), generate
+
+
+@intrinsic
+def _copy8(typing_context: Any, source: Any, at: Any, target: Any, out: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64).as_pointer()
+        begin = builder.bitcast(_place(context, builder, signature.args[0], *arguments[:2]), word)
+        place = builder.bitcast(_place(context, builder, signature.args[2], *arguments[2:]), word)
+        builder.store(builder.load(begin, align=1), place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64), generate
+
+
+@intrinsic
+def _copy_bytes(typing_context: Any, source: Any, at: Any, target: Any, out: Any, count: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        begin = _place(context, builder, signature.args[0], *arguments[:2])
+        place = _place(context, builder, signature.args[2], *arguments[2:4])
+        _CGUTILS.raw_memcpy(builder, place, begin, arguments[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64, types.int64), generate
+
+
+@intrinsic
+def _address(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ptrtoint(_place(context, builder, signature.args[0], *arguments), ir.IntType(64))
+
+    return types.uint64(array, types.int64), generate
+
+
+@intrinsic
+def _call(typing_context: Any, function: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        word = ir.IntType(64)
+        given = _CGUTILS.unpack_tuple(builder, values[1], len(signature.args[1]))
+        callee = ir.FunctionType(word, [word] * len(given)).as_pointer()
+        return builder.call(builder.inttoptr(values[0], callee), given)
+
+    return types.uint64(types.uint64, arguments), generate
+
+
+ANYWHERE: dict[str, Any] = {"prefetch": _prefetch, "address": _address, "call": _call}
+"""Name of an instruction → its intrinsic."""
+IN_WORDS: dict[str, Any] = {"load64": _load64, "copy8": _copy8, "copy_bytes": _copy_bytes}
+"""The same of those that go around numba's check of every index, and where words are little-endian."""
+
+
+def _intrinsics() -> dict[str, Any]:
+    found = dict(ANYWHERE)
+    if sys.byteorder == "little" and not IS_CHECKED:
+        found |= IN_WORDS
+    has_crc32c = llvmlite.binding.get_host_cpu_features().get("sse4.2")
+    if platform.machine().lower() in ("x86_64", "amd64") and has_crc32c:
+        found |= {"crc32c_word": _crc32c_word, "crc32c_byte": _crc32c_byte}
+    return found
+
+
+# ------------------------------------------------------------------------------------------- compilation
+
+
+@functools.cache
+def compiled_part(function: Callable[..., Any]) -> Any:
+    """What numba makes of a part."""
+    intrinsics = _intrinsics()
+    if function in INSTRUCTIONS and function.__name__ in intrinsics:
+        return intrinsics[function.__name__]
+    options = {**_OPTIONS, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    return _JIT(nogil=True, forceinline=PARTS[function], **options)(function)
+
+
+def _adopt() -> None:
+    """Exchange the parts, wherever a module holds them."""
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if isinstance(value, FunctionType) and value in PARTS:
+                setattr(module, name, compiled_part(value))
+
+
+@functools.cache
+def checked(function: Callable[..., Any]) -> Any:
+    """A kernel whose every index numba checks."""
+    _adopt()
+    return _JIT(nogil=True, **_OPTIONS)(function)
+
+
+def code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[list[str], bytes]:
+    """A kernel compiled: the names of its entry and of all that it needs from elsewhere, and the object code.
+
+    The entry takes, for each array, its address and its dimensions, and answers an integer.
+    """
+    with _LOCK:
+        return _code_of(function, kinds)
+
+
+def _code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[list[str], bytes]:
+    _adopt()
+    names = [f"x{i}" for i in range(len(kinds))]
+    parameters: list[str] = []
+    parameter_types: list[Any] = []
+    given: list[str] = []
+    for name, kind in zip(names, kinds, strict=True):
+        parameters.append(name)
+        if kind is None:
+            parameter_types.append(types.int64)
+            given.append(name)
+            continue
+        dimensions = [f"{name}_{i}" for i in range(kind[1])]
+        parameters += dimensions
+        parameter_types += [_POINTER(numba.from_dtype(np.dtype(kind[0]))), *[types.int64] * kind[1]]
+        given.append(f"carray({name}, ({', '.join(dimensions)},))")
+    call = f"kernel({', '.join(given)})"
+    is_silent = function.__annotations__.get("return", "") in (None, "None")
+    answer = f"    {call}\n    return 0" if is_silent else f"    return {call}"
+    inner = _JIT(nogil=True, forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **_OPTIONS)(function)
+    scope: dict[str, Any] = {"kernel": inner, "carray": _CARRAY}
+    exec(f"def entry({', '.join(parameters)}):\n{answer}\n", scope)
+    made = _CFUNC(types.int64(*parameter_types), error_model="numpy")(scope["entry"])
+    module = made._library._final_module
+    named = [item.name for item in (*module.functions, *module.global_variables) if item.is_declaration]
+    return [made.native_name, *(name for name in named if not name.startswith("llvm."))], (
+        made._library._get_compiled_object()
+    )
+
+
+def main(module: str, name: str, kinds: str, file: str) -> None:
+    """Compile one kernel into a file, and to standard output for whoever cannot read that."""
+    kernel = getattr(importlib.import_module(module), name)
+    made = packed(*code_of(kernel.function, ast.literal_eval(kinds)))
+    with suppress(OSError):
+        keep(Path(file), made)
+    sys.stdout.buffer.write(made)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

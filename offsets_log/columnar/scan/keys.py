@@ -1,0 +1,298 @@
+"""Keys as numbers: raw key bytes are hashed, found again in a table, and decoded once when they are new.
+
+Two raw keys can name one GroupTopicPartition: of type 0 and type 1 (``L-22``), with bytes behind the last field
+(``records:P4``), with malformed UTF-8 (``B-7``). The *canonical* key is of type 1 with nothing behind it; other raw
+keys get rows of their own that refer to its row. Names that are not UTF-8 are left to Python, which registers them.
+
+Hash tables hold the upper half of the hash and the number + 1; 0 is free.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, load64, part
+from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
+
+NOT_FOUND = -1
+DOUBTFUL = -2
+NEEDS_ROOM = -3
+
+GROUP_NOTE, TOPIC_NOTE = 0, 1
+KEY_NOTES = ("group", "topic")
+HIGH = np.int64(-1 << 32)
+LOW = np.int64((1 << 32) - 1)
+
+
+@inlined
+def size_of(arena: Any, at: Any) -> Any:
+    """The size of what stands in the arena at a position."""
+    begin = U(at)
+    return np.int64(
+        U(arena[begin - U(4)])
+        | U(arena[begin - U(3)]) << U(8)
+        | U(arena[begin - U(2)]) << U(16)
+        | U(arena[begin - U(1)]) << U(24)
+    )
+
+
+@inlined
+def _difference(arena: Any, at: Any, data: Any, start: Any) -> Any:
+    """What differs in 32 bytes; 0 is nothing."""
+    return (
+        load64(arena, at) ^ load64(data, start)
+        | load64(arena, at + 8) ^ load64(data, start + 8)
+        | load64(arena, at + 16) ^ load64(data, start + 16)
+        | load64(arena, at + 24) ^ load64(data, start + 24)
+    )
+
+
+@inlined
+def same_bytes(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+    """Whether the same bytes stand at both places; the caller has checked the ends."""
+    if 32 <= size <= 64:  # most keys: some bytes twice, but no loop whose length cannot be foretold
+        last = size - 32
+        return _difference(arena, at, data, start) | _difference(arena, at + last, data, start + last) == 0
+    i = np.int64(0)
+    while i + 8 <= size:
+        if load64(arena, at + i) != load64(data, start + i):
+            return False
+        i += 8
+    while i < size:
+        if arena[U(at + i)] != data[U(start + i)]:
+            return False
+        i += 1
+    return True
+
+
+@inlined
+def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+    """Whether the arena holds just these bytes at a position."""
+    if size_of(arena, at) != size:
+        return False
+    return same_bytes(arena, at, data, start, size)
+
+
+@part
+def put(desk: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
+    """Copy bytes into the arena; where they stand."""
+    at = (desk[a.ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
+    for i in range(a.SIZE_BYTES):
+        arena[at - a.SIZE_BYTES + i] = size >> 8 * i & 0xFF
+    for i in range(size):
+        arena[U(at + i)] = data[U(start + i)]
+    desk[a.ARENA_USED] = at + size
+    return at
+
+
+@part
+def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
+    """The row of a raw key, or NOT_FOUND."""
+    mask = np.int64(len(slots) - 1)
+    at = found & mask
+    while slots[U(at)] != 0:
+        if (slots[U(at)] ^ found) & HIGH == 0:
+            row = (slots[U(at)] & LOW) - 1
+            if is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
+                return row
+        at = at + 1 & mask
+    return np.int64(NOT_FOUND)
+
+
+@part
+def add_row(desk: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: Any, group: Any) -> Any:
+    """A new row for a key in the arena; the caller has made sure of room. ``target`` below IS_GROUP is itself."""
+    row = desk[a.ROWS]
+    desk[a.ROWS] = row + 1
+    mask = np.int64(len(slots) - 1)
+    at = found & mask
+    while slots[at] != 0:
+        at = at + 1 & mask
+    slots[at] = found & HIGH | row + 1
+    rows[row, a.KEY_AT] = key_at
+    rows[row, a.TARGET] = target if target >= a.IS_GROUP else row
+    rows[row, a.GROUP] = group
+    rows[row, a.RECORD_OFFSET] = a.NEVER
+    rows[row, a.APPLIED_OFFSET] = a.NEVER
+    rows[row, a.TOMBSTONE_OFFSET] = a.NEVER
+    return row
+
+
+ITSELF = a.IS_GROUP - 1
+
+
+@part
+def is_utf8(data: Any, start: Any, size: Any) -> Any:
+    """Whether bytes are UTF-8 as Java and Python accept it: no surrogates, nothing overlong."""
+    at = start
+    end = start + size
+    while at < end:
+        lead = np.int64(data[U(at)])
+        if lead < 0x80:
+            at += 1
+            continue
+        more = 1 if 0xC2 <= lead <= 0xDF else 2 if 0xE0 <= lead <= 0xEF else 3 if 0xF0 <= lead <= 0xF4 else 0
+        if more == 0 or more >= end - at:
+            return False
+        second = np.int64(data[U(at + 1)])
+        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        if second < low or second > high:
+            return False
+        for i in range(2, more + 1):
+            if np.int64(data[U(at + i)]) & 0xC0 != 0x80:
+                return False
+        at += more + 1
+    return True
+
+
+@part
+def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any) -> Any:
+    """The number of a group, new or known; the caller has made sure of room."""
+    found = hash_bytes(data, start, size, desk[a.SEED])
+    mask = desk[a.GROUP_SLOTS_ROOM] - 1
+    at = found & mask
+    while cold[desk[a.GROUP_SLOTS_AT] + at] != 0:
+        slot = cold[desk[a.GROUP_SLOTS_AT] + at]
+        if (slot ^ found) & HIGH == 0 and is_at(arena, groups[(slot & LOW) - 1, a.NAME_AT], data, start, size):
+            return (slot & LOW) - 1
+        at = at + 1 & mask
+    group = desk[a.GROUPS]
+    desk[a.GROUPS] = group + 1
+    cold[desk[a.GROUP_SLOTS_AT] + at] = found & HIGH | group + 1
+    groups[group, a.NAME_AT] = put(desk, arena, data, start, size)
+    groups[group, a.METADATA_OFFSET] = a.NEVER
+    groups[group, a.VALUE_OFFSET] = a.NEVER
+    return group
+
+
+@inlined
+def has_room(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, size: Any) -> Any:
+    """Whether a new key of that size, its canonical form and its group can be taken in."""
+    return (
+        2 * (desk[a.ROWS] + 2) <= len(slots)
+        and desk[a.ROWS] + 2 <= len(rows)
+        and desk[a.ROWS] + 2 <= desk[a.MORE_ROOM]
+        and 2 * (desk[a.GROUPS] + 1) <= desk[a.GROUP_SLOTS_ROOM]
+        and desk[a.GROUPS] + 1 <= len(groups)
+        and desk[a.ARENA_USED] + 3 * (size + a.CACHE_LINE + a.SIZE_BYTES) <= len(arena)
+    )
+
+
+@part
+def intern(
+    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any, found: Any
+) -> Any:
+    """The row of a raw key of type 0, 1 or 2 that is new; DOUBTFUL or NEEDS_ROOM."""
+    number = be16(data, start)
+    if number < 0 or number >= a.KEY_TYPES:
+        return np.int64(DOUBTFUL)
+    if not has_room(desk, slots, rows, groups, arena, size):
+        return np.int64(NEEDS_ROOM)
+    end = walk(desk, desk[a.KEY_PROGRAMS + number], data, start + 2, start + size)
+    if end < 0:
+        return np.int64(DOUBTFUL)
+    group_at = desk[a.NOTES + GROUP_NOTE] + 2
+    topic_at = desk[a.NOTES + TOPIC_NOTE] + 2
+    group_size = be16(data, group_at - 2)
+    if not is_utf8(data, group_at, group_size):
+        return np.int64(DOUBTFUL)
+    if number < 2 and not is_utf8(data, topic_at, be16(data, topic_at - 2)):
+        return np.int64(DOUBTFUL)
+    group = intern_group(desk, groups, arena, cold, data, group_at, group_size)
+    target = np.int64(a.IS_GROUP if number == 2 else ITSELF)
+    if number == 0 or (number == 1 and end != start + size):
+        key_at = put(desk, arena, data, start, end - start)
+        arena[key_at + 1] = 1
+        canonical = hash_bytes(arena, key_at, end - start, desk[a.SEED])
+        target = find_row(slots, rows, arena, arena, key_at, end - start, canonical)
+        if target < 0:
+            target = add_row(desk, slots, rows, canonical, key_at, np.int64(ITSELF), group)
+    key_at = put(desk, arena, data, start, size)
+    return add_row(desk, slots, rows, found, key_at, target, group)
+
+
+@kernel
+def register(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, raw_size: Any) -> Any:
+    """Take in a raw key that Python has read: its row, or NEEDS_ROOM.
+
+    Args:
+        data: the raw key, behind it the canonical one.
+    """
+    found = hash_bytes(data, np.int64(0), raw_size, desk[a.SEED])
+    row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
+    if row >= 0:
+        return row
+    size = len(data) - raw_size
+    canonical_found = hash_bytes(data, raw_size, size, desk[a.SEED])
+    canonical = find_row(slots, rows, arena, data, raw_size, size, canonical_found)
+    if canonical < 0:
+        canonical = intern(desk, slots, rows, groups, arena, cold, data, raw_size, size, canonical_found)
+    if canonical < 0 or not has_room(desk, slots, rows, groups, arena, raw_size):
+        return np.int64(NEEDS_ROOM)
+    row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
+    if row >= 0:
+        return row
+    key_at = put(desk, arena, data, np.int64(0), raw_size)
+    target = rows[canonical, a.TARGET]
+    return add_row(desk, slots, rows, found, key_at, target, rows[canonical, a.GROUP])
+
+
+@inlined
+def hash_producer(producer_id: Any, seed: Any) -> Any:
+    """A 64-bit hash of a producer id."""
+    value = (U(producer_id) ^ U(seed)) * MULTIPLIER
+    return np.int64(value ^ value >> U(32))
+
+
+@part
+def intern_producer(desk: Any, cold: Any, producer_id: Any) -> Any:
+    """The number of a producer, new or known; NEEDS_ROOM."""
+    found = hash_producer(producer_id, desk[a.SEED])
+    mask = desk[a.PRODUCER_SLOTS_ROOM] - 1
+    at = found & mask
+    while cold[desk[a.PRODUCER_SLOTS_AT] + at] != 0:
+        producer = (cold[desk[a.PRODUCER_SLOTS_AT] + at] & LOW) - 1
+        if cold[desk[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE + a.PRODUCER_ID] == producer_id:
+            return producer
+        at = at + 1 & mask
+    producer = desk[a.PRODUCERS]
+    if producer + 1 > desk[a.PRODUCERS_ROOM] or 2 * (producer + 1) > desk[a.PRODUCER_SLOTS_ROOM]:
+        return np.int64(NEEDS_ROOM)
+    desk[a.PRODUCERS] = producer + 1
+    cold[desk[a.PRODUCER_SLOTS_AT] + at] = found & HIGH | producer + 1
+    begin = desk[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE
+    cold[begin + a.PRODUCER_ID] = producer_id
+    cold[begin + a.HEAD_OFFSET] = a.NOTHING
+    cold[begin + a.NEWEST] = a.NOTHING
+    cold[begin + a.OLDEST] = a.NOTHING
+    return producer
+
+
+@kernel
+def fill_slots(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any) -> None:
+    """Enter all rows, groups and producers into their empty tables, after these have grown."""
+    seed = desk[a.SEED]
+    mask = np.int64(len(slots) - 1)
+    for row in range(desk[a.ROWS]):
+        found = hash_bytes(arena, rows[row, a.KEY_AT], size_of(arena, rows[row, a.KEY_AT]), seed)
+        at = found & mask
+        while slots[at] != 0:
+            at = at + 1 & mask
+        slots[at] = found & HIGH | row + 1
+    for kind in range(2):
+        begin = desk[a.GROUP_SLOTS_AT + kind]
+        mask = desk[a.GROUP_SLOTS_ROOM + kind] - 1
+        for number in range(desk[a.GROUPS] if kind == 0 else desk[a.PRODUCERS]):
+            if kind == 0:
+                name_at = groups[number, a.NAME_AT]
+                found = hash_bytes(arena, name_at, size_of(arena, name_at), seed)
+            else:
+                found = hash_producer(cold[desk[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE + a.PRODUCER_ID], seed)
+            at = found & mask
+            while cold[begin + at] != 0:
+                at = at + 1 & mask
+            cold[begin + at] = found & HIGH | number + 1

@@ -1,0 +1,130 @@
+"""A partition's segments as arrays, and the buffers with which one thread reads them."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.scan.staging import FLUSH_AT
+from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire.decompress import Library
+from offsets_log.errors import InputError
+from offsets_log.log_format.partition_log import LogWalk, PartitionLog
+
+STAGED = 1 << 12
+WINDOW = 1 << 20
+WINDOW_BATCHES = 1 << 13
+MOST_WINDOW = 1 << 25
+"""Bytes that one batch may decompress to in a kernel; a larger one is read by hand."""
+
+
+def read_only(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The same bytes as an array that cannot be written, the kind that mapped files are."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class Layout:
+    """The segments of a log behind each other.
+
+    Attributes:
+        data: bytes of each segment.
+        begins: where each begins in the log.
+    """
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.log = log
+        self.walk = LogWalk(log)
+        self.data = [read_only(np.frombuffer(segment.buffer, np.uint8)) for segment in log.segments]
+        self.begins = np.cumsum([0, *map(len, self.data)])[:-1].tolist()
+
+
+class Scanner:
+    """The buffers of one thread. A context manager; not to be shared.
+
+    Attributes:
+        staged: of batches on their way into the state; exchanged for a larger one where a batch needs it.
+        window, table: decompressed batches, see `window`.
+    """
+
+    def __init__(self) -> None:
+        self.staged = np.zeros((STAGED, a.STAGED_SIZE), np.int64)
+        self._made = np.zeros(WINDOW, np.uint8)
+        self.window = read_only(self._made)
+        self.table = np.zeros((WINDOW_BATCHES, wi.COLUMNS), np.int64)
+        self._library = Library()
+
+    def fill_window(self, data: a.Bytes, position: int, stop: int) -> int:
+        """Decompress the run of compressed batches from a position on; how many, at least one."""
+        return self._fill(data, wi.plan(data, position, stop, self.table))
+
+    def _fill(self, data: a.Bytes, planned: int) -> int:
+        while not (count := wi.fill(data, self._made, self.table, planned, self._library.addresses)):
+            if not self._more_window():
+                self.table[0, [wi.BEGIN, wi.END]] = 0, wi.DOUBTFUL
+                return 1
+        return int(count)
+
+    def _more_window(self) -> bool:
+        size = 2 * len(self._made)
+        if size > MOST_WINDOW:
+            return False
+        self._made = np.zeros(size, np.uint8)
+        self.window = read_only(self._made)
+        return True
+
+    def more_records(self, count: int) -> None:
+        """Room for a batch of so many records behind those that are staged at most."""
+        staged = np.zeros((2 * (count + FLUSH_AT), a.STAGED_SIZE), np.int64)
+        staged[: len(self.staged)] = self.staged
+        self.staged = staged
+
+    def gather(self, layout: Layout, places: a.Int64s) -> tuple[a.Bytes, a.Int64s]:
+        """Copy the records at places of a log, int64[n, 2] of (batch, index): their bytes and `winners.COLUMNS`.
+
+        Raises:
+            InputError: a file was changed since it was read.
+        """
+        order = np.lexsort((places[:, 1], places[:, 0]))
+        ordered = places[order]
+        table = np.zeros((len(places), wn.COLUMNS), np.int64)
+        copied = np.zeros(max(1 << 12, 128 * len(places)), np.uint8)
+        bounds = np.searchsorted(ordered[:, 0], [*layout.begins, np.iinfo(np.int64).max])
+        used = 0
+        for i, data in enumerate(layout.data):
+            part = slice(bounds[i], bounds[i + 1])
+            progress = np.array([0, used, 0, 0], np.int64)
+            while progress[0] < part.stop - part.start:
+                outcome = wn.gather(
+                    data, layout.begins[i], ordered[part], progress, self.staged, self.window, self.table, copied,
+                    table[part],
+                )  # fmt: skip
+                if outcome == wn.NEEDS_ROOM:
+                    copied = np.concatenate([copied, np.zeros_like(copied)])
+                elif outcome == wn.NEEDS_RECORDS:
+                    self.more_records(2 * len(self.staged))
+                elif outcome == wn.NEEDS_WINDOW:
+                    batches = np.unique(ordered[part][progress[0] :, 0])[: len(self.table)] - layout.begins[i]
+                    self.table[: len(batches), wi.BATCH_AT] = batches
+                    progress[2:] = self._fill(data, len(batches)), 0
+                elif outcome == wn.LOST:
+                    raise InputError("the file was changed while it was read", file=layout.log.segments[i].file)
+            used = int(progress[1])
+        unordered = np.empty_like(table)
+        unordered[order] = table
+        return copied, unordered
+
+    def __enter__(self) -> Self:
+        self._library.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._library.__exit__(kind, error, trace)

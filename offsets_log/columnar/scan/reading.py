@@ -1,0 +1,268 @@
+"""Reading a log in order: by a kernel where batches are plain, by hand where they are not; and from the middle on.
+
+A log is read in parts side by side. A part begins with the batch that seems to be there; whether that is so is known
+when the part before it has ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import kernel
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.primitives import be32
+from offsets_log.errors import Damage
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.completeness import Missing, missing_before, missing_between
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.segment import Tail
+from offsets_log.pipeline import LogEnd, LogEvent, TailFound, Until, batch_events, log_end, tail_found
+
+PAUSE = 1 << 24
+"""Bytes between two signs of life."""
+NO_BOUND = int(np.iinfo(np.int64).max)
+
+Seen = Damage | TailFound | Missing
+Note = Callable[[Seen], None]
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A position in a segment."""
+
+    segment_index: int
+    position: int
+
+
+@dataclass(slots=True)
+class Cursor:
+    """Where reading goes on.
+
+    Attributes:
+        last_offset: of the last batch accepted.
+        next_offset: the offset behind all that was read.
+        entered: the segment that was last begun; None where nothing is known of what is before it.
+        is_broken: whether something behind the last batch could not be read.
+        is_stopped: whether a bound ended it.
+    """
+
+    place: Place
+    last_offset: int
+    next_offset: int
+    entered: int | None = None
+    is_broken: bool = False
+    is_stopped: bool = False
+
+
+class Order:
+    """A log and what is asked of it."""
+
+    def __init__(self, log: PartitionLog, until: Until, release: tuple[int, int] | None) -> None:
+        self.log = log
+        self.layout = Layout(log)
+        self.until = until
+        self.release = release
+        self.is_cancelled = threading.Event()
+
+    @property
+    def end(self) -> Place:
+        """Behind the last segment."""
+        return Place(len(self.log.segments), 0)
+
+    def begin(self, cut: Place) -> Cursor | None:
+        """The first batch of a segment at or behind a cut; None if the way there is doubtful."""
+        if cut == Place(0, 0):
+            base_offset = self.log.segments[0].base_offset if self.log.segments else None
+            return Cursor(cut, -1, base_offset or 0, entered=0)
+        data = self.layout.data[cut.segment_index]
+        position = int(_step_to(data, cut.position))
+        if position < 0:
+            return None
+        base_offset = int.from_bytes(data[position : position + 8].tobytes(), signed=True)
+        return Cursor(Place(cut.segment_index, position), base_offset - 1, base_offset)
+
+    def fits(self, cursor: Cursor, begin: Place | None) -> bool:
+        """Whether what was read from ``begin`` on really goes on behind a cursor."""
+        if cursor.is_stopped or begin != cursor.place:
+            return False
+        items = self.layout.walk.items(begin.segment_index, begin.position, cursor.last_offset)
+        item, _ = next(items, (None, 0))
+        return isinstance(item, RecordBatch) and item.position == begin.position
+
+    def note_begin(self, note: Note) -> None:
+        """Tell of offsets that are missing before the log."""
+        for missing in missing_before(self.log, self.until.record_offset):
+            note(missing)
+
+    def note_gap(self, index: int, before: Cursor, note: Note) -> None:
+        """Tell of offsets that no segment holds before one begins."""
+        segment, until_offset = self.log.segments[index], self.until.record_offset
+        for missing in missing_between(
+            self.log, segment, before.next_offset, is_broken=before.is_broken, until_offset=until_offset
+        ):
+            note(missing)
+
+    def note_gap_before(self, begin: Place, before: Cursor, note: Note) -> None:
+        """The same where another part goes on behind a cursor."""
+        if begin.position == 0:
+            self.note_gap(begin.segment_index, before, note)
+
+    def note_end(self, reach: Cursor, note: Note) -> Iterator[LogEnd]:
+        """Tell of offsets that are missing behind a cursor at the end of the log, unless a bound ended the reading."""
+        if reach.is_stopped or not self.log.segments:
+            return
+        entered = self.log.segments[reach.entered or 0]
+        for seen in log_end(self.log, entered, reach.next_offset, self.until, is_broken=reach.is_broken):
+            if isinstance(seen, Missing):
+                note(seen)
+            else:
+                yield seen
+
+
+class Reading(ABC):
+    """One run of batches on its way.
+
+    Args:
+        note: what to do with what could not be read, with tails and gaps.
+    """
+
+    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, note: Note) -> None:
+        self.order = order
+        self.cursor = cursor
+        self.scanner = scanner
+        self.note = note
+        self._index: int | None = None
+
+    @property
+    @abstractmethod
+    def desk(self) -> a.Int64s:
+        """Where the kernel is told what to do."""
+
+    @abstractmethod
+    def scan(self, index: int, data: a.Bytes) -> int:
+        """Call the kernel as the desk says; one of `staging`'s outcomes, or one of its own. Nothing is left staged."""
+
+    @abstractmethod
+    def take(self, index: int, batch: RecordBatch) -> None:
+        """Take a batch that was read by hand."""
+
+    def steps(self, end: Place, advance: Advance) -> Iterator[int]:
+        """Read up to the first batch at or behind ``end``, a call of the kernel after the other: their outcomes."""
+        cursor, sizes = self.cursor, [len(data) for data in self.order.layout.data]
+        while cursor.place < end and cursor.place.segment_index < len(sizes) and not cursor.is_stopped:
+            if self.order.is_cancelled.is_set():
+                return
+            index, before = cursor.place.segment_index, cursor.place.position
+            if before >= sizes[index]:
+                self._by_hand(index)  # zeros may follow that are not in the buffer
+                continue
+            if cursor.entered is not None and cursor.entered != index:
+                self.order.note_gap(index, cursor, self.note)
+            cursor.entered = index
+            outcome = self._step(index, end.position if end.segment_index == index else sizes[index])
+            advance((sizes[index] if cursor.place.segment_index != index else cursor.place.position) - before)
+            yield outcome
+
+    def _step(self, index: int, stop: int) -> int:
+        """A call of the kernel, and what it came back for."""
+        data, desk, cursor = self.order.layout.data[index], self.desk, self.cursor
+        self._tell(index, stop)
+        outcome = self.scan(index, data)
+        position = int(desk[a.AT])
+        cursor.place = Place(index, position)
+        last_offset = int(desk[a.LAST_OFFSET])
+        if last_offset > cursor.last_offset:
+            cursor.last_offset, cursor.next_offset, cursor.is_broken = last_offset, last_offset + 1, False
+        match outcome:
+            case sc.DOUBTFUL:
+                self._by_hand(index)
+            case sc.NEEDS_WINDOW:
+                desk[a.WINDOW_COUNT] = self.scanner.fill_window(data, position, stop)
+                desk[a.WINDOW_NEXT] = 0
+            case sc.NEEDS_RECORDS:
+                self.scanner.more_records(self.int32_at(index, position + bt.RECORDS_COUNT))
+            case sc.STOPPED:
+                cursor.is_stopped = True
+        return outcome
+
+    def _tell(self, index: int, stop: int) -> None:
+        """What the desk must say before a scan."""
+        desk, until = self.desk, self.order.until
+        if index != self._index:
+            desk[a.CHECKED] = a.NOTHING
+            desk[a.WINDOW_COUNT] = 0
+            self._index = index
+        base_offset = self.order.log.segments[index].base_offset
+        following = self.order.layout.walk.following_base_offset(index)
+        desk[a.AT] = self.cursor.place.position
+        desk[a.STOP] = stop
+        desk[a.LAST_OFFSET] = self.cursor.last_offset
+        desk[a.SEGMENT] = self.order.layout.begins[index]
+        desk[a.BASE_OFFSET] = a.NOTHING if base_offset is None else base_offset
+        desk[a.FOLLOWING] = a.NOTHING if following is None else following
+        desk[a.UNTIL_OFFSET] = _bound(until.record_offset)
+        desk[a.UNTIL_TIME] = _bound(until.time_ms)
+        desk[a.PAUSE] = PAUSE
+
+    def _by_hand(self, index: int) -> None:
+        """Read on with `log_format` until a batch was taken."""
+        cursor, segment = self.cursor, self.order.log.segments[index]
+        for item, last_offset in self.order.layout.walk.items(index, cursor.place.position, cursor.last_offset):
+            match item:
+                case Damage():
+                    cursor.is_broken = True
+                    self.lose(item)
+                case Tail():
+                    self.note(tail_found(self.order.log, segment, item, cursor.next_offset, self.order.until))
+                case RecordBatch():
+                    if self.order.until.stops_before(item):
+                        cursor.is_stopped = True
+                        return
+                    self.take(index, item)
+                    cursor.last_offset = self.desk[a.LAST_OFFSET] = last_offset
+                    cursor.next_offset, cursor.is_broken = item.next_offset, False
+                    cursor.place = Place(index, item.position + item.size_bytes)
+                    return
+        cursor.place = Place(index + 1, 0)
+
+    def lose(self, damage: Damage) -> None:
+        """Note what is no batch, or a record of which only the key was read by hand."""
+        self.note(damage)
+
+    def events(self, index: int, batch: RecordBatch) -> Iterator[LogEvent]:
+        """What the construct path says of a batch."""
+        order = self.order
+        return batch_events(order.log, order.log.segments[index], batch, order.until, order.release)
+
+    def int32_at(self, index: int, at: int) -> int:
+        """A signed 32-bit integer of a segment."""
+        return int.from_bytes(self.order.layout.data[index][at : at + 4].tobytes(), signed=True)
+
+
+def _bound(given: int | None) -> int:
+    """A bound as 64 bits; what is beyond bounds as much as the greatest."""
+    return NO_BOUND if given is None else max(-NO_BOUND, min(given, NO_BOUND))
+
+
+@kernel
+def _step_to(data: Any, least: Any) -> Any:
+    """The first batch at or behind a position, from length to length; −1 where one of them is doubtful."""
+    at = np.int64(0)
+    while at < least:
+        if len(data) - at < bt.HEADER_SIZE:
+            return np.int64(-1)
+        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+        if size < bt.LOG_OVERHEAD or size > len(data) - at:
+            return np.int64(-1)
+        at += size
+    return at if bt.batch_at(data, at, np.int64(len(data))) > 0 else np.int64(-1)

@@ -1,0 +1,232 @@
+"""Batches staged: from a segment's bytes to records in their order, until something is not plain.
+
+Batches are taken whole: checked, their records found and their values walked through, and only then staged. A batch
+with anything unusual in it is not touched: the caller reads it with `log_format` and `messages` and does what they
+say, then goes on behind it. So damage is found, named and left out by one code only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.scan.keys import intern_producer
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
+from offsets_log.columnar.wire.programs import NO_PLACE
+
+# Why the scan came back.
+FINISHED = 0  # the stop is reached
+PAUSED = 1  # enough bytes for one call
+DOUBTFUL = 2  # the batch at the position is for `log_format`
+DOUBTFUL_KEY = 3  # the staged record FLUSHED has a key for `messages`
+NEEDS_ROOM = 4  # for keys, groups, producers, open transactions
+NEEDS_WINDOW = 5  # the batch at the position is compressed
+NEEDS_RECORDS = 6  # for the records of one batch
+STOPPED = 7  # by the time bound
+GO_ON = -1  # it does not come back yet
+
+FLUSH_AT = 2 * a.BLOCK
+MAX_OFFSETS_IN_SEGMENT = 1 << 31
+
+
+@part
+def is_in_place(desk: Any, data: Any, at: Any, size: Any) -> Any:
+    """Whether a batch's offsets fit to those around it, as `log_format.partition_log` asks."""
+    base = be64(data, at)
+    last = base + be32(data, at + bt.LAST_OFFSET_DELTA)
+    before = desk[a.LAST_OFFSET]
+    segment_base = desk[a.BASE_OFFSET]
+    if base <= before or last < base:
+        return False
+    if segment_base >= 0 and (base < segment_base or last >= segment_base + MAX_OFFSETS_IN_SEGMENT):
+        return False
+    if base == before + 1 or base == segment_base:
+        return True
+    following = desk[a.FOLLOWING]
+    if at + size < len(data):
+        next_size = bt.batch_at(data, at + size, np.int64(len(data)))
+        if next_size < 0:
+            return False
+        desk[a.CHECKED] = at + size
+        desk[a.CHECKED_SIZE] = next_size
+        following = be64(data, at + size)
+    elif following == a.NOTHING:
+        return True
+    least = max(before + 1, max(segment_base, np.int64(0)))
+    return following < least or following > last
+
+
+@inlined
+def _stage_marker(desk: Any, cold: Any, staged: Any, data: Any, at: Any, size: Any) -> Any:
+    """A control batch of one marker."""
+    if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
+        return DOUBTFUL
+    n = desk[a.STAGED]
+    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
+    if bt.records_at(data, at + bt.HEADER_SIZE, at + size, np.int64(1), base, delta, staged, n) < 0:
+        return DOUBTFUL
+    key, value = staged[n, a.KEY], staged[n, a.VALUE_AT]
+    if staged[n, a.KEY_SIZE] < 4 or staged[n, a.VALUE_SIZE] < 6:
+        return DOUBTFUL
+    kind = be16(data, key + 2)
+    if be16(data, key) < 0 or be16(data, value) < 0 or kind < 0 or kind > 1:
+        return DOUBTFUL
+    producer = intern_producer(desk, cold, be64(data, at + bt.PRODUCER_ID))
+    if producer < 0:
+        return NEEDS_ROOM
+    staged[n, a.KIND] = a.COMMIT if kind == 1 else a.ABORT
+    staged[n, a.STAGED_PRODUCER] = producer
+    desk[a.STAGED] = n + 1
+    return FINISHED
+
+
+@inlined
+def _value_kind(desk: Any, source: Any, key: Any, value: Any, size: Any) -> Any:
+    """VALUE or TOMBSTONE of a record that the programs can read through, else −1."""
+    number = be16(source, key)
+    if number < 0 or number >= a.KEY_TYPES:
+        return np.int64(-1)
+    if size == -1:
+        return np.int64(a.TOMBSTONE)
+    if size < 2:
+        return np.int64(-1)
+    version = be16(source, value)
+    if version < 0 or version >= a.VERSIONS:
+        return np.int64(-1)
+    place = number * a.VERSIONS + version
+    before = desk[U(a.ONE_STRING + place)]
+    if before >= 0:  # numbers, one string, numbers: no need of the program
+        if size < before + 2:
+            return np.int64(-1)
+        length = be16(source, value + before)
+        fits = 0 <= length <= size - desk[U(a.AROUND_STRING + place)]
+        desk[a.NOTES] = a.NOTHING
+        return np.int64(a.VALUE if fits else -1)
+    program = desk[U(a.VALUE_PROGRAMS + place)]
+    if program == NO_PLACE or walk(desk, program, source, value + 2, value + size) < 0:
+        return np.int64(-1)
+    return np.int64(a.VALUE)
+
+
+@part
+def _stage_records(desk: Any, cold: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
+    """The records of the data batch at ``at``, which stand in ``source[start:end]``."""
+    count = be32(data, at + bt.RECORDS_COUNT)
+    n = desk[a.STAGED]
+    if n + count >= len(staged):
+        return NEEDS_RECORDS if bt.LEAST_RECORD_SIZE * count <= end - start else DOUBTFUL
+    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
+    if bt.records_at(source, start, end, count, base, delta, staged, n) < 0:
+        return DOUBTFUL
+    producer_id = be64(data, at + bt.PRODUCER_ID)
+    producer = np.int64(a.NOTHING)
+    is_marked = be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK != 0
+    if is_marked if desk[a.BY_BIT] else producer_id != -1:
+        producer = intern_producer(desk, cold, producer_id)
+        if producer < 0:
+            return NEEDS_ROOM
+    for item in range(n, n + count):
+        i = U(item)
+        kind = _value_kind(desk, source, staged[i, a.KEY], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE])
+        if kind < 0:
+            return DOUBTFUL
+        staged[i, a.KIND] = kind
+        staged[i, a.STAGED_BATCH] = desk[a.SEGMENT] + at
+        staged[i, a.STAGED_INDEX] = item - n
+        staged[i, a.STAGED_PRODUCER] = producer
+        staged[i, a.TOPIC_ID_AT] = desk[a.NOTES] if kind == a.VALUE else np.int64(a.NOTHING)
+    desk[a.STAGED] = n + count
+    return FINISHED
+
+
+@inlined
+def find_in_window(desk: Any, table: Any, at: Any) -> Any:
+    """The place of a batch in the window, NOTHING if it is not there."""
+    place = desk[a.WINDOW_NEXT]
+    while place < desk[a.WINDOW_COUNT] and table[place, wi.BATCH_AT] < at:
+        place += 1
+    desk[a.WINDOW_NEXT] = place
+    is_there = place < desk[a.WINDOW_COUNT] and table[place, wi.BATCH_AT] == at
+    return place if is_there else np.int64(a.NOTHING)
+
+
+@inlined
+def take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+    """Stage the batch at a position, or say why not."""
+    if size < 0 or not is_in_place(desk, data, at, size):
+        return DOUBTFUL
+    if be64(data, at + bt.MAX_TIMESTAMP) > desk[a.UNTIL_TIME]:
+        return STOPPED
+    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
+        return DOUBTFUL
+    attributes = be16(data, at + bt.ATTRIBUTES)
+    in_window = attributes & bt.CODEC_MASK != 0 and attributes & bt.CONTROL_MASK == 0
+    if desk[a.STAGED] and desk[a.IN_WINDOW] != in_window:
+        return PAUSED  # what is staged stands in one place
+    desk[a.IN_WINDOW] = in_window
+    if attributes & bt.CONTROL_MASK:
+        return _stage_marker(desk, cold, staged, data, at, size)
+    source, start, end = data, at + bt.HEADER_SIZE, at + size
+    if in_window:
+        place = find_in_window(desk, table, at)
+        if place < 0:
+            return NEEDS_WINDOW
+        source, start, end = window, table[place, wi.BEGIN], table[place, wi.END]
+        if end < 0:
+            return DOUBTFUL
+    return _stage_records(desk, cold, staged, source, start, end, data, at)
+
+
+@inlined
+def accept(desk: Any, data: Any, at: Any, size: Any) -> None:
+    """Count a batch that was staged."""
+    base = be64(data, at)
+    last = base + be32(data, at + bt.LAST_OFFSET_DELTA)
+    if desk[a.FIRST_OFFSET] == a.NOTHING:
+        desk[a.FIRST_OFFSET] = base
+    else:
+        missing = base - desk[a.LAST_OFFSET] - 1
+        desk[a.MISSING] += missing
+        desk[a.GAPS] += missing > 0
+    desk[a.LAST_OFFSET] = last
+    desk[a.END_OFFSET] = max(desk[a.END_OFFSET], last + 1)
+    codec = U(be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK)
+    if desk[U(a.CODECS) + codec] == 0:
+        desk[U(a.CODECS_FIRST) + codec] = desk[a.BATCHES]
+    desk[U(a.CODECS) + codec] += 1
+    desk[a.BATCHES] += 1
+    desk[a.RECORDS] += be32(data, at + bt.RECORDS_COUNT)
+    desk[a.AT] = at + size
+
+
+@inlined
+def stage(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, begin: Any) -> Any:
+    """Stage batches until there are enough of them, or one is not plain; why it came to an end."""
+    outcome = np.int64(FINISHED)
+    while (
+        outcome == FINISHED
+        and desk[a.AT] < desk[a.STOP]
+        and desk[a.AT] - begin < desk[a.PAUSE]
+        and desk[a.STAGED] < FLUSH_AT
+    ):
+        at = desk[a.AT]
+        size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
+        outcome = np.int64(take(desk, cold, staged, data, window, table, at, size))
+        if outcome == FINISHED:
+            accept(desk, data, at, size)
+    return outcome
+
+
+@inlined
+def outcome_of(desk: Any, begin: Any, outcome: Any) -> Any:
+    """Why a scan comes back when all that is staged is done; GO_ON if it does not."""
+    if outcome > PAUSED:
+        return outcome
+    if desk[a.AT] >= desk[a.STOP]:
+        return np.int64(FINISHED)
+    return np.int64(PAUSED if desk[a.AT] - begin >= desk[a.PAUSE] else GO_ON)

@@ -1,0 +1,143 @@
+"""From places back to records: what stands where a replay has found it, as columns.
+
+A place is a batch and a record's index in it. `gather` goes there in log order and copies keys and values out;
+`read_columns` runs column programs over the copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import U, inlined, kernel
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint, walk
+
+FINISHED = 0
+NEEDS_ROOM = 1
+NEEDS_WINDOW = 2
+NEEDS_RECORDS = 3
+LOST = 4
+"""There is no such record at the place: the file was changed meanwhile."""
+
+# Columns of the table that `gather` fills.
+KEY = 0  # position of its bytes in the copy
+KEY_SIZE = 1
+VALUE = 2
+VALUE_SIZE = 3
+PRODUCER_ID = 4
+PRODUCER_EPOCH = 5
+COLUMNS = 6
+
+
+@inlined
+def _copy(source: Any, start: Any, size: Any, target: Any, at: Any) -> None:
+    for i in range(size):
+        target[U(at + i)] = source[U(start + i)]
+
+
+@inlined
+def _find_in_window(window_table: Any, at: Any, progress: Any) -> Any:
+    while progress[3] < progress[2] and window_table[progress[3], wi.BATCH_AT] < at:
+        progress[3] += 1
+    return progress[3] < progress[2]
+
+
+@kernel
+def gather(
+    data: Any, segment_at: Any, places: Any, progress: Any, staged: Any, window: Any, window_table: Any, copied: Any,
+    table: Any,
+) -> Any:  # fmt: skip
+    """Copy the records at places of one segment, which ascend.
+
+    Args:
+        segment_at: where the segment begins in the log.
+        places: int64[n, 2]: batch, index.
+        progress: int64[4]: places done, bytes of ``copied`` used, batches in the window, the next of them.
+        window, window_table: see `window`: the compressed batches among the places, from where they were left on.
+        table: int64[n, COLUMNS].
+    """
+    begin = np.int64(-1)
+    count = np.int64(0)
+    source, start, end = data, np.int64(0), np.int64(0)
+    for i in range(progress[0], len(places)):
+        at = places[i, 0] - segment_at
+        if at != begin:
+            size = bt.batch_at(data, at, np.int64(len(data)))
+            if size < 0:
+                return LOST
+            source, start, end = data, at + bt.HEADER_SIZE, at + size
+            if be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
+                if not _find_in_window(window_table, at, progress):
+                    return NEEDS_WINDOW
+                source = window
+                start, end = window_table[progress[3], wi.BEGIN], window_table[progress[3], wi.END]
+                if end < 0:
+                    return LOST
+            declared = be32(data, at + bt.RECORDS_COUNT)
+            if declared > len(staged):
+                return NEEDS_RECORDS
+            delta = be32(data, at + bt.LAST_OFFSET_DELTA)
+            count = bt.records_at(source, start, end, declared, be64(data, at), delta, staged, np.int64(0))
+            begin = at
+        if places[i, 1] >= count:
+            return LOST
+        record = places[i, 1]
+        key_size, value_size = staged[record, a.KEY_SIZE], max(staged[record, a.VALUE_SIZE], np.int64(0))
+        used = progress[1]
+        value = used + key_size
+        if value + value_size > len(copied):
+            return NEEDS_ROOM
+        _copy(source, staged[record, a.KEY], key_size, copied, used)
+        _copy(source, staged[record, a.VALUE_AT], value_size, copied, value)
+        table[i, KEY] = used
+        table[i, KEY_SIZE] = key_size
+        table[i, VALUE] = value
+        table[i, VALUE_SIZE] = staged[record, a.VALUE_SIZE]
+        table[i, PRODUCER_ID] = be64(data, at + bt.PRODUCER_ID)
+        table[i, PRODUCER_EPOCH] = be16(data, at + bt.PRODUCER_EPOCH)
+        progress[0] = i + 1
+        progress[1] = value + value_size
+    return np.int64(FINISHED)
+
+
+@kernel
+def read_columns(
+    desk: Any, programs: Any, flexible: Any, sizes: Any, copied: Any, table: Any, at: Any, numbers: Any, texts: Any
+) -> None:
+    """Run column programs over copied keys or values, each by its leading int16.
+
+    Args:
+        desk: with the programs; see `arrays`.
+        programs, flexible: of each version where its program begins, and whether its lengths are compact.
+        sizes: of each noted field, in bytes; 0 for a string.
+        at: the column of ``table`` with the position; the size stands behind it.
+        numbers: int64[n, fields]: what is not there stays as it is. Of strings and uuids the position.
+        texts: int64[n, fields]: size of the strings.
+    """
+    for i in range(len(table)):
+        start = table[i, at]
+        end = start + table[i, at + 1]
+        if end - start < 2:
+            continue
+        version = be16(copied, start)
+        walk(desk, programs[version], copied, start + 2, end)
+        for field in range(len(sizes)):
+            place = desk[a.NOTES + field]
+            if place < 0:
+                continue
+            if sizes[field] == 8:
+                numbers[i, field] = be64(copied, place)
+            elif sizes[field] == 4:
+                numbers[i, field] = be32(copied, place)
+            elif sizes[field] == 0 and flexible[version]:
+                size, numbers[i, field] = uvarint(copied, place, end)
+                texts[i, field] = size - 1
+            elif sizes[field] == 0:
+                numbers[i, field] = place + 2
+                texts[i, field] = be16(copied, place)
+            else:
+                numbers[i, field] = place

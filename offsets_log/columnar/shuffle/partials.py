@@ -1,0 +1,594 @@
+"""A piece's state as a table and back: what is shuffled between those who read pieces and those who join them.
+
+`partial_table` writes a `ColumnarState` as rows, one for each distinct key and piece; `join` takes the rows of all
+pieces of a log, or of any set of groups of it, and puts them together in log order by the same rules and kernels as
+`ColumnarState.merge`. Values travel with their rows, so who joins needs no file.
+
+A row says by ``kind`` what it is:
+
+=============  ======================================================================================================
+offset         a GroupTopicPartition: its committed offset (``record_offset`` null without one), its last tombstone
+open           the last record of an open transaction for a GroupTopicPartition; ``is_tombstone``: one that cancels
+cancelled      a GroupTopicPartition whose pending offset of an earlier piece the producer's tombstone cancelled
+producer       a producer's first marker: ``record_offset``, ``commits``
+group          the last type 2 record of a group (``record_offset``, ``value``, ``is_tombstone``), if nothing but type 2
+               follows, and ``applied_offset``: the last offset value of the group, whatever became of it
+group_record   any other record of a group in order, as ``key`` and ``value``; without a key: an offset value was seen
+topic_name     a topic id and its name
+problem        what would end a broker's load, in ``facts``
+piece          how far the piece reaches, in ``facts``
+damage         a piece of a file that could not be read: ``facts``, and its bytes in ``value``
+tail, missing  as `pipeline.TailFound` and `completeness.Missing`, in ``facts``
+=============  ======================================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.finish import values as fi
+from offsets_log.columnar.finish.arrow import offset_columns, schema_of, texts
+from offsets_log.columnar.folds import merge
+from offsets_log.columnar.folds.state import ColumnarState, Pointer, canonical_key
+from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.registry import (
+    RECORD_TYPES,
+    CoordinatorRecord,
+    decode_coordinator_record,
+    encode_coordinator_record,
+)
+from offsets_log.replay.coordinator_state import settle_groups
+from offsets_log.replay.group import Group
+from offsets_log.replay.partial import NO_OFFSET, GroupTopicPartition, OffsetAndMetadata, PartialState
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.timeline import GroupEvent, Timeline
+from offsets_log.tables import COMPACT_COLUMNS, Column, Row, offset_row
+
+NAMES_BASE64 = ("group_base64", "topic_base64", "metadata_base64")
+PARTIAL_COLUMNS = (
+    Column("kind", "string", "what the row is; see the module's text"),
+    Column("log", "int", "number of the log among those that are read"),
+    Column("piece", "int", "number of the piece in its log"),
+    Column("pieces", "int", "of the log"),
+    Column("number", "int", "place among the piece's rows of its kind"),
+    *COMPACT_COLUMNS,
+    *(Column(name, "string", "raw bytes of a name that is not UTF-8") for name in NAMES_BASE64),
+    Column("applied_offset", "bigint", "where an offset took effect: its own record, or its commit marker"),
+    Column("tombstone_offset", "bigint", "of the last tombstone that ends committed offsets"),
+    Column("producer_id", "bigint", "of a transaction; -1 of a plain commit"),
+    Column("producer_epoch", "int", "of a transaction"),
+    Column("commits", "boolean", "of a marker"),
+    Column("is_tombstone", "boolean", "of a group's last type 2 record, or of a record of an open transaction"),
+    Column("key", "binary", "raw, of a group's record"),
+    Column("value", "binary", "raw, of a group's record or a damaged piece"),
+    Column("facts", "json", "of what is no key: a piece, damage, a problem"),
+)
+SCHEMA = schema_of(PARTIAL_COLUMNS)
+
+Numbers = npt.NDArray[Any]
+Columns = dict[str, Any]
+
+
+# --------------------------------------------------------------------------------------- a state as rows
+
+
+def partial_table(layout: Layout, state: ColumnarState, scanner: Scanner, *, members: bool) -> pa.Table:
+    """The rows of a piece but those of kind ``piece`` and of what was seen; log and piece are not filled in.
+
+    Args:
+        members: with the values of type 2 records, which hold the members of classic groups.
+    """
+    merge.compact_open(state.arrays.desk, state.arrays.cold)
+    names = fi.group_names(state)
+    rows = [
+        *_producer_rows(state),
+        *_cancelled_rows(state),
+        *_group_record_rows(layout, state, scanner, names, members),
+        *({"kind": "topic_name", "topic_id": str(Uuid(i)), "topic": name} for i, name in fi.topic_names(state).items()),
+        *({"kind": "problem", "facts": json.dumps(problem_facts(problem))} for problem in state.problems),
+    ]
+    return pa.concat_tables(
+        [_offset_rows(layout, state, scanner), _group_rows(layout, state, scanner, names, members), table_of(rows)]
+    )
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    """Rows as a table; what a row does not say is null."""
+    return pa.Table.from_arrays(
+        [pa.array([row.get(field.name) for row in rows], field.type) for field in SCHEMA], schema=SCHEMA
+    )
+
+
+def _table(columns: Columns, count: int) -> pa.Table:
+    """Columns as a table; those that are not given are null."""
+    return pa.Table.from_arrays(
+        [_cast(columns[field.name], field.type) if field.name in columns else pa.nulls(count, field.type)
+         for field in SCHEMA],
+        schema=SCHEMA,
+    )  # fmt: skip
+
+
+def _cast(column: Any, kind: pa.DataType) -> pa.Array:
+    array = column if isinstance(column, pa.Array) else pa.array(column)
+    return array if array.type == kind else array.cast(kind)
+
+
+def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.Table:
+    """Rows of kind ``offset`` and ``open``."""
+    s = state.arrays
+    rows = s.rows[: s.desk[a.ROWS]]
+    is_canonical = rows[:, a.TARGET] == np.arange(len(rows))
+    has_value = rows[:, a.RECORD_OFFSET] != a.NEVER
+    ended = np.flatnonzero(is_canonical & ~has_value & (rows[:, a.TOMBSTONE_OFFSET] != a.NEVER))
+    live = np.flatnonzero(is_canonical & has_value)
+    open_values, open_cancels = _open_records(state)
+    committed = rows[live][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
+    pending = open_values[:, [2, 3, 1, 1]]
+    values = _value_columns(layout, state, scanner, np.concatenate([committed, pending]))
+    number = len(live) + len(pending)
+    more = [
+        (_key_columns(state, ended), ["offset"] * len(ended), rows[ended, a.TOMBSTONE_OFFSET], None),
+        (_key_columns(state, open_cancels[:, 0]), ["open"] * len(open_cancels), None, open_cancels),
+    ]
+    keys = _key_columns(state, np.concatenate([live, open_values[:, 0]]))
+    tombstones = np.concatenate([rows[live, a.TOMBSTONE_OFFSET], np.full(len(pending), a.NEVER, np.int64)])
+    made = values | keys | {
+        "kind": pa.array(["offset"] * len(live) + ["open"] * len(pending), pa.string()),
+        "record_offset": np.concatenate([committed[:, 2], pending[:, 2]]),
+        "applied_offset": np.concatenate([committed[:, 3], pending[:, 3]]),
+        "tombstone_offset": pa.array(tombstones, mask=tombstones == a.NEVER),
+        "is_tombstone": pa.repeat(pa.scalar(False), number),
+    }  # fmt: skip
+    made["producer_id"] = _with_owners(made["producer_id"], open_values[:, 4], len(live))
+    tables = [_table(made, number)]
+    for columns, kinds, tombstone_offsets, cancels in more:
+        columns["kind"] = pa.array(kinds, pa.string())
+        if tombstone_offsets is not None:
+            columns["tombstone_offset"] = tombstone_offsets
+        if cancels is not None:
+            columns |= {"record_offset": cancels[:, 1], "producer_id": cancels[:, 4]}
+            columns["is_tombstone"] = pa.repeat(pa.scalar(True), len(cancels))
+        tables.append(_table(columns, len(kinds)))
+    return pa.concat_tables(tables)
+
+
+def _with_owners(producer_ids: Any, owners: Numbers, before: int) -> Numbers:
+    """Of open records the producer they wait for, which a classic coordinator knows by the batch all the same."""
+    return np.concatenate([np.asarray(producer_ids, np.int64)[:before], owners])
+
+
+def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
+    """What is open at the end: values and cancelling tombstones, each int64[n, 5] of (row, record offset, batch,
+    index, producer id)."""
+    s = state.arrays
+    opened = s.region("opened")
+    ends_all = state.profile.cancels_pending == "all"
+    found: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
+    for producer in s.region("producers")[: s.desk[a.PRODUCERS]].tolist():
+        number = producer[a.NEWEST]
+        while number != a.NOTHING:
+            row, record_offset, batch, index, cancels, number = opened[number].tolist()
+            if not (ends_all and record_offset < s.rows[row, a.TOMBSTONE_OFFSET]):
+                found[cancels].append((row, record_offset, batch, index, producer[a.PRODUCER_ID]))
+    values, cancelling = (np.array(records, np.int64).reshape(-1, 5) for records in found)
+    return values, cancelling
+
+
+def _key_columns(state: ColumnarState, rows: Numbers) -> Columns:
+    """Group, topic and partition of rows, from their canonical keys."""
+    s = state.arrays
+    at = s.rows[rows, a.KEY_AT]
+    sizes = sum(s.arena[at - a.SIZE_BYTES + i].astype(np.int64) << 8 * i for i in range(a.SIZE_BYTES))
+    table = np.zeros((len(at), wn.COLUMNS), np.int64)
+    table[:, wn.KEY], table[:, wn.KEY_SIZE] = at, sizes
+    keys, text_sizes = fi.key_reader().read(s.arena, table, wn.KEY)
+    return {
+        "group": texts(s.arena, keys[:, fi.GROUP], text_sizes[:, fi.GROUP]),
+        "topic": texts(s.arena, keys[:, fi.TOPIC], text_sizes[:, fi.TOPIC]),
+        "partition": pa.array(keys[:, fi.PARTITION], pa.int32()),
+    }
+
+
+def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Columns:
+    """What stands at places, int64[n, 4] of (batch, index, record offset, applied offset)."""
+    if not np.any(places[:, 0] == a.BY_HAND):
+        copied, table = scanner.gather(layout, places[:, :2])
+        columns = offset_columns(copied, table)
+        if columns is not None:
+            return columns | {"producer_id": table[:, wn.PRODUCER_ID], "producer_epoch": table[:, wn.PRODUCER_EPOCH]}
+    values = list(fi.offsets_at(layout, state, scanner, places))
+    rows = [
+        offset_row(value, None) | {"producer_id": value.producer_id, "producer_epoch": value.producer_epoch}
+        for value in values
+    ]
+    names = [*(column.name for column in COMPACT_COLUMNS[3:9]), *NAMES_BASE64, "producer_id", "producer_epoch"]
+    return {name: pa.array([row.get(name) for row in rows], SCHEMA.field(name).type) for name in names}
+
+
+def _producer_rows(state: ColumnarState) -> Iterator[Row]:
+    s = state.arrays
+    for producer in s.region("producers")[: s.desk[a.PRODUCERS]].tolist():
+        if producer[a.HEAD_OFFSET] != a.NOTHING:
+            yield {
+                "kind": "producer",
+                "producer_id": producer[a.PRODUCER_ID],
+                "record_offset": producer[a.HEAD_OFFSET],
+                "commits": bool(producer[a.HEAD_COMMITS]),
+            }
+
+
+def _cancelled_rows(state: ColumnarState) -> Iterator[Row]:
+    s = state.arrays
+    cancelled = s.region("cancelled")[: s.desk[a.CANCELLED]]
+    producers = s.region("producers")[cancelled[:, a.CANCELLED_PRODUCER], a.PRODUCER_ID].tolist()
+    keys = {name: column.to_pylist() for name, column in _key_columns(state, cancelled[:, a.CANCELLED_ROW]).items()}
+    for i, producer_id in enumerate(producers):
+        yield {"kind": "cancelled", "producer_id": producer_id} | {name: column[i] for name, column in keys.items()}
+
+
+def _group_rows(
+    layout: Layout, state: ColumnarState, scanner: Scanner, names: Sequence[str], members: bool
+) -> pa.Table:
+    """What the arrays know of groups: their last type 2 record and their last offset value."""
+    groups = state.arrays.groups[: len(names)]
+    known = np.flatnonzero((groups[:, a.METADATA_OFFSET] != a.NEVER) | (groups[:, a.VALUE_OFFSET] != a.NEVER))
+    groups = groups[known]
+    has_record = groups[:, a.METADATA_OFFSET] != a.NEVER
+    is_tombstone = groups[:, a.IS_TOMBSTONE] != 0
+    raw: list[bytes | None] = [None] * len(groups)
+    if members:
+        wanted = np.flatnonzero(has_record & ~is_tombstone)
+        copied, table = scanner.gather(layout, groups[wanted][:, [a.METADATA_BATCH, a.METADATA_INDEX]])
+        data = copied.tobytes()
+        for number, place in zip(wanted.tolist(), table.tolist(), strict=True):
+            raw[number] = data[place[wn.VALUE] : place[wn.VALUE] + place[wn.VALUE_SIZE]]
+    return _table(
+        {
+            "kind": pa.array(["group"] * len(groups), pa.string()),
+            "group": pa.array([names[number] for number in known.tolist()], pa.string()),
+            "record_offset": pa.array(groups[:, a.METADATA_OFFSET], mask=~has_record),
+            "is_tombstone": pa.array(is_tombstone, mask=~has_record),
+            "applied_offset": pa.array(groups[:, a.VALUE_OFFSET], mask=groups[:, a.VALUE_OFFSET] == a.NEVER),
+            "value": pa.array(raw, pa.binary()),
+        },
+        len(groups),
+    )
+
+
+def _group_record_rows(
+    layout: Layout, state: ColumnarState, scanner: Scanner, names: Sequence[str], members: bool
+) -> Iterator[Row]:
+    events = [(group, event) for group, of_group in state.events.items() for event in of_group]
+    pointers = [event for _, event in events if isinstance(event, Pointer)]
+    records = fi.records_at(layout, scanner, pointers, members)
+    for number, (group, event) in enumerate(events):
+        found = next(records) if isinstance(event, Pointer) else event
+        row: Row = {
+            "kind": "group_record", "number": number, "group": names[group], "record_offset": found.record_offset
+        }  # fmt: skip
+        if found.record is not None:
+            row["key"], row["value"] = encode_coordinator_record(found.record)
+        yield row
+
+
+def problem_facts(problem: Problem) -> Row:
+    """A problem as the facts of its row."""
+    return {
+        "record_offset": problem.record_offset, "rule": problem.rule, "problem": problem.problem,
+        "group": problem.group, "is_served": problem.is_served,
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------ rows joined
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Pieces put together.
+
+    Attributes:
+        table: the rows they were made of.
+        committed, pending: of offsets the row of ``table`` that holds the value.
+        applied_offset: of the committed ones.
+        is_unstable: of the committed ones, whether a pending offset has the same key.
+        groups: those that exist.
+        problems: what a load would have stumbled over, in these groups.
+    """
+
+    table: pa.Table
+    committed: a.Int64s
+    pending: a.Int64s
+    is_unstable: npt.NDArray[np.bool_]
+    groups: Mapping[str, Group]
+    problems: Sequence[Problem]
+
+
+KEYED = ("offset", "open", "cancelled")
+
+
+def join(table: pa.Table, profile: Profile, *, end_offset: int, release: tuple[int, int] | None) -> Joined:
+    """The rows of the pieces of one log, or of some of its groups, put together in log order.
+
+    Args:
+        table: rows of `SCHEMA`, in any order; with all rows of kind ``producer``, whatever the groups.
+        end_offset: where the log goes on.
+        release: that wrote the log, where layouts share a version number.
+    """
+    order = pc.sort_indices(table, [("piece", "ascending"), ("number", "ascending")])
+    rows = _Rows(table.take(order))
+    state = ColumnarState(profile)
+    _make_room(state, rows)
+    for piece in np.unique(rows.pieces).tolist():
+        _join_piece(state, rows, piece)
+    found = fi.find(state)
+    winners = state.arrays.rows[found.committed]
+    names = rows.group_names
+    groups, problems = settle_groups(
+        profile,
+        dict(_timelines(state, rows, release)),
+        committed={names[number] for number in np.unique(winners[:, a.GROUP]).tolist()},
+        pending={names[number] for number in np.unique(state.arrays.rows[found.pending[:, 0], a.GROUP]).tolist()},
+        end_offset=end_offset,
+    )
+    return Joined(
+        table=rows.table,
+        committed=winners[:, a.INDEX],
+        pending=found.pending[:, 3],
+        is_unstable=np.isin(found.committed, found.pending[:, 0]),
+        groups=groups,
+        problems=problems,
+    )
+
+
+class _Rows:
+    """The rows of all pieces, with numbers for what they name.
+
+    Attributes:
+        group, key, producer: by row, the number of what it names; NOTHING where it names none.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.pieces = table["piece"].to_numpy()
+        self._columns: dict[tuple[str, int], a.Int64s] = {}
+        self._kinds, kind_names = _numbered(table["kind"])
+        self._kind_numbers = {name: number for number, name in enumerate(kind_names)}
+        is_keyed = self.are(*KEYED)
+        self.group, self.group_names = _numbered(table["group"])
+        topic, names = _numbered(table["topic"])
+        pair, _ = _unique(self.group * (len(names) + 1) + topic, is_keyed)
+        partition = self.column("partition")
+        self.key, first = _unique((pair << 32) + (partition & 0xFFFFFFFF), is_keyed)
+        self.group_of_key = self.group[first]
+        producers = self.column("producer_id")
+        self.producer, first = _unique(producers, self.are("open", "cancelled", "producer"))
+        self.producer_ids = producers[first]
+
+    def column(self, name: str, null: int = a.NOTHING) -> a.Int64s:
+        """Numbers of a column."""
+        if (name, null) not in self._columns:
+            self._columns[name, null] = self.table[name].cast(pa.int64()).fill_null(null).to_numpy()
+        return self._columns[name, null]
+
+    def are(self, *kinds: str) -> npt.NDArray[np.bool_]:
+        """By row, whether it is of one of these kinds."""
+        return np.isin(self._kinds, [self._kind_numbers[kind] for kind in kinds if kind in self._kind_numbers])
+
+    def of(self, kind: str, piece: int) -> a.Int64s:
+        """The rows of a kind and a piece."""
+        return np.flatnonzero(self.are(kind) & (self.pieces == piece))
+
+
+def _numbered(column: pa.ChunkedArray) -> tuple[a.Int64s, list[str]]:
+    encoded = column.combine_chunks().dictionary_encode()
+    numbers: a.Int64s = encoded.indices.cast(pa.int64()).fill_null(a.NOTHING).to_numpy(zero_copy_only=False)
+    return numbers, encoded.dictionary.to_pylist()
+
+
+def _unique(values: a.Int64s, mask: npt.NDArray[np.bool_]) -> tuple[a.Int64s, a.Int64s]:
+    """By row, the number of its value among the distinct ones, NOTHING outside the mask; the first row of each."""
+    places = np.flatnonzero(mask)
+    _, first, inverse = np.unique(values[places], return_index=True, return_inverse=True)
+    numbers = np.full(len(values), a.NOTHING, np.int64)
+    numbers[places] = inverse
+    return numbers, places[first]
+
+
+def _make_room(state: ColumnarState, rows: _Rows) -> None:
+    """A state that knows all keys, groups and producers and nothing of what became of them."""
+    s = state.arrays
+    keys, groups, producers = len(rows.group_of_key), len(rows.group_names), len(rows.producer_ids)
+    entries = int(rows.are("open", "cancelled").sum())
+    s.rows = a.new_rows(max(keys, 1))
+    s.rows[:keys, a.TARGET] = np.arange(keys)
+    s.rows[:keys, a.GROUP] = rows.group_of_key
+    s.rows[:keys, [a.RECORD_OFFSET, a.APPLIED_OFFSET, a.TOMBSTONE_OFFSET]] = a.NEVER
+    s.groups = np.zeros((max(groups, 1), a.GROUP_SIZE), np.int64)
+    s.groups[:, [a.METADATA_OFFSET, a.VALUE_OFFSET]] = a.NEVER
+    _lay_out(s, keys=keys, producers=producers, opened=entries, cancelled=2 * entries + 1)
+    s.desk[[a.ROWS, a.GROUPS, a.PRODUCERS]] = keys, groups, producers
+    owners = s.region("producers")
+    owners[:producers, a.PRODUCER_ID] = rows.producer_ids
+    owners[:producers, [a.HEAD_OFFSET, a.NEWEST, a.OLDEST]] = a.NOTHING
+
+
+def _lay_out(arrays: a.State, *, keys: int, producers: int, opened: int, cancelled: int) -> None:
+    """Room for so many entries; nothing is looked up by hash here."""
+    needed = {"producers": producers, "opened": opened, "cancelled": cancelled, "more": keys}
+    arrays.cold = np.zeros(0, np.int64)
+    arrays.lay_out({name: needed.get(name, 0) + 1 for name, _ in a.REGIONS})
+
+
+def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
+    """As `ColumnarState.merge`, with the piece's arrays made of its rows."""
+    right, numbers = _piece_arrays(rows, piece)
+    s = state.arrays
+    for group, events in _events(rows, piece).items():
+        state.carry(group)
+        state.events[group] += events
+    merge.join_rows(s.desk, s.rows, s.groups, s.cold, right.desk, right.rows, right.groups, right.cold, numbers, 0)
+    order = np.zeros(max(int(right.desk[a.OPENED]), 1), np.int64)
+    merge.join_producers(s.desk, s.rows, s.cold, right.desk, right.cold, numbers, 0, order)
+
+
+def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
+    """The arrays of a piece, and the joined state's numbers of its rows, groups and producers, int64[3, n]."""
+    offsets, groups = rows.of("offset", piece), rows.of("group", piece)
+    opened, cancelled = rows.of("open", piece), rows.of("cancelled", piece)
+    heads = rows.of("producer", piece)
+    keyed = np.concatenate([offsets, opened, cancelled])
+    owners = np.unique(rows.producer[np.concatenate([heads, opened, cancelled])])
+    numbers = np.full((3, max(len(keyed), len(groups), len(owners), 1)), a.NOTHING, np.int64)
+    numbers[0, : len(keyed)] = rows.key[keyed]
+    numbers[1, : len(groups)] = rows.group[groups]
+    numbers[2, : len(owners)] = owners
+    right = a.State(a.new_desk(np.zeros(0, np.int64), seed=0))
+    _lay_out(right, keys=len(offsets), producers=len(owners), opened=len(opened), cancelled=len(cancelled))
+    right.desk[[a.ROWS, a.GROUPS, a.PRODUCERS, a.OPENED, a.CANCELLED]] = (
+        len(offsets), len(groups), len(owners), len(opened), len(cancelled)
+    )  # fmt: skip
+    right.rows = _offset_array(rows, offsets)
+    right.groups = _group_array(rows, groups)
+    _fill_producers(right.region("producers"), rows, heads, owners)
+    _fill_open(right, rows, opened, owners, first_row=len(offsets))
+    region = right.region("cancelled")[: len(cancelled)]
+    region[:, a.CANCELLED_PRODUCER] = np.searchsorted(owners, rows.producer[cancelled])
+    region[:, a.CANCELLED_ROW] = len(offsets) + len(opened) + np.arange(len(cancelled))
+    return right, numbers
+
+
+def _offset_array(rows: _Rows, offsets: a.Int64s) -> a.Int64s:
+    array = np.zeros((max(len(offsets), 1), a.ROW_SIZE), np.int64)
+    part = array[: len(offsets)]
+    part[:, a.TARGET] = np.arange(len(offsets))
+    part[:, a.RECORD_OFFSET] = rows.column("record_offset", a.NEVER)[offsets]
+    part[:, a.APPLIED_OFFSET] = rows.column("applied_offset", a.NEVER)[offsets]
+    part[:, a.TOMBSTONE_OFFSET] = rows.column("tombstone_offset", a.NEVER)[offsets]
+    part[:, a.INDEX] = offsets
+    return array
+
+
+def _group_array(rows: _Rows, groups: a.Int64s) -> a.Int64s:
+    array = np.zeros((max(len(groups), 1), a.GROUP_SIZE), np.int64)
+    part = array[: len(groups)]
+    part[:, a.METADATA_OFFSET] = rows.column("record_offset", a.NEVER)[groups]
+    part[:, a.METADATA_INDEX] = groups
+    part[:, a.IS_TOMBSTONE] = rows.column("is_tombstone", 0)[groups]
+    part[:, a.VALUE_OFFSET] = rows.column("applied_offset", a.NEVER)[groups]
+    return array
+
+
+def _fill_producers(region: a.Int64s, rows: _Rows, heads: a.Int64s, owners: a.Int64s) -> None:
+    region[: len(owners), [a.HEAD_OFFSET, a.NEWEST, a.OLDEST]] = a.NOTHING
+    at = np.searchsorted(owners, rows.producer[heads])
+    region[at, a.HEAD_OFFSET] = rows.column("record_offset")[heads]
+    region[at, a.HEAD_COMMITS] = rows.column("commits", 0)[heads]
+
+
+def _fill_open(right: a.State, rows: _Rows, opened: a.Int64s, owners: a.Int64s, *, first_row: int) -> None:
+    """Open records as chains, which say of each key but one thing, so that their order does not matter."""
+    producers = right.region("producers")
+    region = right.region("opened")
+    record_offsets, cancels = rows.column("record_offset"), rows.column("is_tombstone", 0)
+    for number, row in enumerate(opened.tolist()):
+        owner = producers[np.searchsorted(owners, rows.producer[row])]
+        region[number] = first_row + number, record_offsets[row], 0, row, cancels[row], owner[a.NEWEST]
+        owner[a.NEWEST] = number
+
+
+def _events(rows: _Rows, piece: int) -> dict[int, list[GroupEvent | Pointer]]:
+    """Group number → its records by hand, in order; they are read at the end."""
+    events: dict[int, list[GroupEvent | Pointer]] = {}
+    found = rows.of("group_record", piece)
+    record_offsets = rows.column("record_offset")
+    has_key = rows.table["key"].is_valid().to_numpy() if len(found) else ()
+    for row in found.tolist():
+        record_offset = int(record_offsets[row])
+        pointer = Pointer(record_offset, 0, row, False)
+        of_group = events.setdefault(int(rows.group[row]), [])
+        of_group.append(pointer if has_key[row] else GroupEvent(record_offset, None))
+    return events
+
+
+def _timelines(state: ColumnarState, rows: _Rows, release: tuple[int, int] | None) -> Iterator[tuple[str, Timeline]]:
+    keys, values = rows.table["key"], rows.table["value"]
+
+    def read(group: str, event: GroupEvent | Pointer) -> GroupEvent:
+        if isinstance(event, GroupEvent):
+            return event
+        key, value = keys[event.index].as_py(), values[event.index].as_py()
+        if key is None and value is None and not event.is_tombstone:
+            return GroupEvent(event.record_offset, _UNSEEN_VALUE)
+        key = canonical_key(2, (group,)) if key is None else key
+        return GroupEvent(event.record_offset, decode_coordinator_record(key, value, release))
+
+    for number, name in enumerate(rows.group_names):
+        events = [read(name, event) for event in (*state.events.get(number, ()), *state.latest_events(number))]
+        if events:
+            yield name, Timeline(events)
+
+
+_UNSEEN_VALUE = CoordinatorRecord(
+    record_type=2, key=RECORD_TYPES[2].key.zeros(0), value_version=0, value=RECORD_TYPES[2].values[0].zeros(0)
+)
+"""A type 2 value of which only its being there matters."""
+
+
+# ------------------------------------------------------------------------------- the construct path's state
+
+
+def table_of_partial(state: PartialState) -> pa.Table:
+    """The rows of a piece that was replayed record by record; log and piece are not filled in."""
+    rows: list[Row] = []
+    for key, of_key in state.keys.items():
+        value = of_key.committed
+        row = _key_row("offset", key) if value is None else _value_row("offset", value)
+        row["tombstone_offset"] = None if of_key.tombstone_offset == NO_OFFSET else of_key.tombstone_offset
+        rows.append(row)
+    for producer_id, producer in state.producers.items():
+        if producer.head is not None:
+            head = producer.head
+            rows.append(
+                {"kind": "producer", "producer_id": producer_id, "record_offset": head.record_offset,
+                 "commits": head.commit}
+            )  # fmt: skip
+        rows += [_key_row("cancelled", key) | {"producer_id": producer_id} for key in producer.cancelled]
+        rows += [
+            _value_row("open", value) | {"producer_id": producer_id, "is_tombstone": False}
+            for value in producer.open.values()
+        ]
+    for group, timeline in state.timelines.items():
+        for number, event in enumerate(timeline.events):
+            row = {"kind": "group_record", "number": number, "group": group, "record_offset": event.record_offset}
+            if event.record is not None:
+                row["key"], row["value"] = encode_coordinator_record(event.record)
+            rows.append(row)
+    rows += [
+        {"kind": "topic_name", "topic_id": str(Uuid(topic_id)), "topic": name}
+        for topic_id, name in state.topic_names.items()
+    ]
+    rows += [{"kind": "problem", "facts": json.dumps(problem_facts(problem))} for problem in state.problems]
+    return table_of(rows)
+
+
+def _key_row(kind: str, key: GroupTopicPartition) -> Row:
+    return {"kind": kind} | dict(zip(("group", "topic", "partition"), key, strict=True))
+
+
+def _value_row(kind: str, value: OffsetAndMetadata) -> Row:
+    return offset_row(value, None) | {
+        "kind": kind, "applied_offset": value.applied_offset, "producer_id": value.producer_id,
+        "producer_epoch": value.producer_epoch, "is_tombstone": False,
+    }  # fmt: skip

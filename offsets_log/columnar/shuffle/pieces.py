@@ -1,0 +1,88 @@
+"""One piece of a log read apart from the others, by whoever has only its files: the unit of work of a cluster.
+
+A piece begins at a place that its log's other pieces know too, and reads up to the first batch at or behind its end. It
+depends on what is before it by one number only, the last offset read there, which must be below its first batch's: a
+piece that ends elsewhere than it should, or not below the next one's begin, says so, because then the next one has
+begun in the wrong place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from offsets_log.columnar.events.export import EventReading
+from offsets_log.columnar.events.rows import Shown
+from offsets_log.columnar.events.tables import TableChunk
+from offsets_log.columnar.folds.replay import Piece
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place
+from offsets_log.errors import InputError
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import Until
+from offsets_log.replay.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a piece begins and should end in a log of which the segments in between are open.
+
+    Attributes:
+        last_offset: before the begin; below the first batch's, whatever it is.
+        next_first_offset: least offset behind the end; None at the end of the log.
+    """
+
+    begin: Place
+    last_offset: int
+    end: Place
+    next_first_offset: int | None
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where reading begins."""
+        return Cursor(self.begin, self.last_offset, self.last_offset + 1)
+
+
+def replay_piece(
+    log: PartitionLog, bounds: Bounds, profile: Profile, until: Until, release: tuple[int, int] | None, note: Note
+) -> tuple[Layout, ColumnarState, Cursor]:
+    """The state of a piece.
+
+    Raises:
+        InputError: the next piece does not fit behind it.
+    """
+    order, cursor, state = Order(log, until, release), bounds.cursor, ColumnarState(profile)
+    with Scanner() as scanner:
+        Piece(order, cursor, scanner, note, state).run(bounds.end, lambda size_bytes: None)
+    check_reach(log, bounds, cursor)
+    return order.layout, state, cursor
+
+
+def iter_event_tables(
+    log: PartitionLog, bounds: Bounds, shown: Shown, until: Until, release: tuple[int, int] | None, note: Note
+) -> Iterator[pa.Table]:
+    """The records of a piece by `events.rows.SCHEMA`; each table is good until the next is asked for.
+
+    Raises:
+        InputError: the next piece does not fit behind it.
+    """
+    cursor = bounds.cursor
+    with Scanner() as scanner:
+        reading = EventReading(Order(log, until, release), cursor, scanner, note, chunk=TableChunk(), shown=shown)
+        yield from reading.made(bounds.end, lambda size_bytes: None)
+    check_reach(log, bounds, cursor)
+
+
+def check_reach(log: PartitionLog, bounds: Bounds, reach: Cursor) -> None:
+    """Raises InputError if the next piece does not fit behind this one."""
+    if reach.is_stopped or bounds.next_first_offset is None:
+        return
+    if reach.place != bounds.end or reach.last_offset >= bounds.next_first_offset:
+        raise InputError(
+            f"what follows does not fit behind offset {reach.last_offset}: segments overlap, or lengths are damaged. "
+            "Read with the option split=false, which takes each log in one piece",
+            file=log.segments[bounds.begin.segment_index].file,
+        )

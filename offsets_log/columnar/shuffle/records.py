@@ -1,0 +1,295 @@
+"""All records of a piece as Kafka's clients have them, raw key and value, as Arrow tables: the least that reading does.
+
+A kernel copies keys and values of batches in which everything is plain; other batches are read by `pipeline`, in their
+place. Control records are rows too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.events.rows import event_row
+from offsets_log.columnar.finish.arrow import schema_of
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place, Reading
+from offsets_log.columnar.shuffle.pieces import Bounds, check_reach
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.errors import Damage
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import Event, Until
+from offsets_log.tables import Column, Row
+
+HEADERS = Column("headers", "array<struct<key:string,value:binary>>", "null if there are none")
+KAFKA_COLUMNS = (
+    Column("key", "binary", "raw"),
+    Column("value", "binary", "raw; null is a tombstone"),
+    Column("topic", "string", "__consumer_offsets"),
+    Column("partition", "int", "of __consumer_offsets"),
+    Column("offset", "bigint", "of the record"),
+    Column("timestamp", "timestamp", "of the record"),
+    Column("timestampType", "int", "0 create, 1 log append, -1 none (magic 0)"),
+)
+"""What Spark's Kafka source has, too."""
+BATCH_COLUMNS = (
+    Column("producerId", "bigint", "-1 if none"),
+    Column("producerEpoch", "int", "-1 if none"),
+    Column("isTransactional", "boolean", "attribute bit 4"),
+    Column("isControl", "boolean", "attribute bit 5"),
+    Column("controlType", "string", "COMMIT, ABORT or another; null for data"),
+    Column("file", "string", "segment file"),
+    Column("position", "bigint", "of the record in the file; of the compressed records where it is compressed"),
+)
+RECORD_COLUMNS = (*KAFKA_COLUMNS, HEADERS, *BATCH_COLUMNS)
+SCHEMA = schema_of(RECORD_COLUMNS)
+
+OFFSETS_TOPIC = "__consumer_offsets"
+ROWS_IN_TABLE = 1 << 16
+BYTES_IN_TABLE = 1 << 23
+# Rows of ``longs``.
+OFFSET, TIMESTAMP, ATTRIBUTES, PRODUCER_ID, PRODUCER_EPOCH, POSITION, KEY_SIZE, VALUE_SIZE, CONTROL = range(9)
+LONGS = 9
+# Of ``counts``.
+ROWS, KEYS_USED, VALUES_USED = range(3)
+FULL = sc.STOPPED + 1
+"""Why the kernel came back, beside what `staging` has: there is no room for the rows of the next batch."""
+
+CONTROL_TYPES = ("ABORT", "COMMIT")
+
+
+@inlined
+def _control_type(source: Any, key: Any, key_size: Any) -> Any:
+    """0 for ABORT, 1 for COMMIT, −1 for what is not plain."""
+    kind = be16(source, key + 2) if key_size >= 4 and be16(source, key) >= 0 else np.int64(-1)
+    return kind if kind <= 1 else np.int64(-1)
+
+
+@inlined
+def _copy(source: Any, start: Any, size: Any, target: Any, used: Any) -> Any:
+    """Copy bytes behind what is used; how much is used then."""
+    for i in range(size):
+        target[U(used + i)] = source[U(start + i)]
+    return used + max(size, np.int64(0))
+
+
+@part
+def _add_records(
+    source: Any, start: Any, end: Any, data: Any, at: Any, staged: Any, counts: Any, longs: Any, keys: Any, values: Any
+) -> Any:  # fmt: skip
+    """The records of the batch at ``at``, which stand in ``source[start:end]``, as rows."""
+    count = be32(data, at + bt.RECORDS_COUNT)
+    if bt.LEAST_RECORD_SIZE * count > end - start:
+        return sc.DOUBTFUL
+    if count > len(staged):
+        return sc.NEEDS_RECORDS
+    first = counts[ROWS]
+    room = min(len(keys) - counts[KEYS_USED], len(values) - counts[VALUES_USED])
+    if first + count > longs.shape[1] or end - start > room:
+        return FULL
+    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
+    if bt.records_at(source, start, end, count, base, delta, staged, np.int64(0)) < 0:
+        return sc.DOUBTFUL
+    attributes = be16(data, at + bt.ATTRIBUTES)
+    is_append_time = attributes & bt.TIMESTAMP_TYPE_MASK
+    time = be64(data, at + (bt.MAX_TIMESTAMP if is_append_time else bt.BASE_TIMESTAMP))
+    for item in range(count):
+        i, n = U(item), U(first + item)
+        key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+        longs[CONTROL, n] = -1
+        if attributes & bt.CONTROL_MASK:
+            longs[CONTROL, n] = _control_type(source, key, key_size)
+            if longs[CONTROL, n] < 0:
+                return sc.DOUBTFUL
+        longs[OFFSET, n] = staged[i, a.OFFSET]
+        longs[TIMESTAMP, n] = time if is_append_time else time + staged[i, a.TIMESTAMP_DELTA]
+        longs[ATTRIBUTES, n] = attributes
+        longs[PRODUCER_ID, n] = be64(data, at + bt.PRODUCER_ID)
+        longs[PRODUCER_EPOCH, n] = be16(data, at + bt.PRODUCER_EPOCH)
+        longs[POSITION, n] = at + bt.HEADER_SIZE if attributes & bt.CODEC_MASK else staged[i, a.RECORD_AT]
+        longs[KEY_SIZE, n] = key_size
+        longs[VALUE_SIZE, n] = staged[i, a.VALUE_SIZE]
+        counts[KEYS_USED] = _copy(source, key, key_size, keys, counts[KEYS_USED])
+        counts[VALUES_USED] = _copy(source, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], values, counts[VALUES_USED])
+    counts[ROWS] = first + count
+    return sc.FINISHED
+
+
+@inlined
+def _take(
+    desk: Any, staged: Any, data: Any, window: Any, table: Any, counts: Any, longs: Any, keys: Any, values: Any,
+    at: Any, size: Any,
+) -> Any:  # fmt: skip
+    """The batch at a position as rows, or why not."""
+    if size < 0 or not sc.is_in_place(desk, data, at, size):
+        return sc.DOUBTFUL
+    if be64(data, at + bt.MAX_TIMESTAMP) > desk[a.UNTIL_TIME]:
+        return sc.STOPPED
+    attributes = be16(data, at + bt.ATTRIBUTES)
+    is_compressed = attributes & bt.CODEC_MASK
+    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
+        return sc.DOUBTFUL
+    if is_compressed and attributes & bt.CONTROL_MASK:
+        return sc.DOUBTFUL
+    if not is_compressed:
+        return _add_records(data, at + bt.HEADER_SIZE, at + size, data, at, staged, counts, longs, keys, values)
+    place = sc.find_in_window(desk, table, at)
+    if place < 0:
+        return sc.NEEDS_WINDOW
+    if table[place, wi.END] < 0:
+        return sc.DOUBTFUL
+    begin, end = table[place, wi.BEGIN], table[place, wi.END]
+    return _add_records(window, begin, end, data, at, staged, counts, longs, keys, values)
+
+
+@kernel
+def copy_records(
+    desk: Any, staged: Any, data: Any, window: Any, table: Any, counts: Any, longs: Any, keys: Any, values: Any
+) -> Any:
+    """Copy the records of plain batches from ``desk[AT]`` on; why it came back, with a batch taken whole or not."""
+    while desk[a.AT] < desk[a.STOP]:
+        at = desk[a.AT]
+        size = bt.batch_at(data, at, np.int64(len(data)))
+        keys_used, values_used = counts[KEYS_USED], counts[VALUES_USED]
+        outcome = np.int64(_take(desk, staged, data, window, table, counts, longs, keys, values, at, size))
+        if outcome != sc.FINISHED:
+            counts[KEYS_USED], counts[VALUES_USED] = keys_used, values_used
+            return outcome
+        desk[a.LAST_OFFSET] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+        desk[a.AT] = at + size
+    return np.int64(sc.FINISHED)
+
+
+def iter_record_tables(
+    log: PartitionLog, bounds: Bounds, until: Until, release: tuple[int, int] | None, note: Note
+) -> Iterator[pa.Table]:
+    """The records of a piece by `SCHEMA`, in log order.
+
+    Raises:
+        InputError: the next piece does not fit behind it.
+    """
+    cursor = bounds.cursor
+    with Scanner() as scanner:
+        yield from _RecordReading(Order(log, until, release), cursor, scanner, note).tables(bounds.end)
+    check_reach(log, bounds, cursor)
+
+
+class _RecordReading(Reading):
+    """Batches on their way into tables, with room for the rows of one table."""
+
+    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, note: Note) -> None:
+        super().__init__(order, cursor, scanner, note)
+        self._desk = np.zeros(a.CODE, np.int64)
+        self.counts = np.zeros(3, np.int64)
+        self.scanned = cursor.place.segment_index
+        self._by_hand_rows: list[Row] = []
+        self._make_room(ROWS_IN_TABLE, BYTES_IN_TABLE)
+
+    @property
+    def desk(self) -> a.Int64s:
+        return self._desk
+
+    def _make_room(self, rows: int, size_bytes: int) -> None:
+        self.longs = np.zeros((LONGS, rows), np.int64)
+        self.keys, self.values = np.zeros(size_bytes, np.uint8), np.zeros(size_bytes, np.uint8)
+
+    def tables(self, end: Place) -> Iterator[pa.Table]:
+        """Until the end of the piece."""
+        index = self.cursor.place.segment_index
+        for outcome in self.steps(end, lambda size_bytes: None):
+            if outcome == FULL and not self.counts[ROWS]:
+                count = self.int32_at(index, self.cursor.place.position + bt.RECORDS_COUNT)
+                self._make_room(max(self.longs.shape[1], count), 2 * len(self.keys))
+            elif outcome in (FULL, sc.FINISHED, sc.DOUBTFUL, sc.STOPPED):
+                yield from self._flushed(self.scanned)
+            index = self.cursor.place.segment_index
+
+    def scan(self, index: int, data: a.Bytes) -> int:
+        self.scanned = index
+        return copy_records(  # type: ignore[no-any-return]
+            self.desk, self.scanner.staged, data, self.scanner.window, self.scanner.table, self.counts, self.longs,
+            self.keys, self.values,
+        )  # fmt: skip
+
+    def take(self, index: int, batch: RecordBatch) -> None:
+        for event in self.events(index, batch):
+            if isinstance(event, Damage):
+                self.note(event)
+            elif isinstance(event, Event):
+                self._by_hand_rows.append(record_row(event))
+
+    def _flushed(self, index: int) -> Iterator[pa.Table]:
+        if self.counts[ROWS]:
+            yield self._table(self.order.log.segments[index].file)
+        self.counts[:] = 0
+        if self._by_hand_rows:
+            yield pa.Table.from_pylist(self._by_hand_rows, SCHEMA)
+        self._by_hand_rows = []
+
+    def _table(self, file: str) -> pa.Table:
+        n = int(self.counts[ROWS])
+        longs = self.longs[:, :n].copy()
+        attributes = longs[ATTRIBUTES]
+        control = pa.DictionaryArray.from_arrays(
+            pa.array(longs[CONTROL].astype(np.int32), mask=longs[CONTROL] < 0), pa.array(CONTROL_TYPES)
+        )
+        columns = {
+            "key": _bytes_column(self.keys[: self.counts[KEYS_USED]].copy(), longs[KEY_SIZE]),
+            "value": _bytes_column(self.values[: self.counts[VALUES_USED]].copy(), longs[VALUE_SIZE]),
+            "topic": pa.repeat(pa.scalar(OFFSETS_TOPIC), n),
+            "partition": pa.repeat(pa.scalar(self.order.log.offsets_partition, pa.int32()), n),
+            "offset": pa.array(longs[OFFSET]),
+            "timestamp": pa.array(longs[TIMESTAMP] * 1000).cast(SCHEMA.field("timestamp").type),
+            "timestampType": pa.array((attributes & bt.TIMESTAMP_TYPE_MASK != 0).astype(np.int32)),
+            "headers": pa.nulls(n, SCHEMA.field("headers").type),
+            "producerId": pa.array(longs[PRODUCER_ID]),
+            "producerEpoch": pa.array(longs[PRODUCER_EPOCH].astype(np.int32)),
+            "isTransactional": pa.array(attributes & bt.TRANSACTIONAL_MASK != 0),
+            "isControl": pa.array(attributes & bt.CONTROL_MASK != 0),
+            "controlType": control.cast(pa.string()),
+            "file": pa.repeat(pa.scalar(file), n),
+            "position": pa.array(longs[POSITION]),
+        }
+        return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _bytes_column(data: a.Bytes, sizes: a.Int64s) -> pa.Array:
+    """Bytes that stand behind each other as a column; a negative size is null."""
+    bounds = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(np.maximum(sizes, 0), out=bounds[1:])
+    validity = np.packbits(sizes >= 0, bitorder="little")
+    return pa.Array.from_buffers(pa.binary(), len(sizes), [pa.py_buffer(part) for part in (validity, bounds, data)])
+
+
+TIMESTAMP_TYPES = {"none": -1, "create": 0, "log_append": 1}
+
+
+def record_row(event: Event) -> Row:
+    """One record by `RECORD_COLUMNS`."""
+    record = event.record
+    row = event_row(event)
+    return {
+        "key": record.key,
+        "value": record.value,
+        "topic": OFFSETS_TOPIC,
+        "partition": event.offsets_partition,
+        "offset": row["record_offset"],
+        "timestamp": row["timestamp_ms"] * 1000,
+        "timestampType": TIMESTAMP_TYPES[row["timestamp_type"]],
+        "headers": [{"key": key, "value": value} for key, value in record.headers] or None,
+        "producerId": row["producer_id"],
+        "producerEpoch": row["producer_epoch"],
+        "isTransactional": row["is_transactional"],
+        "isControl": row["is_control"],
+        "controlType": row.get("control_type"),
+        "file": row["file"],
+        "position": row["position"],
+    }

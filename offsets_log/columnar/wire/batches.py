@@ -1,0 +1,176 @@
+"""Batches of magic 2 in kernels: is one whole and right, and where are its records.
+
+`batch_at` accepts a batch only if everything about it is plain; whatever is not, be it damaged, of an older magic or
+merely strange, is left to `log_format`, which knows all cases and names what is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import U, crc32c_byte, crc32c_word, inlined, load64, part
+from offsets_log.columnar.wire.primitives import be16, be32, be64, varint, varlong
+from offsets_log.log_format import batch as b
+from offsets_log.log_format import compression
+
+DOUBTFUL = -1
+
+
+def _positions() -> dict[str, int]:
+    """Where the header's fields stand, from its declaration."""
+    positions: dict[str, int] = {}
+    at = 0
+    for field in b.BATCH_HEADER.subcons:
+        positions[field.name] = at
+        at += field.sizeof()
+    return positions
+
+
+_AT = _positions()
+LENGTH = _AT["batch_length"]
+LAST_OFFSET_DELTA = _AT["last_offset_delta"]
+BASE_TIMESTAMP = _AT["base_timestamp"]
+MAX_TIMESTAMP = _AT["max_timestamp"]
+PRODUCER_ID = _AT["producer_id"]
+PRODUCER_EPOCH = _AT["producer_epoch"]
+RECORDS_COUNT = _AT["records_count"]
+LOG_OVERHEAD = b.LOG_OVERHEAD
+HEADER_SIZE = b.BATCH_HEADER_SIZE
+MAGIC = b.MAGIC_POSITION
+CRC = b.CRC_POSITION
+ATTRIBUTES = b.ATTRIBUTES_POSITION
+CODEC_MASK = compression.CODEC_MASK
+CONTROL_MASK = b.CONTROL_MASK
+TRANSACTIONAL_MASK = b.TRANSACTIONAL_MASK
+TIMESTAMP_TYPE_MASK = b.TIMESTAMP_TYPE_MASK
+LEAST_RECORD_SIZE = 7
+"""Length, attributes, two deltas, key length, value length, headers: one byte each."""
+
+NO_TIME = b.NO_TIMESTAMP
+INT64_MAX = np.iinfo(np.int64).max
+INT64_MIN = np.iinfo(np.int64).min
+
+_INITIAL = U(0xFFFFFFFF)
+
+
+@inlined
+def _crc32c_on(crc: Any, data: Any, start: Any, end: Any) -> Any:
+    at = start
+    while at + 8 <= end:
+        crc = crc32c_word(crc, load64(data, at))
+        at += 8
+    while at < end:
+        crc = crc32c_byte(crc, data[U(at)])
+        at += 1
+    return np.int64(crc ^ _INITIAL)
+
+
+@inlined
+def crc32c(data: Any, start: Any, end: Any) -> Any:
+    """CRC-32C of ``data[start:end]``; the caller has checked the end."""
+    return _crc32c_on(_INITIAL, data, start, end)
+
+
+@inlined
+def _size_at(data: Any, at: Any, end: Any) -> Any:
+    """The size of the batch of magic 2 that a position seems to hold, or DOUBTFUL."""
+    if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != 2:
+        return np.int64(DOUBTFUL)
+    size = be32(data, at + LENGTH) + LOG_OVERHEAD
+    return size if HEADER_SIZE <= size <= end - at else np.int64(DOUBTFUL)
+
+
+@part
+def batch_at(data: Any, at: Any, end: Any) -> Any:
+    """The size of the whole batch of magic 2 with a right checksum at a position, or DOUBTFUL."""
+    size = _size_at(data, at, end)
+    if size < 0 or crc32c(data, at + ATTRIBUTES, at + size) != be32(data, at + CRC) & np.int64(0xFFFFFFFF):
+        return np.int64(DOUBTFUL)
+    return size
+
+
+@part
+def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
+    """`batch_at`, which looks at the batch behind that one too: two checksums at once take little longer than one."""
+    if at == desk[a.CHECKED]:
+        return desk[a.CHECKED_SIZE]
+    size = _size_at(data, at, end)
+    if size < 0:
+        return size
+    behind = at + size
+    next_size = _size_at(data, behind, end)
+    if next_size < 0:
+        return batch_at(data, at, end)
+    crc, next_crc = _INITIAL, _INITIAL
+    i, j = at + ATTRIBUTES, behind + ATTRIBUTES
+    for _ in range((min(size, next_size) - ATTRIBUTES) // 8):
+        crc = crc32c_word(crc, load64(data, i))
+        next_crc = crc32c_word(next_crc, load64(data, j))
+        i += 8
+        j += 8
+    crc = _crc32c_on(crc, data, i, behind)
+    next_crc = _crc32c_on(next_crc, data, j, behind + next_size)
+    if next_crc == be32(data, behind + CRC) & np.int64(0xFFFFFFFF):
+        desk[a.CHECKED] = behind
+        desk[a.CHECKED_SIZE] = next_size
+    return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(DOUBTFUL)
+
+
+@part
+def records_at(
+    data: Any, at: Any, end: Any, count: Any, base_offset: Any, last_offset_delta: Any, staged: Any, first: Any
+) -> Any:
+    """Note where the records of a batch stand, in ``staged`` from ``first`` on; their number, or DOUBTFUL.
+
+    Args:
+        data, at, end: the records, decompressed.
+    """
+    if count < 0 or count > len(staged) - first:
+        return np.int64(DOUBTFUL)
+    previous = np.int64(-1)
+    for number in range(first, first + count):
+        i = U(number)
+        staged[i, a.RECORD_AT] = at
+        size, at = varint(data, at, end)
+        if at < 0 or size < 1 or size > end - at:
+            return np.int64(DOUBTFUL)
+        record_end = at + size
+        staged[i, a.TIMESTAMP_DELTA], at = varlong(data, at + 1, record_end)
+        if at < 0:
+            return np.int64(DOUBTFUL)
+        offset_delta, at = varint(data, at, record_end)
+        if at < 0 or offset_delta <= previous or offset_delta > last_offset_delta:
+            return np.int64(DOUBTFUL)
+        previous = offset_delta
+        key_size, at = varint(data, at, record_end)
+        if at < 0 or key_size < 2 or key_size > record_end - at:
+            return np.int64(DOUBTFUL)
+        staged[i, a.KEY] = at
+        staged[i, a.KEY_SIZE] = key_size
+        value_size, at = varint(data, at + key_size, record_end)
+        if at < 0 or value_size < -1 or value_size > record_end - at:
+            return np.int64(DOUBTFUL)
+        staged[i, a.VALUE_AT] = at
+        staged[i, a.VALUE_SIZE] = value_size
+        at += max(value_size, 0)
+        if at + 1 != record_end or data[U(at)] != 0:  # no headers
+            return np.int64(DOUBTFUL)
+        at = record_end
+        staged[i, a.OFFSET] = base_offset + offset_delta
+    return count if at == end else np.int64(DOUBTFUL)
+
+
+@inlined
+def time_at(data: Any, at: Any, delta: Any) -> Any:
+    """When a record of the batch was written; sums beyond 64 bits end there (`log_format.record.time_of`)."""
+    if be16(data, at + ATTRIBUTES) & TIMESTAMP_TYPE_MASK:
+        return be64(data, at + MAX_TIMESTAMP)
+    base = be64(data, at + BASE_TIMESTAMP)
+    if delta > 0 and base > INT64_MAX - delta:
+        return np.int64(INT64_MAX)
+    if delta < 0 and base < INT64_MIN - delta:
+        return np.int64(INT64_MIN)
+    return base + delta

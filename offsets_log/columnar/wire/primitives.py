@@ -1,0 +1,262 @@
+"""Wire types in kernels: integers, varints, and the run of a column program over a record's bytes.
+
+Kernels never trust a length: it is compared with the enclosing end before it is used. What does not fit is answered
+with a negative position, and then the construct codec reads the record and explains it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import U, inlined, load64, part
+from offsets_log.columnar.wire import programs as p
+
+MALFORMED = -1
+"""Instead of a position."""
+
+MULTIPLIER = U(0x9E3779B97F4A7C15)
+OTHER_MULTIPLIER = U(0xC2B2AE3D27D4EB4F)
+
+
+@inlined
+def be16(data: Any, at: Any) -> Any:
+    """A signed 16-bit integer, most significant byte first; the caller has checked the end."""
+    value = np.int64(data[U(at)]) << np.int64(8) | np.int64(data[U(at) + U(1)])
+    return value - ((value & np.int64(0x8000)) << np.int64(1))
+
+
+@inlined
+def be32(data: Any, at: Any) -> Any:
+    """The same of 32 bits."""
+    begin = U(at)
+    value = np.int64(
+        U(data[begin]) << U(24) | U(data[begin + U(1)]) << U(16) | U(data[begin + U(2)]) << U(8) | U(data[begin + U(3)])
+    )
+    return value - ((value & np.int64(0x80000000)) << np.int64(1))
+
+
+@inlined
+def be64(data: Any, at: Any) -> Any:
+    """The same of 64 bits."""
+    begin = U(at)
+    return np.int64(
+        U(data[begin]) << U(56)
+        | U(data[begin + U(1)]) << U(48)
+        | U(data[begin + U(2)]) << U(40)
+        | U(data[begin + U(3)]) << U(32)
+        | U(data[begin + U(4)]) << U(24)
+        | U(data[begin + U(5)]) << U(16)
+        | U(data[begin + U(6)]) << U(8)
+        | U(data[begin + U(7)])
+    )
+
+
+@part
+def _long_uvarint(data: Any, at: Any, end: Any, max_bytes: Any) -> Any:
+    value = U(0)
+    shift = U(0)
+    for i in range(max_bytes):
+        if at + i >= end:
+            return U(0), np.int64(MALFORMED)
+        byte = U(data[U(at + i)])
+        if shift < U(64):
+            value |= (byte & U(0x7F)) << shift
+        if byte < U(0x80):
+            return value, at + i + np.int64(1)
+        shift += U(7)
+    return U(0), np.int64(MALFORMED)
+
+
+@inlined
+def uvarint(data: Any, at: Any, end: Any) -> Any:
+    """An unsigned varint of 32 bits: its value as a signed 64-bit integer, and where it ends or MALFORMED."""
+    if at + 1 < end:  # one byte or two without a branch, for which it is cannot be foretold
+        first, second = np.int64(data[U(at)]), np.int64(data[U(at) + U(1)])
+        more = first >> 7
+        if second & more << 7 == 0:
+            return first & 0x7F | second * more << 7, at + 1 + more
+    value, after = _long_uvarint(data, at, end, np.int64(5))
+    return np.int64(value & U(0xFFFFFFFF)), after
+
+
+@inlined
+def varint(data: Any, at: Any, end: Any) -> Any:
+    """A zigzag varint of 32 bits, and where it ends or MALFORMED."""
+    value, after = uvarint(data, at, end)
+    return (value >> np.int64(1)) ^ -(value & np.int64(1)), after
+
+
+@inlined
+def varlong(data: Any, at: Any, end: Any) -> Any:
+    """A zigzag varint of 64 bits, and where it ends or MALFORMED."""
+    if at + 3 < end:
+        first, second, third = np.int64(data[U(at)]), np.int64(data[U(at) + U(1)]), np.int64(data[U(at) + U(2)])
+        if first < 0x80:
+            return first >> 1 ^ -(first & 1), at + 1
+        if third < 0x80:
+            more = second & 0x7F | (third << 7 if second >= 0x80 else np.int64(0))
+            return (first & 0x7F | more << 7) >> 1 ^ -(first & 1), at + (3 if second >= 0x80 else 2)
+    value, after = _long_uvarint(data, at, end, np.int64(10))
+    return np.int64(value >> U(1)) ^ -np.int64(value & U(1)), after
+
+
+@inlined
+def hash_bytes(data: Any, start: Any, size: Any, seed: Any) -> Any:
+    """A 64-bit hash of bytes; the seed makes it unforeseeable."""
+    value = U(seed) ^ U(size)
+    other = MULTIPLIER
+    at = start
+    end = start + size
+    while at + 16 <= end:  # two products at a time, for neither waits for the other
+        value = (value ^ load64(data, at)) * MULTIPLIER
+        other = (other ^ load64(data, at + 8)) * OTHER_MULTIPLIER
+        value ^= value >> U(29)
+        other ^= other >> U(31)
+        at += 16
+    tail = U(0)
+    if size >= 8:  # the last 16 bytes, some of them once more: no loop whose length cannot be foretold
+        value = (value ^ load64(data, max(start, end - 16))) * MULTIPLIER
+        value ^= value >> U(29)
+        tail = load64(data, end - 8) * OTHER_MULTIPLIER
+        tail ^= tail >> U(32)
+    else:
+        for i in range(start, end):
+            tail = tail << U(8) | U(data[U(i)])
+    value = (value ^ other ^ tail) * MULTIPLIER
+    return np.int64(value ^ value >> U(32))
+
+
+@part
+def walk(desk: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
+    """Run a program of the desk over ``data[start:end]``.
+
+    Positions of the fields asked for are noted on the desk, NOTHING for those that are not there.
+
+    Returns:
+        Where the message ends, or MALFORMED.
+    """
+    at = start
+    pc = a.CODE + begin
+    depth = np.int64(0)
+    desk[a.DISTINCT_COUNT] = 0
+    while True:
+        opcode = desk[pc]
+        if opcode == p.SKIP:
+            at += desk[pc + 1]
+            if at > end:
+                return np.int64(MALFORMED)
+            pc += 2
+        elif opcode == p.NOTE:
+            desk[a.NOTES + desk[pc + 1]] = at
+            pc += 2
+        elif opcode == p.STRING:
+            at = _after_string(data, at, end, desk[pc + 1])
+            if at < 0:
+                return at
+            pc += 2
+        elif opcode == p.END:
+            return at
+        else:
+            pc, at, depth = _walk_rare(desk, pc, data, at, end, depth)
+            if at < 0:
+                return at
+
+
+@inlined
+def _after_string(data: Any, at: Any, end: Any, nullable: Any) -> Any:
+    """Where a string behind an int16 ends."""
+    if at + 2 > end:
+        return np.int64(MALFORMED)
+    return _after_sized(be16(data, at), at + 2, end, nullable)
+
+
+@inlined
+def _after_sized(size: Any, at: Any, end: Any, nullable: Any) -> Any:
+    """Where a string or bytes of that size end; −1 is null."""
+    if size < 0:
+        return at if size == -1 and nullable else np.int64(MALFORMED)
+    return at + size if size <= end - at else np.int64(MALFORMED)
+
+
+@part
+def _walk_rare(desk: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+    opcode = desk[pc]
+    if opcode == p.CLEAR:
+        desk[a.NOTES + desk[pc + 1]] = a.NOTHING
+        return pc + 2, at, depth
+    if opcode == p.NEXT:
+        desk[a.STACK + 2 * depth - 1] -= 1
+        if desk[a.STACK + 2 * depth - 1] == 0:
+            return pc + 1, at, depth - 1
+        return desk[a.STACK + 2 * depth - 2], at, depth
+    if opcode == p.TAGS:
+        return pc + 2 + 3 * desk[pc + 1], _walk_tags(desk, pc, data, at, end), depth
+    size, at = _length(data, at, end, opcode == p.ARRAY or opcode == p.BYTES, desk[pc + 1])
+    if at < 0:
+        return pc, at, depth
+    nullable = desk[pc + 1] & 1
+    if opcode == p.ARRAY or opcode == p.COMPACT_ARRAY:
+        if size > end - at or size < -1 or (size == -1 and not nullable) or 2 * depth + 2 > a.STACK_SIZE:
+            return pc, np.int64(MALFORMED), depth
+        if size <= 0:
+            return pc + 3 + desk[pc + 2], at, depth
+        desk[a.STACK + 2 * depth] = pc + 3
+        desk[a.STACK + 2 * depth + 1] = size
+        return pc + 3, at, depth + 1
+    begin, at = at, _after_sized(size, at, end, nullable)
+    if desk[pc + 1] & p.IS_DISTINCT and at >= 0 and size >= 0 and not _is_new(desk, data, begin, size):
+        at = np.int64(MALFORMED)
+    return pc + 2, at, depth
+
+
+@inlined
+def _length(data: Any, at: Any, end: Any, is_long: Any, flags: Any) -> Any:
+    """A length or count in front of something: an int32, an int16 or compact; and where it ends."""
+    if is_long or flags & p.IS_SHORT:
+        size = np.int64(4) if is_long else np.int64(2)
+        if at + size > end:
+            return np.int64(0), np.int64(MALFORMED)
+        return be32(data, at) if is_long else be16(data, at), at + size
+    size, at = uvarint(data, at, end)
+    return size - 1, at
+
+
+@inlined
+def _is_new(desk: Any, data: Any, start: Any, size: Any) -> Any:
+    """Whether no text before it in the record was the same; where that is not sure, it was."""
+    found = hash_bytes(data, start, size, desk[a.SEED])
+    count = desk[a.DISTINCT_COUNT]
+    if count >= a.MAX_DISTINCT:
+        return False
+    for i in range(a.DISTINCT, a.DISTINCT + count):
+        if desk[i] == found:
+            return False
+    desk[a.DISTINCT + count] = found
+    desk[a.DISTINCT_COUNT] = count + 1
+    return True
+
+
+@inlined
+def _walk_tags(desk: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
+    """The tagged fields of a struct: known ones must have their size, the others are passed over."""
+    count, at = uvarint(data, at, end)
+    known = desk[pc + 1]
+    while count > 0 and at >= 0:
+        count -= 1
+        tag, at = uvarint(data, at, end)
+        if at < 0:
+            return at
+        size, at = uvarint(data, at, end)
+        if at < 0 or size > end - at:
+            return np.int64(MALFORMED)
+        for entry in range(pc + 2, pc + 2 + 3 * known, 3):
+            if desk[entry] == tag:
+                if desk[entry + 1] != size:
+                    return np.int64(MALFORMED)
+                if desk[entry + 2] >= 0:
+                    desk[a.NOTES + desk[entry + 2]] = at
+        at += size
+    return at
