@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from cli.options import Output
     from cli.session import Session
     from offsets_log.columnar.folds.replay import Replayed
-    from offsets_log.columnar.parquet.writer import ParquetWriter
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import LogEvent
     from offsets_log.replay.profile import Profile
 
 COMPRESSION = "zstd"
 EVENT_COMPRESSION_LEVEL = 1
+EVENT_PAGE_BYTES = 1 << 22
+"""So large that a column of a row group is one page or a few, and what readers skip is row groups."""
+EVENT_TEXTS = ("metadata", "key", "value", "error")
+"""Columns whose texts are seldom the same: they stand in pages as they are."""
 
 
 def write_compact(
@@ -119,7 +122,7 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
         watch: the events of a partition that are shown, with damage told.
     """
     with atomic_directory(to) as directory:
-        files = _EventFiles(directory, is_bulk=session.is_bulk)
+        files = _EventFiles(directory)
         records = (
             session.export_in_bulk(files.write, is_filtered=True) if session.is_bulk else _export(session, files, watch)
         )
@@ -128,15 +131,10 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
 
 
 class _EventFiles:
-    """The files of a directory, one for each part of a log that has records.
+    """The files of a directory, one for each part of a log that has records."""
 
-    Args:
-        is_bulk: whether kernels write them: a few records are not worth a wait for these.
-    """
-
-    def __init__(self, directory: Path, *, is_bulk: bool) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._open = _in_bulk if is_bulk else _by_arrow
 
     def write(self, log: PartitionLog, number: int, tables: Iterable[pa.Table]) -> int:
         """Write one file, instead of what was there before; how many rows it has."""
@@ -158,24 +156,25 @@ class _EventFiles:
                 pass
 
     @contextmanager
-    def _writer(self, path: Path) -> Iterator[Any]:
+    def _writer(self, path: Path) -> Iterator[pq.ParquetWriter]:
         name = os.fsencode(path)  # Arrow takes names that are not UTF-8 as bytes only
-        with pa.OSFile(name, "wb") as sink, self._open(sink) as writer:
+        with pa.OSFile(name, "wb") as sink, _parquet_writer(sink) as writer:
             yield writer
 
 
-def _in_bulk(sink: pa.NativeFile) -> ParquetWriter:
-    from offsets_log.columnar.events.rows import BOUNDED, SCHEMA
-    from offsets_log.columnar.parquet.writer import ParquetWriter
-
-    return ParquetWriter(sink, SCHEMA, bounded=BOUNDED, compression_level=EVENT_COMPRESSION_LEVEL)
-
-
-def _by_arrow(sink: pa.NativeFile) -> pq.ParquetWriter:
-    from offsets_log.columnar.events.rows import BOUNDED, SCHEMA
+def _parquet_writer(sink: pa.NativeFile) -> pq.ParquetWriter:
+    """What writes a file of records: numbers that rise as differences, all else by dictionaries."""
+    from offsets_log.columnar.events.rows import BOUNDED, RISING, SCHEMA
 
     return pq.ParquetWriter(
-        sink, SCHEMA, compression=COMPRESSION, compression_level=EVENT_COMPRESSION_LEVEL, write_statistics=list(BOUNDED)
+        sink,
+        SCHEMA,
+        compression=COMPRESSION,
+        compression_level=EVENT_COMPRESSION_LEVEL,
+        write_statistics=list(BOUNDED),
+        use_dictionary=[name for name in SCHEMA.names if name not in (*RISING, *EVENT_TEXTS)],
+        column_encoding=dict.fromkeys(RISING, "DELTA_BINARY_PACKED"),
+        data_page_size=EVENT_PAGE_BYTES,
     )
 
 

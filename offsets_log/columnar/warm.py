@@ -9,20 +9,19 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import pyarrow as pa
 
-from offsets_log.columnar.choose.choice import follow
+from offsets_log.columnar.choose.choice import choose, follow
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.finish.arrow import served_table
 from offsets_log.columnar.finish.values import finish
-from offsets_log.columnar.folds import tally
+from offsets_log.columnar.folds import offsets, tally
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState
 from offsets_log.columnar.jit import machine  # here numba is in the process before anything is linked
-from offsets_log.columnar.parquet.writer import ParquetWriter
+from offsets_log.columnar.jit.compiled import place_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Order, Place
 from offsets_log.columnar.sinks.lines import Press
@@ -40,12 +39,8 @@ def warm(largest: str) -> None:
         largest: the kernel that is compiled meanwhile, by its module and name.
     """
     assert machine
-    {
-        "scan.scan": _warm_replay,
-        "tally.scan": _warm_count,
-        "events.kernels.fill": _warm_export,
-        "choice.choose": _warm_choice,
-    }[largest]()
+    warming = {offsets.scan: _warm_replay, tally.scan: _warm_count, k.fill: _warm_export, choose: _warm_choice}
+    {place_of(kernel.function): call for kernel, call in warming.items()}[largest]()
 
 
 def _order() -> Order:
@@ -81,9 +76,6 @@ def _warm_count() -> None:
 def _warm_export() -> None:
     _order()
     TableChunk().grow()
-    table = pa.table({"number": [1 << 20, 0, None], "flag": [True, None, True], "text": ["", "a", None]})
-    table = table.append_column("name", table["text"].dictionary_encode())
-    ParquetWriter(pa.BufferOutputStream(), table.schema, bounded=(), compression_level=1).write_table(table)
     chunk = Press(lambda row: b"").chunk()
     chunk.begin_segment(Segment("", 0, b""))
     chunk.counts[k.ROWS] = 1

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from cli import session as cli_session
 from cli.main import main
 from offsets_log.columnar.events import export, tables
-from offsets_log.columnar.events.rows import ALL, Shown
+from offsets_log.columnar.events.rows import ALL, BOUNDED, RISING, SCHEMA, Shown
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.tables import DECODE_COLUMNS
@@ -180,6 +181,38 @@ def test_files(
     assert rows == read(tmp_path / "small")
     same = sorted({column.name for column in DECODE_COLUMNS} & set(EVENT_NAMES) - {"key", "value", "error"})
     assert [[row[name] for name in same] for row in rows] == [[row.get(name) for name in same] for row in expected]
+
+
+def physical_layout(directory: Path) -> list[tuple[Any, ...]]:
+    """Of each file's columns: type, encodings, codec and whether bounds are told."""
+    found = []
+    for file in sorted(directory.glob("*.parquet")):
+        metadata = pq.read_metadata(file)
+        columns = [metadata.row_group(i).column(j) for i in range(metadata.num_row_groups) for j in range(len(SCHEMA))]
+        found += [
+            (column.path_in_schema, column.physical_type, column.encodings, column.compression,
+             column.statistics is not None)
+            for column in columns
+        ]  # fmt: skip
+    return found
+
+
+def test_files_have_one_layout_and_are_read_by_others(
+    recording: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a log is small or large; DuckDB reads the same rows, and only of columns with bounds they are told."""
+    log = recording("kafka-4.3-mixed") / "log"
+    run("decode", log, "-o", "parquet", "--to", tmp_path / "small")
+    monkeypatch.setattr(cli_session, "BULK_FROM_BYTES", 0)
+    run("decode", log, "-o", "parquet", "--to", tmp_path / "bulk")
+    layout = physical_layout(tmp_path / "bulk")
+    assert layout == physical_layout(tmp_path / "small")
+    assert {name for name, *_, is_bounded in layout if is_bounded} == set(BOUNDED)
+    rising = {name for name, _, encodings, *_ in layout if "DELTA_BINARY_PACKED" in encodings}
+    assert rising == set(RISING)
+    with duckdb.connect() as connection:
+        found = connection.execute(f"from read_parquet('{tmp_path}/bulk/*.parquet', filename = false)").fetchall()
+    assert [dict(zip(EVENT_NAMES, row, strict=True)) for row in found] == read(tmp_path / "bulk")
 
 
 def test_files_of_nothing(tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ BOUNDED = (
     "record_type",
 )
 """Columns whose least and greatest values tell which rows can be passed over."""
+RISING = ("position", "batch_base_offset", "record_offset", "timestamp_ms", "committed_offset", "commit_timestamp_ms")
+"""Columns whose numbers rise with the log, or nearly so."""
 TEXTS = ("file", "timestamp_type", "compression", "control_type", "name", "group", "topic", "topic_id")
 """Columns whose texts are many times the same: their Arrow type is a dictionary."""
 ALWAYS = (

@@ -195,10 +195,10 @@ def _file_of(function: Callable[..., Any], kinds: Kinds) -> Path:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    return f"{_place_of(function)}-{_stamp()}"
+    return f"{place_of(function)}-{_stamp()}"
 
 
-def _place_of(function: Callable[..., Any]) -> str:
+def place_of(function: Callable[..., Any]) -> str:
     """Its module in this package, and its name."""
     return f"{function.__module__.removeprefix(f'{PACKAGE}.')}.{function.__name__}"
 
@@ -252,7 +252,7 @@ def compile_beside(but: Kernel) -> None:
     """Have the kernels that go with one, which is about to be used, compiled by one more process meanwhile."""
     if not _BESIDE:
         nothing = subprocess.DEVNULL
-        command = [sys.executable, "-m", WARM, _place_of(but.function)]
+        command = [sys.executable, "-m", WARM, place_of(but.function)]
         _BESIDE.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment()))
         _BY_OURSELVES.append(but.function)
 
