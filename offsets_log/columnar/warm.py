@@ -76,7 +76,7 @@ def _warm_count() -> None:
 def _warm_export() -> None:
     _order()
     TableChunk().grow()
-    chunk = Press(lambda row: b"").chunk()
+    chunk = Press(lambda row: str(row).encode()).chunk()
     chunk.begin_segment(Segment("", 0, b""))
     chunk.counts[k.ROWS] = 1
     list(chunk.made(0, Shown(group=lambda name: False)))

@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from offsets_log.columnar.choose.choice import choose
+from offsets_log.columnar.events.kernels import fill
+from offsets_log.columnar.folds import offsets, tally
+from offsets_log.columnar.jit.compiled import WARM, Kernel, place_of
+
 ROOT = Path(__file__).parent.parent.parent
 
 USE = """
@@ -104,3 +109,12 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
         command = [sys.executable, "-c", f"import sys; sys.path.insert(0, 'package.zip'); {asked}"]
         stamps.append(subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, check=True).stdout)
     assert stamps[0] == stamps[1] != stamps[2]
+
+
+@pytest.mark.parametrize("largest", [offsets.scan, tally.scan, fill, choose])
+def test_what_compiles_beside_calls_kernels_as_they_are(largest: Kernel) -> None:
+    """It says nothing when it fails: whoever needs a kernel then compiles it."""
+    command = [sys.executable, "-m", WARM, place_of(largest.function)]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
