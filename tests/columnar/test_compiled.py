@@ -23,7 +23,7 @@ import sys
 import zipfile
 import numpy as np
 from offsets_log.columnar.wire import window as wi
-from offsets_log.columnar.wire.decompress import Library
+from offsets_log.columnar.wire.libraries import Library
 from offsets_log.log_format.record import Record, build_batch
 
 value = bytes(range(256)) * 8  # stored as it is: copied by the C library

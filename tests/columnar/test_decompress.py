@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import cramjam
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 
 from offsets_log.columnar.jit.compiled import IS_PYTHON, kernel
 from offsets_log.columnar.wire import decompress as d
+from offsets_log.columnar.wire import libraries as lib
 from offsets_log.errors import CorruptBatchError
 from offsets_log.log_format import compression
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, LEGACY_HEADER_SIZE, RecordBatch
@@ -46,7 +48,7 @@ def decompress(codec_id, source, start, end, magic, target, at, addresses):  # t
 
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[np.ndarray]:
-    with d.Library() as library:
+    with lib.Library() as library:
         yield library.addresses
 
 
@@ -572,14 +574,13 @@ def random_changes(codec_id: int, rng: random.Random, count: int) -> Iterator[by
 @needs_libraries
 def test_what_is_not_there_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
     data = {codec_id: CODECS[codec_id].compress(commits(3), 2) for codec_id in IDS}
-    library = d.Library()
+    library = lib.Library()
     for codec_id in IDS:
         assert attempt(library.addresses, codec_id, data[codec_id], 1000) == commits(3)
     library.close()
     library.close()
-    for library_of in ("_zlib_library", "_zstd_library"):
-        monkeypatch.setattr(d, library_of, lambda: None)
-    with d.Library() as missing:
+    monkeypatch.setattr(lib, "library_of", lambda codec: None)
+    with lib.Library() as missing:
         for addresses in (library.addresses, missing.addresses):
             assert not addresses.any()
             assert attempt(addresses, GZIP, data[GZIP], 1000) == d.DOUBTFUL
@@ -587,12 +588,28 @@ def test_what_is_not_there_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
             assert attempt(addresses, LZ4, data[LZ4], 1000) == commits(3)
 
 
+def test_the_doors_to_other_libraries_are_open() -> None:
+    """A version that closes one makes its batches slow, not wrong: raise no bound without a look."""
+    assert lib.closed_doors() == []
+
+
+@pytest.mark.parametrize("codec", lib.DOORS)
+def test_a_closed_door_is_told(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    door = lib.DOORS[codec]
+    monkeypatch.setitem(lib.DOORS, codec, replace(door, functions=(*door.functions, "not_lent")))
+    lib.library_of.cache_clear()
+    (told,) = lib.closed_doors()
+    lib.library_of.cache_clear()
+    assert told.startswith(f"{codec}: {door.whose}")
+    assert "not_lent" in told
+
+
 def test_threads_with_libraries_of_their_own() -> None:
     shapes = list(SHAPES.values())[:6]
     data = [(codec_id, plain, CODECS[codec_id].compress(plain, 2)) for codec_id in IDS for plain in shapes]
 
     def work(_: int) -> bool:
-        with d.Library() as library:
+        with lib.Library() as library:
             return all(
                 attempt(library.addresses, codec_id, compressed, len(plain) + d.SLACK) == plain
                 for codec_id, plain, compressed in data * (1 if IS_PYTHON else 50)

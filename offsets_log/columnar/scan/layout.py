@@ -12,7 +12,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.scan import winners as wn
 from offsets_log.columnar.scan.staging import FLUSH_AT
 from offsets_log.columnar.wire import window as wi
-from offsets_log.columnar.wire.decompress import Library
+from offsets_log.columnar.wire.libraries import Library
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import LogWalk, PartitionLog
 

@@ -2,8 +2,8 @@
 
 `compression.py` is the authority. What is decided here is only what is plainly right; everything else is `DOUBTFUL`
 and left to it, and so is every error. Lz4 and snappy are decoded here. Gzip is decoded by Python's own zlib and zstd
-by the libzstd in the package ``zstandard``, called by their addresses; where these are not found, and where kernels
-run as plain Python, the two codecs are doubtful.
+by the libzstd in the package ``zstandard`` (`libraries`); where these are not found, and where kernels run as plain
+Python, the two codecs are doubtful.
 
 Copies are made in whole words, and libzstd uses free room for itself: what lies in the target behind the end that is
 answered has no meaning.
@@ -14,19 +14,13 @@ RFC 8878.
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import importlib.util
-import sys
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from offsets_log.columnar.jit.compiled import IS_PYTHON, U, inlined, instruction, load64, part
+from offsets_log.columnar.wire import libraries as lib
+from offsets_log.columnar.wire.libraries import address, call
 from offsets_log.log_format.compression import LZ4_MAGIC, MAX_DECOMPRESSED_BYTES, XERIAL_HEADER, XERIAL_MAGIC
 
 NEEDS_ROOM = -1
@@ -307,128 +301,6 @@ def _snappy(source: Any, at: Any, end: Any, target: Any, out: Any, room: Any) ->
         at += size
 
 
-# ---------------------------------------------------------------------------------- foreign decompressors
-#
-# The only place where kernels use raw addresses. Those of functions come from `Library`; those of bytes are made of
-# an array and an index that was checked, and go to functions that are told how many bytes there are from it on.
-
-
-@instruction
-def address(array: Any, index: Any) -> Any:
-    """The address of an element, or of the end; plain Python has none."""
-    return U(0)
-
-
-@instruction
-def call(function: Any, arguments: Any) -> Any:
-    """Call the C function at an address with a tuple of uint64; what it returns, sizes and pointers too, as uint64."""
-    return U(0)
-
-
-# Places in `Library.addresses`: of functions, and from `_Z_STREAM` on zlib's structure of that name, where pointers
-# and C's long have 8 bytes.
-_INFLATE, _INFLATE_RESET = 0, 1
-_ZSTD_STATE, _ZSTD_BEGIN, _ZSTD_NEXT, _ZSTD_CONTINUE = 2, 3, 4, 5
-_Z_STREAM = 6
-_NEXT_IN, _AVAILABLE_IN, _NEXT_OUT, _AVAILABLE_OUT, _TOTAL_OUT = 6, 7, 9, 10, 11
-_Z_STREAM_WORDS = 14
-_ZSTD_PIECEWISE = ("ZSTD_decompressBegin", "ZSTD_nextSrcSizeToDecompress", "ZSTD_decompressContinue")
-
-
-class Library:
-    """The foreign decompressors with what they work in: one for each thread.
-
-    ``addresses`` is what kernels get; an address is 0 where a library is not found or does not have what is needed.
-    """
-
-    def __init__(self) -> None:
-        self.addresses = np.zeros(_Z_STREAM + _Z_STREAM_WORDS, np.uint64)
-        self._closing: list[Callable[[], Any]] = []
-        if sys.byteorder == "little":
-            self._open_zlib()
-            self._open_zstd()
-
-    def _open_zlib(self) -> None:
-        library = _zlib_library()
-        if library is None:
-            return
-        stream = ctypes.c_void_p(self.addresses[_Z_STREAM:].ctypes.data)
-        gzip = zlib.MAX_WBITS + 16
-        # zlib itself compares its version's first number and the structure's size.
-        if library.inflateInit2_(stream, gzip, zlib.ZLIB_VERSION.encode(), 8 * _Z_STREAM_WORDS) == 0:
-            self._closing.append(lambda: library.inflateEnd(stream))
-            self.addresses[_INFLATE] = _address_of(library.inflate)
-            self.addresses[_INFLATE_RESET] = _address_of(library.inflateReset)
-
-    def _open_zstd(self) -> None:
-        library = _zstd_library()
-        if library is None:
-            return
-        library.ZSTD_createDCtx.restype = ctypes.c_void_p
-        state = library.ZSTD_createDCtx()
-        if state is not None:
-            self._closing.append(lambda: library.ZSTD_freeDCtx(ctypes.c_void_p(state)))
-            self.addresses[_ZSTD_STATE] = state
-            self.addresses[_ZSTD_BEGIN : _ZSTD_CONTINUE + 1] = [
-                _address_of(getattr(library, name)) for name in _ZSTD_PIECEWISE
-            ]
-
-    def close(self) -> None:
-        """Free what the decompressors work in. No kernel may be running with the addresses; they are zeros then."""
-        while self._closing:
-            self._closing.pop()()
-        self.addresses[:] = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-@functools.cache
-def _zlib_library() -> ctypes.CDLL | None:
-    return _find(("inflateInit2_", "inflate", "inflateReset", "inflateEnd"), _zlib_libraries())
-
-
-@functools.cache
-def _zstd_library() -> ctypes.CDLL | None:
-    names = ("ZSTD_createDCtx", "ZSTD_freeDCtx", *_ZSTD_PIECEWISE)
-    return _find(names, _package_libraries("zstandard", "_cffi*"))
-
-
-def _zlib_libraries() -> Iterator[str | None]:
-    """Where Python's own zlib may be found: its module, which is linked to it, or the program; then any."""
-    yield getattr(zlib, "__file__", None)
-    yield None
-    yield from ("libz.so.1", "libz.dylib")
-
-
-def _package_libraries(package: str, pattern: str) -> Iterator[str]:
-    """The shared libraries inside a package, which itself is not imported."""
-    spec = importlib.util.find_spec(package)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        yield from sorted(str(path) for path in Path(folder).glob(pattern) if path.suffix in (".so", ".pyd"))
-
-
-def _find(names: Iterable[str], paths: Iterable[str | None]) -> ctypes.CDLL | None:
-    """The first library that has all the functions."""
-    for path in paths:
-        try:
-            library = ctypes.CDLL(path)
-        except (OSError, TypeError):  # TypeError: Windows has no library of the whole program
-            continue
-        if all(hasattr(library, name) for name in names):
-            return library
-    return None
-
-
-def _address_of(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
 # ------------------------------------------------------------------------------------------------ gzip
 #
 # zlib and nothing faster, because it has to refuse what `compression.py` refuses: libdeflate takes incomplete codes,
@@ -442,18 +314,18 @@ _MAX_INT = 0x7FFFFFFF
 @part
 def _gzip(source: Any, start: Any, end: Any, target: Any, at: Any, room: Any, library: Any) -> Any:
     """One member that takes all bytes, by the zlib that Python has."""
-    if IS_PYTHON or library[_INFLATE] == U(0) or end - start > _MAX_INT:
+    if IS_PYTHON or library[lib.INFLATE] == U(0) or end - start > _MAX_INT:
         return DOUBTFUL
-    stream = address(library, _Z_STREAM)
-    library[_NEXT_IN] = address(source, start)
-    library[_AVAILABLE_IN] = U(end - start)
-    library[_NEXT_OUT] = address(target, at)
-    library[_AVAILABLE_OUT] = U(room - at)
-    call(library[_INFLATE_RESET], (stream,))
-    result = call(library[_INFLATE], (stream, U(_Z_FINISH)))
+    stream = address(library, lib.Z_STREAM)
+    library[lib.NEXT_IN] = address(source, start)
+    library[lib.AVAILABLE_IN] = U(end - start)
+    library[lib.NEXT_OUT] = address(target, at)
+    library[lib.AVAILABLE_OUT] = U(room - at)
+    call(library[lib.INFLATE_RESET], (stream,))
+    result = call(library[lib.INFLATE], (stream, U(_Z_FINISH)))
     if result & U(_MAX_INT) != U(_Z_STREAM_END):  # an int: the upper half of the register has no meaning
-        return NEEDS_ROOM if library[_AVAILABLE_OUT] == U(0) else DOUBTFUL
-    return at + np.int64(library[_TOTAL_OUT]) if library[_AVAILABLE_IN] == U(0) else DOUBTFUL
+        return NEEDS_ROOM if library[lib.AVAILABLE_OUT] == U(0) else DOUBTFUL
+    return at + np.int64(library[lib.TOTAL_OUT]) if library[lib.AVAILABLE_IN] == U(0) else DOUBTFUL
 
 
 # ------------------------------------------------------------------------------------------------ zstd
@@ -477,7 +349,7 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
     depends on where its output goes. What is not looked at piece by piece is looked at here: the declared size if the
     last block is empty, and compressed blocks of no bytes.
     """
-    if IS_PYTHON or library[_ZSTD_STATE] == U(0) or end - start < _MIN_ZSTD_FRAME:
+    if IS_PYTHON or library[lib.ZSTD_STATE] == U(0) or end - start < _MIN_ZSTD_FRAME:
         return DOUBTFUL
     head = np.int64(load64(source, start) & U(0xFFFFFFFFFFFF))
     if head & 0x0B_FFFFFFFF != _ZSTD_MAGIC or head >> 38 & 3 == 3:  # no reserved bit, no dictionary, no size of 8 bytes
@@ -487,11 +359,11 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
     width = width << 1 if width else is_segment
     declared = _little(source, start + 6 - is_segment, width) + (256 if width == 2 else 0)
     window = declared if is_segment else (8 + (head >> 40 & 7)) << 7 + (head >> 43)
-    base, next_block, state = out, start + 6 - is_segment + width, library[_ZSTD_STATE]
-    if window > _MAX_ZSTD_WINDOW or call(library[_ZSTD_BEGIN], (state,)) != U(0):
+    base, next_block, state = out, start + 6 - is_segment + width, library[lib.ZSTD_STATE]
+    if window > _MAX_ZSTD_WINDOW or call(library[lib.ZSTD_BEGIN], (state,)) != U(0):
         return DOUBTFUL
     while True:
-        size = np.int64(call(library[_ZSTD_NEXT], (state,)))
+        size = np.int64(call(library[lib.ZSTD_NEXT], (state,)))
         if size == 0:
             is_whole = start == end and out - base <= window and (width == 0 or out - base == declared)
             return out if is_whole else DOUBTFUL
@@ -503,7 +375,7 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
                 return DOUBTFUL
             next_block += size + (1 if block >> 1 & 3 == 1 else block >> 3)
         place, room_left, piece = address(target, out), U(room - out), address(source, start)
-        made = np.int64(call(library[_ZSTD_CONTINUE], (state, place, room_left, piece, U(size))))
+        made = np.int64(call(library[lib.ZSTD_CONTINUE], (state, place, room_left, piece, U(size))))
         if made < 0:  # -ZSTD_ErrorCode
             return NEEDS_ROOM if made == _ZSTD_TOO_SMALL else DOUBTFUL
         start += size
@@ -518,7 +390,7 @@ def decompress(codec_id: Any, source: Any, start: Any, end: Any, magic: Any, tar
     """Decompress ``source[start:end]`` into ``target[at:]``; nothing before or behind that is written.
 
     Args:
-        library: `Library.addresses` of the thread that calls.
+        library: `libraries.Library.addresses` of the thread that calls.
 
     Returns:
         The end of what was made in ``target``, `NEEDS_ROOM` or `DOUBTFUL`.
