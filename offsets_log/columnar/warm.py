@@ -20,7 +20,6 @@ from offsets_log.columnar.folds import offsets, tally
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState
-from offsets_log.columnar.jit import machine  # here numba is in the process before anything is linked
 from offsets_log.columnar.jit.compiled import place_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Order, Place
@@ -38,7 +37,6 @@ def warm(largest: str) -> None:
     Args:
         largest: the kernel that is compiled meanwhile, by its module and name.
     """
-    assert machine
     warming = {offsets.scan: _warm_replay, tally.scan: _warm_count, k.fill: _warm_export, choose: _warm_choice}
     {place_of(kernel.function): call for kernel, call in warming.items()}[largest]()
 

@@ -64,6 +64,24 @@ def test_code_is_made_by_a_process_that_has_numba_already(tmp_path: Path) -> Non
     run(USE + NO_NUMBA, tmp_path)
 
 
+def test_a_kernel_that_needs_what_is_not_there_is_refused_where_it_is_compiled(tmp_path: Path) -> None:
+    program = """
+import math
+from offsets_log.columnar.jit.machine import LinkError, code_of
+
+def kernel(number):
+    return math.gamma(float(number)) > 1
+
+try:
+    code_of(kernel, (None,))
+except LinkError as error:
+    assert str(error).startswith("entry_kernel needs "), error
+else:
+    raise AssertionError
+"""
+    run(program, tmp_path)
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="for the superuser any folder but such a one can be written")
 def test_without_a_folder_to_keep_it_code_goes_with_the_process() -> None:
     run(USE, Path("/proc/none"))

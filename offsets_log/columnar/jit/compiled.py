@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -51,6 +51,8 @@ IS_PYTHON = _is_set("NUMBA_DISABLE_JIT")
 """Whether kernels run as plain Python."""
 IS_CHECKED = _is_set("NUMBA_BOUNDSCHECK")
 """Whether numba checks every index."""
+IS_COMPILING = _is_set("OFFSETS_LOG_COMPILES") and not IS_PYTHON
+"""Whether this process is one that compiles kernels for others."""
 
 PARTS: dict[Callable[..., Any], bool] = {}
 """Parts → whether they are inlined."""
@@ -59,20 +61,29 @@ INSTRUCTIONS: list[Callable[..., Any]] = []
 
 def part(function: Function) -> Function:
     """A function that kernels call."""
-    PARTS[function] = False
-    return function
+    return _made(function, is_inlined=False)
 
 
 def inlined(function: Function) -> Function:
     """A small function that becomes a piece of the kernels that call it."""
-    PARTS[function] = True
-    return function
+    return _made(function, is_inlined=True)
 
 
 def instruction(function: Function) -> Function:
     """A small function that machine code may do otherwise: `machine` knows it by its name."""
     INSTRUCTIONS.append(function)
-    return inlined(function)
+    return _made(function, is_inlined=True)
+
+
+def _made(function: Function, *, is_inlined: bool) -> Function:
+    """Where kernels are compiled, what numba makes of a part; elsewhere the part, which only those processes use."""
+    PARTS[function] = is_inlined
+    if not IS_COMPILING and not (IS_CHECKED and not IS_PYTHON):
+        return function
+    from offsets_log.columnar.jit import machine
+
+    made: Function = machine.compiled_part(function)
+    return made
 
 
 class Kernel:
@@ -123,8 +134,8 @@ def _flat(arguments: tuple[Any, ...]) -> list[int]:
 
 # ------------------------------------------------------------------------------------ code kept and linked
 
-Kept = tuple[list[str], bytes]
-"""Names of a kernel's entry and of all that it needs from elsewhere, and its code."""
+Kept = tuple[str, bytes]
+"""The name of a kernel's entry, and its code."""
 
 WAIT_SECONDS = 0.02
 PACKAGE = "offsets_log.columnar"
@@ -215,25 +226,31 @@ def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
     if kept is None:
         _wait_for(file, function)
         kept = _read(file) or _compile(function, kinds, file)
-    (symbol, *names), code = kept
     counts = [1 if kind is None else 1 + kind[1] for kind in kinds]
-    entry: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * sum(counts))
-    made: Callable[..., int] = entry(_address_of(symbol, names, code))
-    return made
+    pointer = ctypes.c_void_p
+    prototype: Any = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *[ctypes.c_int64] * sum(counts))
+    entry = prototype(_address_of(*kept))
+
+    def call(*arguments: int) -> int:
+        answer, raised = ctypes.c_int64(), ctypes.c_void_p()
+        entry(ctypes.byref(answer), ctypes.byref(raised), *arguments)
+        return answer.value
+
+    return call
 
 
 def _compile(function: Callable[..., Any], kinds: Kinds, file: Path) -> Kept:
-    """Have a kernel compiled by a process of its own: numba and the linking of kept code do not go together.
+    """Have a kernel compiled by a process of its own: parts are what numba makes of them only there.
 
     What cannot be kept, on a full disk for one, is used all the same.
     """
-    if "numba" in sys.modules:
+    if IS_COMPILING:
         from offsets_log.columnar.jit import machine
 
-        names, code = machine.code_of(function, kinds)
+        made = machine.code_of(function, kinds)
         with suppress(OSError):
-            keep(file, packed(names, code))
-        return list(names), code
+            keep(file, packed(*made))
+        return made
     command = (MACHINE, function.__module__, function.__name__, repr(kinds), str(file))
     done = subprocess.run([sys.executable, "-m", *command], capture_output=True, env=_environment(), check=False)
     found = _unpacked(done.stdout)
@@ -245,7 +262,8 @@ def _compile(function: Callable[..., Any], kinds: Kinds, file: Path) -> Kept:
 def _environment() -> dict[str, str]:
     """Of a process that compiles. More than level 2 takes half as long again and makes nothing faster here."""
     path = os.pathsep.join(sys.path)
-    return {**os.environ, "PYTHONPATH": path, "OFFSETS_LOG_CACHE": str(_cache_base()), "NUMBA_OPT": "2"}
+    ours = {"OFFSETS_LOG_CACHE": str(_cache_base()), "OFFSETS_LOG_COMPILES": "1", "NUMBA_OPT": "2"}
+    return {**os.environ, **ours, "PYTHONPATH": path}
 
 
 def compile_beside(but: Kernel) -> None:
@@ -265,20 +283,16 @@ def _wait_for(file: Path, function: Callable[..., Any]) -> None:
 
 
 def _read(file: Path) -> Kept | None:
-    """The names and the code of a kernel; None if it is not kept, or not as it was."""
+    """The entry and the code of a kernel; None if it is not kept, or not as it was."""
     try:
         return _unpacked(file.read_bytes())
     except OSError:
         return None
 
 
-def packed(names: Sequence[str], code: bytes) -> bytes:
-    """A kernel's code as it is kept, behind a digest of it.
-
-    Args:
-        names: of its entry, and of all that it needs from elsewhere.
-    """
-    kept = " ".join(names).encode() + b"\n" + code
+def packed(symbol: str, code: bytes) -> bytes:
+    """A kernel's code as it is kept: behind the name of its entry, behind a digest of both."""
+    kept = symbol.encode() + b"\n" + code
     return hashlib.sha256(kept).hexdigest().encode() + b"\n" + kept
 
 
@@ -286,8 +300,8 @@ def _unpacked(data: bytes) -> Kept | None:
     digest, _, kept = data.partition(b"\n")
     if digest != hashlib.sha256(kept).hexdigest().encode():
         return None
-    names, _, code = kept.partition(b"\n")
-    return names.decode().split(), code
+    symbol, _, code = kept.partition(b"\n")
+    return symbol.decode(), code
 
 
 def keep(file: Path, data: bytes) -> None:
@@ -303,31 +317,19 @@ def keep(file: Path, data: bytes) -> None:
 
 
 C_FUNCTIONS = ("memcpy", "memmove", "memset")
-"""What machine code calls without naming it."""
+"""All that a kernel may need from elsewhere: machine code calls them without naming them."""
 
 
-def _name_functions(llvm: Any, names: Sequence[str]) -> None:
-    """Tell the linker of all that the code names: with one name missing it would link none of them.
-
-    What it would use of numba and Python, to free an array or to raise an exception, kernels do not use: where that is
-    not there, it ends the process.
-    """
-    library = ctypes.CDLL(None)
-    for name in C_FUNCTIONS:
-        llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
-    for name in names:
-        if llvm.address_of_symbol(name) is None:
-            llvm.add_symbol(name, ctypes.cast(library.abort, ctypes.c_void_p).value)
-
-
-def _address_of(symbol: str, names: Sequence[str], code: bytes) -> int:
+def _address_of(symbol: str, code: bytes) -> int:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
-    _name_functions(llvm, names)
+    library = ctypes.CDLL(None)
+    for name in C_FUNCTIONS:
+        llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _ENGINES.append((engine, code))  # neither must go while the code is used

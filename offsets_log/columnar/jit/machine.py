@@ -1,7 +1,8 @@
 """Kernels made machine code by numba: the only room that knows numba, entered when there is something to compile.
 
-The functions of this folder call each other by their names. Before the first is compiled all of them are exchanged,
-in all modules that hold them, for what numba makes of them; instructions for their intrinsics.
+It is imported by processes that compile, and before any kernel is: there the decorators of `compiled` give what numba
+makes of a part, of an instruction its intrinsic. Of numba and llvmlite only public names are used, and one option that
+has none in public: ``_nrt``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import llvmlite.binding
@@ -25,11 +25,10 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from offsets_log.columnar.jit.compiled import INSTRUCTIONS, IS_CHECKED, PARTS, Kinds, keep, packed
+from offsets_log.columnar.jit.compiled import C_FUNCTIONS, INSTRUCTIONS, IS_CHECKED, PARTS, Kinds, keep, packed
 
 _LOCK = threading.Lock()
 _JIT: Any = numba.njit
-_CFUNC: Any = numba.cfunc
 _CGUTILS: Any = cgutils
 _NUMBA: Any = numba
 _CARRAY = _NUMBA.carray
@@ -161,32 +160,31 @@ def compiled_part(function: Callable[..., Any]) -> Any:
     return _JIT(nogil=True, forceinline=PARTS[function], **options)(function)
 
 
-def _adopt() -> None:
-    """Exchange the parts, wherever a module holds them."""
-    for module in list(sys.modules.values()):
-        for name, value in list(getattr(module, "__dict__", {}).items()):
-            if isinstance(value, FunctionType) and value in PARTS:
-                setattr(module, name, compiled_part(value))
-
-
 @functools.cache
 def checked(function: Callable[..., Any]) -> Any:
     """A kernel whose every index numba checks."""
-    _adopt()
     return _JIT(nogil=True, **_OPTIONS)(function)
 
 
-def code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[list[str], bytes]:
-    """A kernel compiled: the names of its entry and of all that it needs from elsewhere, and the object code.
+def code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[str, bytes]:
+    """A kernel compiled: the name of its entry, and the object code.
 
-    The entry takes, for each array, its address and its dimensions, and answers an integer.
+    The entry takes where its answer goes, an integer, and where an exception would, and then of each array its address
+    and its dimensions.
+
+    Raises:
+        LinkError: if the code needs anything but `C_FUNCTIONS`.
     """
     with _LOCK:
-        return _code_of(function, kinds)
+        return _object_of(*_assembly_of(function, kinds))
 
 
-def _code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[list[str], bytes]:
-    _adopt()
+class LinkError(Exception):
+    """A kernel needs functions that are not there where it is linked."""
+
+
+def _assembly_of(function: Callable[..., Any], kinds: Kinds) -> tuple[str, str]:
+    """The name of a kernel's entry, and LLVM's assembly of that with all its parts."""
     names = [f"x{i}" for i in range(len(kinds))]
     parameters: list[str] = []
     parameter_types: list[Any] = []
@@ -203,16 +201,37 @@ def _code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[list[str], byt
         given.append(f"carray({name}, ({', '.join(dimensions)},))")
     call = f"kernel({', '.join(given)})"
     is_silent = function.__annotations__.get("return", "") in (None, "None")
-    answer = f"    {call}\n    return 0" if is_silent else f"    return {call}"
+    answer = f"    {call}\n    return 0" if is_silent else f"    return int64({call})"
     inner = _JIT(nogil=True, forceinline=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **_OPTIONS)(function)
-    scope: dict[str, Any] = {"kernel": inner, "carray": _CARRAY}
-    exec(f"def entry({', '.join(parameters)}):\n{answer}\n", scope)
-    made = _CFUNC(types.int64(*parameter_types), error_model="numpy")(scope["entry"])
-    module = made._library._final_module
-    named = [item.name for item in (*module.functions, *module.global_variables) if item.is_declaration]
-    return [made.native_name, *(name for name in named if not name.startswith("llvm."))], (
-        made._library._get_compiled_object()
+    scope: dict[str, Any] = {"kernel": inner, "carray": _CARRAY, "int64": np.int64}
+    name = f"entry_{function.__name__}"
+    exec(f"def {name}({', '.join(parameters)}):\n{answer}\n", scope)
+    made = _JIT(no_cfunc_wrapper=True, no_cpython_wrapper=True, error_model="numpy")(scope[name])
+    made.compile(tuple(parameter_types))
+    return name, made.inspect_llvm(made.signatures[0])
+
+
+def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
+    """The symbol of the entry, and the object code of all that it needs."""
+    llvm: Any = llvmlite.binding
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(assembly)
+    (entry,) = (item for item in module.functions if not item.is_declaration and name in item.name)
+    for item in module.functions:
+        if not item.is_declaration and item.name != entry.name:
+            item.linkage = "internal"
+    features = llvm.get_host_cpu_features().flatten()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True
     )
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    foreign = [item.name for item in module.functions if item.is_declaration and not item.name.startswith("llvm.")]
+    if missing := sorted({*foreign} - {*C_FUNCTIONS}):
+        raise LinkError(f"{name} needs {', '.join(missing)}")
+    return entry.name, machine.emit_object(module)
 
 
 def main(module: str, name: str, kinds: str, file: str) -> None:
@@ -225,4 +244,6 @@ def main(module: str, name: str, kinds: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    from offsets_log.columnar.jit import machine  # kernels know it by this name
+
+    machine.main(*sys.argv[1:])
