@@ -34,6 +34,11 @@ with Library() as library:
     assert wi.fill(data, window, table, 1, library.addresses) == 1
 assert value in window.tobytes()
 """
+WATCH = """
+from offsets_log.columnar.jit import compiled
+compile_one = compiled._compile
+compiled._compile = lambda *arguments: print("compiled") or compile_one(*arguments)
+"""
 NO_NUMBA = "assert 'numba' not in sys.modules"
 WITH_NUMBA = "import numba\n"
 
@@ -57,6 +62,16 @@ def test_code_is_kept_and_linked_with_numba_in_the_process_and_without(tmp_path:
     run(USE + NO_NUMBA, tmp_path)
     run(WITH_NUMBA + USE, tmp_path)
     assert [file.stat().st_mtime_ns for file in kept(tmp_path)] == times
+
+
+def test_processes_that_need_the_same_code_make_it_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "OFFSETS_LOG_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    watched = USE.replace("\nimport sys\n", f"\nimport sys\n{WATCH}", 1)
+    command = [sys.executable, "-c", watched]
+    started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    made = [process.communicate()[0].count("compiled") for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert sum(made) == len(kept(tmp_path)) == 2
 
 
 def test_code_is_made_by_a_process_that_has_numba_already(tmp_path: Path) -> None:

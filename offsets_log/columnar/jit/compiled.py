@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import fcntl
 import functools
 import hashlib
 import os
@@ -27,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
@@ -225,7 +226,8 @@ def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
     kept = _read(file)
     if kept is None:
         _wait_for(file, function)
-        kept = _read(file) or _compile(function, kinds, file)
+        with _one_at_a_time(file):
+            kept = _read(file) or _compile(function, kinds, file)
     counts = [1 if kind is None else 1 + kind[1] for kind in kinds]
     pointer = ctypes.c_void_p
     prototype: Any = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *[ctypes.c_int64] * sum(counts))
@@ -280,6 +282,18 @@ def _wait_for(file: Path, function: Callable[..., Any]) -> None:
     for process in _BESIDE if function not in _BY_OURSELVES else ():
         while process.poll() is None and not file.exists():
             time.sleep(WAIT_SECONDS)
+
+
+@contextmanager
+def _one_at_a_time(file: Path) -> Iterator[None]:
+    """Wait while another process makes a file, so that it is there then; where nothing can be kept nobody waits."""
+    lock = file.with_name(f".{file.name}.lock")
+    with ExitStack() as stack:
+        with suppress(OSError):
+            held = stack.enter_context(lock.open("wb"))
+            fcntl.flock(held, fcntl.LOCK_EX)
+            stack.callback(lock.unlink, missing_ok=True)
+        yield
 
 
 def _read(file: Path) -> Kept | None:
