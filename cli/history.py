@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import click
 
 from cli.options import PROFILE, TOPIC_IDS, Output, Reading, output_option, reading_options
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.columnar.scan.reading import Seen
+    from offsets_log.investigate.bulk_history import OrderedHistory
+    from offsets_log.investigate.history import ShowsKey
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.partial import GroupTopicPartition
+    from offsets_log.replay.profile import Profile
+    from offsets_log.tables import Row
 
 TABLE_COLUMNS = (
     "group", "topic", "partition", "event", "record_offset", "timestamp_ms", "committed_offset", "metadata",
@@ -50,52 +65,149 @@ def command(
     A commit does not say who sent it: the member named is the one that was assigned the partition in the group
     metadata in force. Superseded commits that the cleaner removed are not there.
     """
-    from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session, read_topic_ids
-    from offsets_log.columnar.choose.selection import Selection
-    from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
-    from offsets_log.investigate.holders import TopicIds
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.tables import partition_name
 
     if not reading.group:
         raise click.UsageError("give the group: -g GROUP")
     asked = {*topic_partition, *partition}
+    shows_all = not asked and not reading.topic
     with open_session(reading, output, needs={"committed_offset"}) as session:
-        selection = Selection(session.shows_group, with_names=True, with_markers=True)
-        histories = []
-        for log in session.logs:
-            found = History(
-                PROFILES[profile],
-                session.shows_group,
-                lambda key: session.shows_topic(key[1]) and (not asked or key[2] in asked),
-            )
-            found.read(session.selected(log, selection), on_damage=session.on_damage)
-            histories.append((log, found))
-            if found.entries and log.cleaned_until:
-                session.say(
-                    f"offsets partition {partition_name(log.offsets_partition)}: below record offset "
-                    f"{log.cleaned_until} superseded commits were compacted away"
-                )
-        ids = TopicIds(
-            read_topic_ids(topic_ids), session.topic_ids, *(found.state.topic_names for _, found in histories)
+
+        def shows_key(key: GroupTopicPartition) -> bool:
+            return session.shows_topic(key[1]) and (not asked or key[2] in asked)
+
+        asking = _Asking(
+            session, output, PROFILES[profile], None if shows_all else shows_key, read_topic_ids(topic_ids), rewinds
         )
-        entries = sorted(
-            ((log, entry) for log, found in histories for entry in found.entries),
-            key=lambda found: history_order(found[1]),
-        )
-        back = sum(entry.change == "rewound" for _, entry in entries)
-        rows = (
-            history_row(entry, log.offsets_partition, ids, log.untold)
-            for log, entry in entries
-            if not rewinds or entry.change == "rewound"
-        )
-        with destination(output, session.files) as stream:
-            format_name = chosen_format(output)
-            names = TABLE_COLUMNS if format_name == "table" else [column.name for column in HISTORY_COLUMNS]
-            write_rows(stream, rows, names, format_name)
-        commits = sum(entry.value is not None for _, entry in entries)
+        counts = _answer_in_bulk(asking) if session.is_bulk else None
+        counts = counts or _answer(asking)
         session.finish(
-            f"{commits} commits, {back} rewinds, {len({entry.key for _, entry in entries})} topic partitions of "
-            f"{len({entry.key[0] for _, entry in entries})} groups; profile {profile}"
+            f"{counts.commits} commits, {counts.rewinds} rewinds, {counts.keys} topic partitions of "
+            f"{counts.groups} groups; profile {profile}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """What is asked; ``shows_key`` is None where all keys are."""
+
+    session: Session
+    output: Output
+    profile: Profile
+    shows_key: ShowsKey | None
+    topic_ids: Mapping[bytes, str]
+    only_rewinds: bool
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Of the rows."""
+        from cli.output import chosen_format
+        from offsets_log.investigate.history import HISTORY_COLUMNS
+
+        return TABLE_COLUMNS if chosen_format(self.output) == "table" else [column.name for column in HISTORY_COLUMNS]
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Write rows one by one."""
+        from cli.output import chosen_format, destination, write_rows
+
+        with destination(self.output, self.session.files) as stream:
+            write_rows(stream, rows, self.columns, chosen_format(self.output))
+
+    def tell_cleaned(self, log: PartitionLog) -> None:
+        """Tell of what is not there any more."""
+        from offsets_log.tables import partition_name
+
+        if log.cleaned_until:
+            self.session.say(
+                f"offsets partition {partition_name(log.offsets_partition)}: below record offset "
+                f"{log.cleaned_until} superseded commits were compacted away"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    commits: int
+    rewinds: int
+    keys: int
+    groups: int
+
+
+def _answer(asking: _Asking) -> _Counts:
+    """The history, record by record."""
+    from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.investigate.history import History, history_order, history_row
+    from offsets_log.investigate.holders import TopicIds
+
+    session = asking.session
+    selection = Selection(session.shows_group, with_names=True, with_markers=True)
+    histories = []
+    for log in session.logs:
+        found = History(asking.profile, session.shows_group, asking.shows_key or (lambda key: True))
+        found.read(session.selected(log, selection), on_damage=session.on_damage)
+        histories.append((log, found))
+        if found.entries:
+            asking.tell_cleaned(log)
+    ids = TopicIds(asking.topic_ids, session.topic_ids, *(found.state.topic_names for _, found in histories))
+    entries = sorted(
+        ((log, entry) for log, found in histories for entry in found.entries),
+        key=lambda found: history_order(found[1]),
+    )
+    asking.write(
+        history_row(entry, log.offsets_partition, ids, log.untold)
+        for log, entry in entries
+        if not asking.only_rewinds or entry.change == "rewound"
+    )
+    return _Counts(
+        sum(entry.value is not None for _, entry in entries),
+        sum(entry.change == "rewound" for _, entry in entries),
+        len({entry.key for _, entry in entries}),
+        len({entry.key[0] for _, entry in entries}),
+    )
+
+
+def _answer_in_bulk(asking: _Asking) -> _Counts | None:
+    """The same by kernels; None where these cannot tell all of it, and nothing was told."""
+    from offsets_log.columnar.history.fold import BeyondError
+    from offsets_log.columnar.history.kernels import CHANGE, COMMIT, EVENT, REWOUND, scan
+    from offsets_log.disk.scratch import Scratch
+    from offsets_log.investigate.bulk_history import BulkHistory
+
+    session = asking.session
+    session.compile_first(scan)
+    seen: list[tuple[PartitionLog, list[Seen], int]] = []
+    with ExitStack() as stack:
+        history = BulkHistory(
+            asking.profile, session.shows_group, asking.shows_key, lambda kind, shape: Scratch(stack, kind, shape)
+        )
+        try:
+            for log in session.logs:
+                notes: list[Seen] = []
+                until, release = session.until(log), session.reading.kafka
+                count = history.read(log, note=notes.append, until=until, release=release, advance=session.advance)
+                seen.append((log, notes, count))
+        except BeyondError:
+            return None
+        for log, notes, count in seen:
+            note = session.noting(log)
+            for each in notes:
+                note(each)
+            if count:
+                asking.tell_cleaned(log)
+        ordered = history.ordered(asking.topic_ids, session.topic_ids)
+        _write_in_bulk(asking, ordered)
+        return _Counts(ordered.count(EVENT, COMMIT), ordered.count(CHANGE, REWOUND), ordered.keys, ordered.groups)
+
+
+def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
+    from cli.output import TEXT_FORMATS, chosen_format, destination, text_around
+    from offsets_log.investigate.history_lines import HistoryLines
+
+    format_name = chosen_format(asking.output)
+    if format_name not in TEXT_FORMATS:
+        asking.write(ordered.rows(only_rewinds=asking.only_rewinds))
+        return
+    form = TEXT_FORMATS[format_name](asking.columns)
+    with destination(asking.output, asking.session.files) as stream, text_around(stream, form) as write:
+        for piece in HistoryLines(ordered, form.line).pieces(only_rewinds=asking.only_rewinds):
+            write(piece)

@@ -7,6 +7,8 @@ found on disk by whoever asks for it.
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from offsets_log.columnar.folds import offsets, tally
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState
+from offsets_log.columnar.history import kernels as hk
+from offsets_log.columnar.history import lines as ln
+from offsets_log.columnar.history.fold import HistoryState
 from offsets_log.columnar.jit.compiled import place_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Order, Place
@@ -37,7 +42,13 @@ def warm(largest: str) -> None:
     Args:
         largest: the kernel that is compiled meanwhile, by its module and name.
     """
-    warming = {offsets.scan: _warm_replay, tally.scan: _warm_count, k.fill: _warm_export, choose: _warm_choice}
+    warming = {
+        offsets.scan: _warm_replay,
+        tally.scan: _warm_count,
+        k.fill: _warm_export,
+        choose: _warm_choice,
+        hk.scan: _warm_history,
+    }
     {place_of(kernel.function): call for kernel, call in warming.items()}[largest]()
 
 
@@ -84,6 +95,28 @@ def _warm_choice() -> None:
     state = ColumnarState(MODERN)
     follow(state.arrays.desk, state.arrays.cold, 0)
     state.grow()
+
+
+def _warm_history() -> None:
+    _order()
+    entries, texts = np.zeros((1, hk.ENTRY_SIZE), np.int64), np.zeros(256, np.uint8)
+    scratch: Any = SimpleNamespace(array=entries)
+    state = HistoryState(MODERN, bool, None, scratch, scratch, np.zeros(hk.COUNTS, np.int64), id)
+    state.grow()
+    s = state.arrays
+    key = state.register(b"", 1, {"group": "g", "topic": "t", "partition": 0})
+    held = (state.held, state.lives, state.opens, state.counts, entries)
+    hk.note_one(s.desk, s.rows, s.groups, s.cold, *held, key, 0, 0, 0, 0, 0, 1, 0)
+    hk.mark_one(s.desk, s.rows, s.cold, *held, 0, 0, 0, 0, 1)
+    hk.turn_group(s.rows, state.held, state.lives, state.counts, entries, 0, 0, 0, 0)
+    hk.name_one(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, texts)
+    numbers, order = np.zeros(1, np.int64), np.zeros(0, np.int64)
+    values, ops = np.zeros((0, ln.VALUE_SIZE), np.int64), np.zeros((1, ln.OP_COLUMNS), np.int64)
+    ln.count_keys(entries, 0, 0, numbers)
+    ln.put_in_order(entries, 0, numbers, numbers, numbers, order)
+    ln.take(entries, order, values)
+    ln.find_texts(values, texts, texts, texts, texts)
+    ln.write(np.zeros(ln.DESK, np.int64), texts, order, ops, texts, values, texts, texts, np.zeros((1, 1, 2), np.int64))
 
 
 if __name__ == "__main__":

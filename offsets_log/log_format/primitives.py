@@ -18,6 +18,7 @@ from typing import Any
 import construct as c
 
 from offsets_log.errors import CorruptRecordError
+from offsets_log.log_format import readers
 
 REPLACEMENT = "\ufffd"
 
@@ -173,6 +174,9 @@ class UnsignedVarint(c.Construct):  # type: ignore[misc]
         stream.write(bytes((rest,)))
         return obj
 
+    def reader(self) -> readers.Reader:
+        return readers.varint(self.max_bytes, self.mask)
+
 
 class SignedVarint(c.Construct):  # type: ignore[misc]
     """Zigzag LEB128: Kafka's varint (32 bits) and varlong (64 bits)."""
@@ -192,6 +196,9 @@ class SignedVarint(c.Construct):  # type: ignore[misc]
         self.unsigned._build((obj << 1) ^ (obj >> self.unsigned.bits), stream, context, path)
         return obj
 
+    def reader(self) -> readers.Reader:
+        return readers.mapped(self.unsigned.reader(), lambda value: (value >> 1) ^ -(value & 1))
+
 
 UVARINT = UnsignedVarint(32)
 VARINT = SignedVarint(32)
@@ -209,6 +216,9 @@ class CompactLength(c.Construct):  # type: ignore[misc]
     def _build(self, obj: int, stream: io.BytesIO, context: Any, path: str) -> int:
         UVARINT._build(obj + 1, stream, context, path)
         return obj
+
+    def reader(self) -> readers.Reader:
+        return readers.mapped(UVARINT.reader(), lambda value: value - 1)
 
 
 COMPACT = CompactLength()
@@ -255,6 +265,10 @@ class Sized(c.Construct):  # type: ignore[misc]
             stream.write(raw)
         return obj
 
+    def reader(self) -> readers.Reader:
+        lowest_null = self.lowest if self.nullable else 0
+        return readers.sized(readers.part(self.length), self.decode, lowest_null=lowest_null)
+
 
 class Array(c.Construct):  # type: ignore[misc]
     """A count, then so many elements; −1 is null where ``nullable``. An element takes at least one byte."""
@@ -283,6 +297,9 @@ class Array(c.Construct):  # type: ignore[misc]
                 self.element._build(element, stream, context, f"{path}[{i}]")
         return obj
 
+    def reader(self) -> readers.Reader:
+        return readers.array(readers.part(self.length), readers.part(self.element), nullable=self.nullable)
+
 
 def _check_null(length: int, nullable: bool, path: str) -> None:
     if length != -1:
@@ -301,6 +318,9 @@ class PlainStruct(c.Struct):  # type: ignore[misc]
         for field in self.subcons:
             field._build(obj[field.name], stream, context, path)
         return obj
+
+    def reader(self) -> readers.Reader:
+        return readers.fields([(field.name, readers.part(field)) for field in self.subcons])
 
 
 def string(length: c.Construct, nullable: bool = False) -> Sized:
@@ -339,6 +359,9 @@ def parse_prefix(struct: c.Construct, data: bytes, root: str) -> tuple[Any, byte
     Raises:
         CorruptRecordError: with the field path below ``root``.
     """
+    if (found := readers.read(struct, data)) is not None:
+        value, end = found
+        return value, data[end:]
     stream = io.BytesIO(data)
     try:
         value = struct.parse_stream(stream)

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import construct as c
 
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format import primitives as p
+from offsets_log.log_format import readers
 from offsets_log.messages.schema import BYTES, INT32, STRING, ArrayOf, Field, Message, MessageStruct, Struct
 
 # ------------------------------------------------------------------------- messages inside a record's bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class EmbeddedMessage(Message):
     """A schema table of bytes inside a record.
 
@@ -38,13 +40,18 @@ class EmbeddedMessage(Message):
 
     def struct(self, version: int) -> c.Construct:
         """The construct codec of one version, without the leading version."""
-        struct = Message.struct(self, self.layout_version(version))
-        return MissingTail(struct, self.may_end_before) if self.may_end_before else struct
+        return _struct_of(self, self.layout_version(version))
 
     def layout_version(self, version: int) -> int:
         """The version whose rows are used: the newest for a later one."""
         newest = int(self.versions.rpartition("-")[2])
         return min(version, newest) if self.later_as_newest else version
+
+
+@cache
+def _struct_of(table: EmbeddedMessage, layout_version: int) -> c.Construct:
+    struct = Message.struct(table, layout_version)
+    return MissingTail(struct, table.may_end_before) if table.may_end_before else struct
 
 
 class MissingTail(c.Construct):  # type: ignore[misc]
@@ -69,6 +76,19 @@ class MissingTail(c.Construct):  # type: ignore[misc]
         for row in present:
             row._build(obj[row.name], stream, context, path)
         return obj
+
+    def reader(self) -> readers.Reader:
+        rows = [(row.name, row.name in self.tail, readers.part(row)) for row in self.rows]
+
+        def read_rows(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+            value: dict[str, Any] = {}
+            for name, may_be_missing, reader in rows:
+                if may_be_missing and at >= len(data):
+                    break
+                value[name], at = reader(data, at)
+            return value, at
+
+        return read_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from typing import Any
 import construct as c
 
 from offsets_log.log_format import primitives as p
+from offsets_log.log_format import readers
 
 ZEROS = object()
 """Default of a tagged struct that Kafka's generated class holds as an object with zeros and empty lists."""
@@ -228,6 +229,33 @@ class MessageStruct(p.PlainStruct):
             p.UVARINT._build(len(data), stream, context, path)
             stream.write(data)
 
+    def reader(self) -> readers.Reader:
+        plain, section = super().reader(), p.Array(p.UVARINT, TAGGED_FIELD).reader()
+        if self.tagged is None:
+            return plain
+        defaults = [field for field, _ in self.tagged.values()]
+        known = {tag: (field.name, readers.part(code)) for tag, (field, code) in self.tagged.items()}
+
+        def read_struct(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+            value, at = plain(data, at)
+            for field in defaults:
+                value[field.name] = _default(field)
+            found, at = section(data, at)
+            for row in found:
+                if row["tag"] not in known:
+                    raise readers.NotPlainError
+                name, inner = known[row["tag"]]
+                value[name], end = inner(row["data"], 0)
+                if end != len(row["data"]):
+                    raise readers.NotPlainError
+            return value, at
+
+        return read_struct
+
+
+TAGGED_FIELD = p.PlainStruct("tag" / p.UVARINT, "data" / p.Sized(p.UVARINT, nullable=False))
+"""One of a section of tagged fields, whatever it holds."""
+
 
 class NullableStruct(c.Construct):  # type: ignore[misc]
     """A struct behind a presence marker: int8 (below 0: null), or inside a tagged field uvarint (0: null)."""
@@ -249,6 +277,15 @@ class NullableStruct(c.Construct):  # type: ignore[misc]
         if obj is not None:
             self.struct._build(obj, stream, context, path)
         return obj
+
+    def reader(self) -> readers.Reader:
+        marker, inner, null = readers.part(self.marker), readers.part(self.struct), self.null
+
+        def read_nullable(data: bytes, at: int) -> tuple[dict[str, Any] | None, int]:
+            found, at = marker(data, at)
+            return (None, at) if found == null or found < 0 else inner(data, at)
+
+        return read_nullable
 
 
 def _default(field: Field) -> Any:

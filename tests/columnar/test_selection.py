@@ -268,6 +268,8 @@ def test_recordings(name: str, recording: Callable[[str], Path], monkeypatch: py
             for arguments in commands(group):
                 answers(monkeypatch, log, *arguments)
         answers(monkeypatch, log, "rebalances", "-o", "jsonl")
+        answers(monkeypatch, log, "history", "-g", "*", "-o", "csv")
+        answers(monkeypatch, log, "history", "-g", "*", "-t", "*o*", "--topic-partition", "0", "-o", "table")
         answers(monkeypatch, log, "decode", "-g", "*[a-m]*", "-t", "*o*", "-o", "jsonl")
 
 

@@ -255,7 +255,7 @@ def _add_no_raw(counts: Any, ints: Any, n: Any) -> None:
 
 
 @inlined
-def _metadata_at(data: Any, at: Any, end: Any, version: Any) -> Any:
+def metadata_at(data: Any, at: Any, end: Any, version: Any) -> Any:
     """Where the metadata begins and ends; −1 where it does not fit."""
     at += 2 + SHAPES[version, BEFORE_TEXT]
     if at + 2 > end:
@@ -281,7 +281,7 @@ def _add_commit(
     version = U(be16(data, value))
     if version >= U(a.VERSIONS) or SHAPES[version, BEFORE_TEXT] < 0:
         return sc.DOUBTFUL
-    text_at, text_end = _metadata_at(data, value, value + size, version)
+    text_at, text_end = metadata_at(data, value, value + size, version)
     if text_at < 0 or (text_end > text_at and not is_utf8(data, text_at, text_end - text_at)):
         return sc.DOUBTFUL
     after = text_end + SHAPES[version, AFTER_TEXT]

@@ -54,7 +54,7 @@ END_OF_MARKER = 6  # its version and the epoch
 
 
 @inlined
-def _copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+def copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
     """Copy bytes, and where they end; NO_ROOM."""
     if size > len(out) - at:
         return np.int64(NO_ROOM)
@@ -64,7 +64,7 @@ def _copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 
 
 @part
-def _number(out: Any, at: Any, value: Any) -> Any:
+def write_number(out: Any, at: Any, value: Any) -> Any:
     """A number in decimal digits."""
     if len(out) - at < MOST_DIGITS:
         return np.int64(NO_ROOM)
@@ -133,11 +133,11 @@ def _string(
         return at + 4, read
     if size > end - read or not is_utf8(data, read, size):
         return np.int64(UNFIT), read
-    at = _copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+    at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     if at >= 0:
         at = _escaped(out, at, data, read, size, escapes)
     if at >= 0:
-        at = _copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+        at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     return at, read + size
 
 
@@ -152,12 +152,12 @@ def _read(
     if op == READ_INT64:
         if read + 8 > end:
             return np.int64(UNFIT), read
-        return _number(out, at, be64(data, read)), read + 8
+        return write_number(out, at, be64(data, read)), read + 8
     if read + 4 > end:
         return np.int64(UNFIT), read
     number, read = be32(data, read), read + 4
     if op == READ_INT32:
-        return _number(out, at, number), read
+        return write_number(out, at, number), read
     if number < 0 or number > end - read:
         return np.int64(UNFIT), read
     return _base64(out, at, data, read, number), read + number
@@ -182,19 +182,19 @@ def _column(
 ) -> Any:  # fmt: skip
     """A value that a column of the chunk tells."""
     if op == LONG:
-        return _number(out, at, longs[argument, n])
+        return write_number(out, at, longs[argument, n])
     if op == INT:
-        return _number(out, at, np.int64(ints[argument, n]))
+        return write_number(out, at, np.int64(ints[argument, n]))
     if op == NAME:
         row = k.GROUP if argument == k.IS_GROUP else k.TOPIC if argument == k.IS_TOPIC else k.TOPIC_ID
         number = ints[row, n]
         begin = places[argument, number, 0]
-        return _copy(out, at, names, begin, places[argument, number, 1] - begin)
+        return copy(out, at, names, begin, places[argument, number, 1] - begin)
     if op == METADATA:
         begin = _begin(ints, k.METADATA, n)
         return _escaped(out, at, texts[k.METADATA], begin, ints[k.ENDS_AT + k.METADATA, n] - begin, escapes)
     begin = _begin(ints, k.RAW_VALUE, n)
-    return _number(out, at, be32(texts[k.RAW_VALUE], begin + END_OF_MARKER - 4))
+    return write_number(out, at, be32(texts[k.RAW_VALUE], begin + END_OF_MARKER - 4))
 
 
 @part
@@ -210,7 +210,7 @@ def _line(
     while at >= 0:
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
         if not is_entered:
-            at = _copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
+            at = copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
             if at < 0:
                 return at
         is_entered = False
@@ -229,7 +229,7 @@ def _line(
                 left -= 1
             is_entered = bool((left == 0) == (op == ARRAY))
             if is_entered:
-                at = _copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+                at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
                 pc = argument
                 continue
         pc += 1

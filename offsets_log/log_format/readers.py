@@ -1,0 +1,166 @@
+"""Wire types read without construct where nothing is wrong with the bytes, which takes a tenth of the time.
+
+A reader is made of a construct: it takes bytes and a position, and gives the value that the construct gives and the
+position behind it. Where the construct would refuse anything, or knows of something that readers do not, a reader
+raises `NotPlainError` or one of `NOT_PLAIN`: the construct is asked then, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import construct as c
+
+Reader = Callable[[bytes, int], tuple[Any, int]]
+
+
+class NotPlainError(Exception):
+    """The bytes are for the construct."""
+
+
+NOT_PLAIN = (NotPlainError, struct.error, IndexError)
+"""What a reader raises; positions never are negative, so that no index counts from the end."""
+
+
+def read(code: c.Construct, data: bytes) -> tuple[Any, int] | None:
+    """The value at the head of some bytes and where it ends; None if that is for the construct to say."""
+    reader = reader_of(code)
+    try:
+        return None if reader is None else reader(data, 0)
+    except NOT_PLAIN:
+        return None
+
+
+@lru_cache(maxsize=1 << 10)
+def reader_of(code: c.Construct) -> Reader | None:
+    """The reader of a construct, None if there is none."""
+    try:
+        return part(code)
+    except NotPlainError:
+        return None
+
+
+def part(code: c.Construct) -> Reader:
+    """The reader of a part of a construct.
+
+    Raises:
+        NotPlainError: there is none.
+    """
+    match code:
+        case c.Renamed():
+            return part(code.subcon)
+        case c.FormatField():
+            return number(code.fmtstr)
+        case c.Adapter(subcon=c.Bytes(length=int() as size)):
+            return fixed(size, lambda raw: code._decode(raw, None, ""))
+    if not hasattr(code, "reader"):
+        raise NotPlainError
+    made: Reader = code.reader()
+    return made
+
+
+# ---------------------------------------------------------------------------------------------- the types
+
+
+def number(form: str) -> Reader:
+    """An integer, as `struct` calls it."""
+    code = struct.Struct(form)
+    unpack, size = code.unpack_from, code.size
+
+    def read_number(data: bytes, at: int) -> tuple[Any, int]:
+        return unpack(data, at)[0], at + size
+
+    return read_number
+
+
+def fixed(size: int, decode: Callable[[bytes], Any]) -> Reader:
+    """So many bytes."""
+
+    def read_fixed(data: bytes, at: int) -> tuple[Any, int]:
+        end = at + size
+        if end > len(data):
+            raise NotPlainError
+        return decode(data[at:end]), end
+
+    return read_fixed
+
+
+def varint(max_bytes: int, mask: int) -> Reader:
+    """An unsigned LEB128 number."""
+
+    def read_varint(data: bytes, at: int) -> tuple[int, int]:
+        value = data[at]
+        if value < 0x80:
+            return value, at + 1
+        value &= 0x7F
+        for i in range(1, max_bytes):
+            byte = data[at + i]
+            value |= (byte & 0x7F) << 7 * i
+            if byte < 0x80:
+                return value & mask, at + i + 1
+        raise NotPlainError
+
+    return read_varint
+
+
+def mapped(inner: Reader, change: Callable[[int], int]) -> Reader:
+    """A number that stands for another."""
+
+    def read_mapped(data: bytes, at: int) -> tuple[int, int]:
+        value, at = inner(data, at)
+        return change(value), at
+
+    return read_mapped
+
+
+def sized(length: Reader, decode: Callable[[bytes], Any], *, lowest_null: int) -> Reader:
+    """A length, then so many bytes; lengths from ``lowest_null`` to −1 are null."""
+
+    def read_sized(data: bytes, at: int) -> tuple[Any, int]:
+        size, at = length(data, at)
+        if size < 0:
+            if size < lowest_null:
+                raise NotPlainError
+            return None, at
+        end = at + size
+        if end > len(data):
+            raise NotPlainError
+        return decode(data[at:end]), end
+
+    return read_sized
+
+
+def array(length: Reader, element: Reader, *, nullable: bool) -> Reader:
+    """A count, then so many elements."""
+
+    def read_array(data: bytes, at: int) -> tuple[list[Any] | None, int]:
+        count, at = length(data, at)
+        if count < 0:
+            if count != -1 or not nullable:
+                raise NotPlainError
+            return None, at
+        if count > len(data) - at:
+            raise NotPlainError
+        values = []
+        for _ in range(count):
+            value, at = element(data, at)
+            values.append(value)
+        return values, at
+
+    return read_array
+
+
+def fields(rows: Sequence[tuple[str, Reader]]) -> Reader:
+    """Named fields one behind the other."""
+    rows = tuple(rows)
+
+    def read_fields(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+        found = {}
+        for name, reader in rows:
+            found[name], at = reader(data, at)
+        return found, at
+
+    return read_fields

@@ -1,0 +1,193 @@
+"""History in bulk: the rows, their order and their lines are those of the history that is read record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli.output import TEXT_FORMATS
+from offsets_log.columnar.history.fold import BeyondError
+from offsets_log.disk.scratch import Scratch
+from offsets_log.errors import Damage
+from offsets_log.investigate import bulk_history
+from offsets_log.investigate.bulk_history import BulkHistory, OrderedHistory
+from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
+from offsets_log.investigate.history_lines import HistoryLines
+from offsets_log.investigate.holders import TopicIds
+from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, Embedded, encode_embedded
+from offsets_log.pipeline import EVERYTHING, Event, TailFound, Until, iter_events
+from offsets_log.replay.profile import PROFILES
+from tests.builders import LogBuilder, member
+from tests.columnar.engines import what
+from tests.columnar.test_equal_engines import SEEDS, STEPS, build
+from tests.conftest import PACKED
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.replay.test_rules import CONSUMER_MEMBER, current
+
+ShowsKey = Callable[[tuple[str, str, int]], bool]
+COLUMNS = [column.name for column in HISTORY_COLUMNS]
+
+
+class Asked:
+    """Logs, and what is asked of their history."""
+
+    def __init__(
+        self,
+        logs: Sequence[PartitionLog],
+        profile: str = "modern",
+        until: Until = EVERYTHING,
+        shows_group: Callable[[str], bool] = lambda name: True,
+        shows_key: ShowsKey | None = None,
+    ) -> None:
+        self.logs, self.profile, self.until = logs, PROFILES[profile], until
+        self.shows_group, self.shows_key = shows_group, shows_key
+        self.seen: list[Any] = []
+
+    def one_by_one(self) -> list[dict[str, Any]]:
+        found = []
+        for log in self.logs:
+            history = History(self.profile, self.shows_group, self.shows_key or (lambda key: True))
+            events = []
+            for event in iter_events(log, until=self.until):
+                damage = event.damage if isinstance(event, Event) else event
+                if isinstance(damage, Damage | TailFound | Missing):
+                    self.seen.append(what(damage))
+                events.append(event)
+            history.read(events, on_damage=lambda damage: None)
+            found.append((log, history))
+        ids = TopicIds(*(history.state.topic_names for _, history in found))
+        entries = sorted(
+            ((log, entry) for log, history in found for entry in history.entries),
+            key=lambda each: history_order(each[1]),
+        )
+        return [history_row(entry, log.offsets_partition, ids, log.untold) for log, entry in entries]
+
+    def in_bulk(self, stack: ExitStack) -> tuple[OrderedHistory, list[Any]]:
+        seen: list[Any] = []
+        history = BulkHistory(
+            self.profile, self.shows_group, self.shows_key, lambda kind, shape: Scratch(stack, kind, shape)
+        )
+        for log in self.logs:
+            history.read(
+                log, note=lambda it: seen.append(what(it)), until=self.until, release=None, advance=lambda size: None
+            )
+        return history.ordered(), seen
+
+    def check(self) -> list[dict[str, Any]]:
+        rows = self.one_by_one()
+        with ExitStack() as stack:
+            try:
+                ordered, seen = self.in_bulk(stack)
+            except BeyondError:
+                return rows
+            assert seen == self.seen
+            assert list(ordered.rows(only_rewinds=False)) == rows
+            for name in ("jsonl", "csv", "json"):
+                line = TEXT_FORMATS[name](COLUMNS).line
+                for only_rewinds in (False, True):
+                    pieces = [bytes(piece) for piece in HistoryLines(ordered, line).pieces(only_rewinds=only_rewinds)]
+                    kept = [row for row in rows if not only_rewinds or row["change"] == "rewound"]
+                    assert b"".join(pieces) == b"".join(map(line, kept))
+        return rows
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    steps=STEPS,
+    profile=st.sampled_from(list(PROFILES)),
+    shows=st.sampled_from(["", "g", "h"]),
+    parts=st.sampled_from([None, 0, 1]),
+    bound=st.none() | st.integers(0, 30),
+    chunk=st.sampled_from([1, 7, 1 << 15]),
+)
+def test_generated_logs(steps: Any, profile: str, shows: str, parts: int | None, bound: int | None, chunk: int) -> None:
+    log = build(steps).log
+    shows_key: ShowsKey | None = None if parts is None else lambda key: key[2] % 2 == parts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk_history, "CHUNK", chunk)
+        Asked([log, log], profile, Until(record_offset=bound), lambda name: shows in name, shows_key).check()
+
+
+def test_hostile_segments() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 17), 150):
+        Asked([PartitionLog(0, (Segment("fuzz.log", 0, data),))]).check()
+
+
+def test_groups_that_go_and_come_back() -> None:
+    log = LogBuilder().group(member("m")).commit(5).commit(6, partition=1).group(gone=True)
+    log.commit(7, producer=3).commit(4, partition=1).end(3).commit(None).group(gone=True).group(member("n"))
+    rows = Asked([log.log]).check()
+    assert {"new", "advanced", "rewound", "deleted"} == {row["change"] for row in rows}
+    assert {"group_gone", "group_back", "tombstone"} <= {row["event"] for row in rows}
+
+
+def test_who_held_a_partition() -> None:
+    """By name, by a topic id that is named later, and where there is one member only."""
+    topic_id = Uuid(bytes(15) + b"\1")
+    owned = [{"topic_id": topic_id, "partitions": [0], "assignment_epochs": []}]
+    assignment = encode_embedded(
+        Embedded(
+            CONSUMER_PROTOCOL_ASSIGNMENT,
+            0,
+            {"assigned_partitions": [{"topic": "t", "partitions": [0, 9]}], "user_data": None},
+        )
+    )
+    log = LogBuilder().group(member("a", assignment=assignment), member("b", group_instance_id="i"))
+    log.commit(1).commit(1, partition=1).group(member("b", group_instance_id="i"), generation=2).commit(2)
+    log.commit(2, producer=5).end(5)
+    log.newer(3, {"epoch": 1}, group="n").newer(5, CONSUMER_MEMBER, group="n", member_id="c")
+    log.newer(8, current(1, 0) | {"assigned_partitions": owned}, group="n", member_id="c")
+    log.commit(3, group="n").newer(5, CONSUMER_MEMBER, group="n", member_id="d").commit(4, group="n").commit(
+        4, group="n", topic="u"
+    )
+    log.commit(5, group="other", topic_id=topic_id)
+    held = [(row["committed_offset"], row["member_id"]) for row in Asked([log.log]).check()]
+    assert (1, "a") in held
+    assert (1, None) in held
+    assert {(2, "b"), (2, None), (3, "c"), (4, "c"), (4, None)} <= set(held)
+
+
+METADATA = (
+    "",
+    "plain",
+    "a,b",
+    'a"b',
+    "two\nlines",
+    "tab\t",
+    "é",
+    "\u2028",
+    "AQAAAAAAAAAB",
+    "\x01",
+    "=AAA",
+    "AAAA",
+    "\\",
+)
+
+
+@pytest.mark.parametrize("metadata", METADATA)
+def test_metadata(metadata: str) -> None:
+    log = LogBuilder().commit(1, metadata=metadata).commit(0, metadata=metadata * 3)
+    assert {row["metadata"] for row in Asked([log.log]).check()} == {metadata, metadata * 3}
+
+
+@pytest.mark.parametrize("name", ["a,b", 'a"b', "two\nlines", "é", "\x7f", ""])
+def test_names(name: str) -> None:
+    log = LogBuilder().group(member(f"m{name}"), group=name).commit(1, group=name, topic=name).commit(2, group=name)
+    assert len(Asked([log.log]).check()) == 2
+
+
+def test_many_keys_find_room() -> None:
+    log = LogBuilder()
+    for number in range(9000):
+        log.commit(1, group=f"g{number % 5000}", partition=number % 7, producer=number if number % 2 else -1)
+    assert len(Asked([log.log]).check()) == 9000

@@ -1,0 +1,136 @@
+"""Readers give what the construct gives, and leave to it what it would refuse."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import construct as c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsets_log.log_format import primitives as p
+from offsets_log.log_format import readers
+from offsets_log.messages.connect_protocol import CONNECT_ASSIGNMENT, CONNECT_METADATA
+from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.schema import INT32, INT64, STRING, ArrayOf, Field, Message, Scalar, Struct, WireType
+from offsets_log.messages.sticky_user_data import COOPERATIVE_STICKY_USER_DATA, STICKY_USER_DATA
+from offsets_log.messages.streams_protocol import ASSIGNMENT_INFO, SUBSCRIPTION_INFO
+
+EMBEDDED = (
+    CONSUMER_PROTOCOL_SUBSCRIPTION, CONSUMER_PROTOCOL_ASSIGNMENT, STICKY_USER_DATA, COOPERATIVE_STICKY_USER_DATA,
+    CONNECT_METADATA, CONNECT_ASSIGNMENT, SUBSCRIPTION_INFO, ASSIGNMENT_INFO,
+)  # fmt: skip
+
+
+def tables() -> Iterator[tuple[Message, int]]:
+    """Every table with each of its versions."""
+    messages = [row.key for row in RECORD_TYPES.values()]
+    messages += [layout for row in RECORD_TYPES.values() for layout in row.values]
+    for message in [*messages, *EMBEDDED]:
+        yield from ((message, version) for version in range(20) if message.has_version(version))
+
+
+TABLES = list(tables())
+
+
+def values(type_: WireType, nullable: bool, version: int) -> st.SearchStrategy[Any]:
+    """Values of a wire type."""
+    match type_:
+        case Struct(fields):
+            made = fields_of(fields, version)
+        case ArrayOf(element):
+            made = st.lists(values(element, False, version), max_size=3)
+        case Scalar("string"):
+            made = st.text(max_size=5)
+        case Scalar("bytes"):
+            made = st.binary(max_size=5)
+        case Scalar("uuid"):
+            made = st.binary(min_size=16, max_size=16).map(p.Uuid)
+        case Scalar(name):
+            made = st.integers(0, 100 if name == "int8" else 10_000)
+    return st.none() | made if nullable else made
+
+
+def fields_of(fields: tuple[Field, ...], version: int) -> st.SearchStrategy[dict[str, Any]]:
+    """A struct of these rows."""
+    rows = Message("", fields, "0+").fields_of(version)
+    return st.fixed_dictionaries({row.name: values(row.type, row.nullable, version) for row in rows})
+
+
+def by_construct(code: c.Construct, data: bytes) -> tuple[Any, int] | None:
+    stream = io.BytesIO(data)
+    try:
+        return code.parse_stream(stream), stream.tell()
+    except c.ConstructError:
+        return None
+
+
+def deep(value: Any) -> str:
+    """With types, and the bytes of malformed strings."""
+    if isinstance(value, dict):
+        return str({name: deep(part) for name, part in value.items()})
+    if isinstance(value, list):
+        return str([deep(part) for part in value])
+    return f"{type(value).__name__} {getattr(value, 'raw', b'')!r} {value!r}"
+
+
+def agree(code: c.Construct, data: bytes) -> bool:
+    """Whether a reader reads the bytes, which the construct does, then, too."""
+    found, expected = readers.read(code, data), by_construct(code, data)
+    if found is not None:
+        assert expected is not None
+        assert deep(found[0]) == deep(expected[0])
+        assert found[1] == expected[1]
+    return found is not None
+
+
+@pytest.mark.parametrize(("message", "version"), TABLES, ids=lambda it: getattr(it, "name", str(it)))
+def test_every_table_has_a_reader(message: Message, version: int) -> None:
+    is_by_construct = message is ASSIGNMENT_INFO  # which has lengths of its own
+    assert (readers.reader_of(message.struct(version)) is None) == is_by_construct
+
+
+@given(st.data())
+def test_what_was_built_is_read(data: st.DataObject) -> None:
+    message, version = data.draw(st.sampled_from([row for row in TABLES if row[0] is not ASSIGNMENT_INFO]))
+    code = message.struct(version)
+    raw = p.build(code, data.draw(fields_of(message.fields, version)), "")
+    assert agree(code, raw + data.draw(st.binary(max_size=3)))
+    at = data.draw(st.integers(0, len(raw)))
+    agree(code, raw[:at])
+    change = data.draw(st.binary(min_size=1, max_size=4))
+    agree(code, raw[:at] + change + raw[at + len(change) :])
+    agree(code, raw[:at] + change + raw[at:])
+
+
+@given(st.sampled_from(TABLES), st.binary(max_size=60))
+def test_any_bytes(table: tuple[Message, int], raw: bytes) -> None:
+    message, version = table
+    agree(message.struct(version), raw)
+
+
+TAGGED = Message(
+    "Tagged",
+    (Field("number", INT32), Field("name", STRING, nullable=True, tag=0), Field("rows", ArrayOf(INT64), tag=3)),
+    flexible="0",
+)
+
+
+@pytest.mark.parametrize(
+    ("section", "is_read"),
+    [
+        (b"\0", True),
+        (b"\1\0\3\2hi"[:-1] + b"i", False),
+        (b"\1\0\2\2h", True),
+        (b"\2\0\2\2h\3\x09\2\0\0\0\0\0\0\0\7", True),
+        (b"\1\0\3\2hi", False),  # bytes left over
+        (b"\1\7\1x", False),  # a tag that no table knows
+        (b"\1\0\5\2h", False),  # cut off
+    ],
+)
+def test_tagged_fields(section: bytes, is_read: bool) -> None:
+    assert agree(TAGGED.struct(0), b"\0\0\0\1" + section) == is_read
