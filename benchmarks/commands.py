@@ -60,6 +60,11 @@ def _has_all_records(path: Path, truth: dict[str, Any]) -> bool:
     return bool(rows_in(path) == truth["records"])
 
 
+def _shows_all_offsets(path: Path, truth: dict[str, Any]) -> bool:
+    _, rows = path.read_text().split("─\n")
+    return bool(rows.count("\n") == truth["served"]["keys"])
+
+
 # ------------------------------------------------------------------------------------------ commands
 
 
@@ -89,6 +94,7 @@ class Command:
 
 
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
+COMPACT_TABLE = Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets)
 INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
 DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMPACT, DECODE, DECODE_JSONL, INFO, REBUILD, construct_path
+from benchmarks.commands import COMPACT, COMPACT_TABLE, DECODE, DECODE_JSONL, INFO, REBUILD, construct_path
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -41,6 +41,7 @@ SUBJECTS = (
     Subject("read, page cache", bounds.reading),
     Subject("CRC-32C, one call", bounds.checksums),
     *(Subject(f"compact, {codec}", COMPACT.measure, codec) for codec in CODECS),
+    Subject("compact to a table, none", COMPACT_TABLE.measure, at_most=TEXT_BYTES),
     Subject("info, none", INFO.measure),
     Subject("decode, none", DECODE.measure),
     Subject("decode to jsonl, none", DECODE_JSONL.measure, at_most=TEXT_BYTES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -69,10 +69,12 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
             else:
                 format_name = chosen_format(output)
                 names = TABLE_COLUMNS if format_name == "table" else [column.name for column in DECODE_COLUMNS]
-                if format_name in TEXT_FORMATS and session.is_bulk and not expand and not reading.strict:
+                if not session.is_bulk or expand or reading.strict:
+                    write_rows(stream, account.rows(expand), names, format_name)
+                elif format_name in TEXT_FORMATS:
                     account.records = _write_in_bulk(session, stream, TEXT_FORMATS[format_name](names))
                 else:
-                    write_rows(stream, account.rows(expand), names, format_name)
+                    account.records = _write_table_in_bulk(session, stream)
         session.finish(f"{account.records} records, {len(session.logs)} partitions")
 
 
@@ -83,10 +85,30 @@ PART_BYTES = 1 << 22
 def _write_in_bulk(session: Session, stream: IO[bytes], form: TextFormat) -> int:
     """The text of all records that are shown; how many there are."""
     from cli.output import text_around
+
+    with text_around(stream, form) as write:
+        return _lines_in_bulk(session, form.line, write)
+
+
+def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
+    """The same as a table."""
+    from cli.text_table import FieldReader, TextTable, fields_of
+    from offsets_log.tables import DECODE_COLUMNS
+
+    sql_types = {column.name: column.sql_type for column in DECODE_COLUMNS}
+    with TextTable(TABLE_COLUMNS) as table:
+        reader = FieldReader(table, [sql_types[name] for name in TABLE_COLUMNS])
+        count = _lines_in_bulk(session, fields_of(TABLE_COLUMNS), reader.add)
+        table.write(stream)
+    return count
+
+
+def _lines_in_bulk(session: Session, line: Callable[[Row], bytes], write: Callable[[bytes], object]) -> int:
+    """Have pieces of the lines of all records that are shown written; how many there are."""
     from offsets_log.columnar.sinks.lines import Press
     from offsets_log.disk.spool import Spool
 
-    with Spool() as spool, text_around(stream, form) as write:
+    with Spool() as spool:
 
         def keep(log: PartitionLog, number: int, made: Iterator[Lines]) -> int:
             counts = []
@@ -102,7 +124,7 @@ def _write_in_bulk(session: Session, stream: IO[bytes], form: TextFormat) -> int
         return session.export_in_bulk(
             keep,
             is_filtered=True,
-            chunk=Press(form.line).chunk,
+            chunk=Press(line).chunk,
             finish=lambda number: spool.release(number, write),
             part_bytes=PART_BYTES,
         )

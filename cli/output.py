@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import IO, Any
 
 import click
@@ -23,9 +24,6 @@ from offsets_log.tables import Row, to_json
 CHUNK = 1 << 16
 TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
 """Columns that hold a moment and not a duration."""
-MAX_TABLE_JSON = 120
-MAX_TABLE_TEXT = 240
-"""Structures and texts are cut there in a table, which is for eyes; the other formats have them whole."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -92,7 +90,11 @@ def write_rows(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str], f
     if format_name in TEXT_FORMATS:
         _write_text(stream, rows, TEXT_FORMATS[format_name](columns))
     else:
-        _write_table(stream, rows, columns)
+        from cli.text_table import TextTable
+
+        with TextTable(columns) as table:
+            table.add(rows)
+            table.write(stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,8 @@ def _csv_cell(value: Any) -> Any:
 
 def visible(text: str) -> str:
     """Text on one line that cannot disturb a terminal: control and format characters as escapes."""
+    if text.isprintable() and "\\" not in text:
+        return text
     return "".join(
         character.encode("unicode_escape").decode("ascii") if _is_disturbing(character) else character
         for character in text
@@ -186,45 +190,11 @@ def _is_disturbing(character: str) -> bool:
 def shown_time(epoch_ms: int) -> str:
     """Epoch milliseconds as a UTC time; as the number it is where no calendar has it."""
     try:
-        return (EPOCH + timedelta(milliseconds=epoch_ms)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+        return f"{_shown_second(epoch_ms // 1000)}.{epoch_ms % 1000:03}Z"
     except OverflowError:
         return str(epoch_ms)
 
 
-def _table_cell(column: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if column.endswith(TIME_SUFFIXES) and isinstance(value, int) and value >= 0:
-        return shown_time(value)
-    if isinstance(value, dict | list):
-        return _clipped(to_json(value), MAX_TABLE_JSON)
-    return _clipped(to_json(value) if isinstance(value, bool) else str(value), MAX_TABLE_TEXT)
-
-
-def _clipped(text: str, width: int) -> str:
-    """`visible`, and short enough that one cell does not make every line of the table too long to be read."""
-    shown = visible(text[: width + 1])
-    return shown if len(shown) <= width else shown[:width] + "…"
-
-
-def _write_table(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str]) -> None:
-    """Columns that are null in every row are left out."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    rows = list(rows)
-    shown = [column for column in columns if any(row.get(column) is not None for row in rows)]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in shown:
-        is_time = column.endswith(TIME_SUFFIXES)
-        is_number = all(isinstance(row.get(column), int | None) for row in rows) and not is_time
-        name = (column.removesuffix("_ms") if is_time else column).replace("_", "\n")
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_table_cell(column, row.get(column))) for column in shown))
-    text = io.StringIO()
-    width = None if sys.stdout.isatty() else 10_000
-    Console(file=text, width=width, force_terminal=False, color_system=None).print(table)
-    stream.write("".join(line.rstrip() + "\n" for line in text.getvalue().split("\n") if line.strip()).encode())
+@lru_cache(1 << 14)
+def _shown_second(epoch_s: int) -> str:
+    return (EPOCH + timedelta(seconds=epoch_s)).strftime("%Y-%m-%d %H:%M:%S")

@@ -265,8 +265,8 @@ class Session:
             replay=SurveyingReplay if is_surveyed else Replay,
         )
 
-    def count_in_bulk(self, log: PartitionLog, per: str) -> WritersState:
-        """The records of one partition up to the bounds, counted for who wrote them."""
+    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False) -> WritersState:
+        """The records of one partition up to the bounds, counted for who wrote them: see `writers.count_log`."""
         from offsets_log.columnar.folds.tally import scan
         from offsets_log.columnar.folds.writers import count_log
 
@@ -274,6 +274,7 @@ class Session:
         return count_log(
             log,
             per,
+            is_filtered=is_filtered,
             note=self.noting(log),
             until=self.until(log),
             release=self.reading.kafka,

@@ -92,17 +92,17 @@ def command(
 
 
 def _is_bulk(session: Session, per: str) -> bool:
-    """Whether kernels count: they know no clients, and no filters."""
-    reading = session.reading
-    return session.is_bulk and per not in ("client", "member") and not reading.group and not reading.topic
+    """Whether kernels count: they know no clients."""
+    return session.is_bulk and per not in ("client", "member")
 
 
 def _in_bulk(session: Session, per: str, remains: Remains) -> Writers:
     from offsets_log.investigate.bulk_writers import BulkWriters
 
-    bulk = BulkWriters(per)
+    shows = _shown(session)
+    bulk = BulkWriters(per, shows)
     for log in session.logs:
-        state = session.count_in_bulk(log, per)
+        state = session.count_in_bulk(log, per, is_filtered=shows is not None)
         remains.add(log, state.first_offset, state.end_offset, state.records)
         bulk.add(state, log.offsets_partition)
     return bulk.finish()
@@ -111,24 +111,28 @@ def _in_bulk(session: Session, per: str, remains: Remains) -> Writers:
 def _one_by_one(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
     from offsets_log.investigate.writers import Writers, count_writers
 
+    shows = _shown(session)
+
+    def is_shown(record: CoordinatorRecord | None) -> bool:
+        if shows is None or record is None:
+            return shows is None
+        return shows(record.group, record.key["topic"] if record.is_offset_commit else None)
+
     writers = Writers(per)
     for log in session.logs:
         events = remains.watch(log, session.events(log))
-        events = count_writers(events, writers, log.offsets_partition, names, shows=_shown(session))
-        session.drain(events)
+        session.drain(count_writers(events, writers, log.offsets_partition, names, shows=is_shown))
     writers.finish()
     return writers
 
 
-def _shown(session: Session) -> Callable[[CoordinatorRecord | None], bool]:
-    """Whether a record counts; what belongs to no group and topic does if all do."""
+def _shown(session: Session) -> Callable[[str, str | None], bool] | None:
+    """Whether records of a group, and of a topic if they are offset commits, count; None if all do, markers too."""
     reading = session.reading
     if not reading.group and not reading.topic:
-        return lambda record: True
+        return None
 
-    def is_shown(record: CoordinatorRecord | None) -> bool:
-        if record is None or not session.shows_group(record.group):
-            return False
-        return not reading.topic or (record.is_offset_commit and session.shows_topic(record.key["topic"]))
+    def is_shown(group: str, topic: str | None) -> bool:
+        return session.shows_group(group) and (not reading.topic or (topic is not None and session.shows_topic(topic)))
 
     return is_shown

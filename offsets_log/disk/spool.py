@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from offsets_log.disk.writer import output_errors
 
@@ -54,3 +55,37 @@ class Spool:
         for number in list(self._parts):
             with suppress(OSError):
                 self._drop(number)
+
+
+class Shelf:
+    """Plain values put aside in their order, the most in a temporary file. A context manager."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY >> 2)  # noqa: SIM115
+        self._sizes: list[int] = []
+
+    def add(self, value: Any) -> None:
+        """Put a value behind the others: of numbers, texts, bytes, tuples and lists.
+
+        Raises:
+            OutputError: it does not fit the folder for temporary files.
+        """
+        data = marshal.dumps(value)
+        with output_errors(tempfile.gettempdir()):
+            self._file.write(data)
+        self._sizes.append(len(data))
+
+    def __iter__(self) -> Iterator[Any]:
+        """All values; nothing is put behind them any more."""
+        self._file.seek(0)
+        for size in self._sizes:
+            yield marshal.loads(self._file.read(size))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):
+            self._file.close()

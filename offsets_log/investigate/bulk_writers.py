@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from offsets_log.columnar.folds import tally
 from offsets_log.columnar.folds.writers import WritersState, summed
 from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers, nobody
 
+HIDDEN = -1
+
+Shows = Callable[[str, str | None], bool]
+"""Whether records of a group, and of a topic if they are offset commits, are asked for."""
+
 
 class BulkWriters:
     """What was counted in bulk, log by log.
+
+    Args:
+        shows: None for all; else logs are counted as ``is_filtered``.
 
     Attributes:
         writers: what it comes to; `finish` puts in the busiest minutes.
     """
 
-    def __init__(self, per: str) -> None:
+    def __init__(self, per: str, shows: Shows | None = None) -> None:
         self.writers = Writers(per)
+        self._shows = shows
         self._numbers: dict[Writer, int] = {}
         self._runs = [np.zeros((0, tally.RUN_SIZE), np.int64)]
 
@@ -26,17 +37,21 @@ class BulkWriters:
         runs = state.runs().copy()
         state.writers[tally.NOBODY, tally.BYTES] += state.empty_bytes
         names = state.writer_names()
-        numbers = np.zeros(len(names), np.int64)
+        numbers = np.full(len(names), HIDDEN, np.int64)
         counted = np.flatnonzero(state.writers[: len(names), [tally.RECORDS, tally.BYTES]].any(axis=1))
         for number in counted.tolist():
             writer = self._writer(number, names[number], offsets_partition)
-            numbers[number] = self._numbers.setdefault(writer, len(self._numbers))
-            self._add(writer, state.writers[number].tolist())
+            if writer is not None:
+                numbers[number] = self._numbers.setdefault(writer, len(self._numbers))
+                self._add(writer, state.writers[number].tolist())
         runs[:, 0] = numbers[runs[:, 0]]
-        self._runs.append(runs)
+        self._runs.append(runs[runs[:, 0] != HIDDEN])
 
-    def _writer(self, number: int, name: bytes, offsets_partition: int | None) -> Writer:
+    def _writer(self, number: int, name: bytes, offsets_partition: int | None) -> Writer | None:
+        """None for one that is not asked for."""
         per = self.writers.per
+        if self._shows is not None:
+            return None if number == tally.NOBODY else self._shown_writer(name, offsets_partition, self._shows)
         if number == tally.NOBODY:
             return nobody(per, offsets_partition)
         if per == "hour":
@@ -44,6 +59,23 @@ class BulkWriters:
         if per == "partition":
             return name[2:-4].decode(), int.from_bytes(name[-4:], signed=True)
         return (name.decode(),)
+
+    def _shown_writer(self, name: bytes, offsets_partition: int | None, shows: Shows) -> Writer | None:
+        """By the names of a key (`tally.put_names`), behind the hour if hours are counted."""
+        per = self.writers.per
+        hour, name = (name[: tally.HOUR_SIZE], name[tally.HOUR_SIZE :]) if per == "hour" else (b"", name)
+        group, name = _named(name)
+        topic, name = _named(name) if name else (None, b"")
+        if not shows(group, topic):
+            return None
+        if per == "group":
+            return (group,)
+        if per == "hour":
+            number = int.from_bytes(hour, signed=True)
+            return (None if number == tally.NO_HOUR else number * HOUR_MS,)
+        if per == "offsets_partition" or topic is None:
+            return nobody(per, offsets_partition)
+        return (topic, int.from_bytes(name, signed=True)) if per == "partition" else (topic,)
 
     def _add(self, writer: Writer, counts: list[int]) -> None:
         found = self.writers.of(writer)
@@ -66,3 +98,9 @@ class BulkWriters:
         for number, minute, commits in runs[order[first]].tolist():
             self.writers.of(writers[number]).peak = commits, minute * MINUTE_MS
         return self.writers
+
+
+def _named(text: bytes) -> tuple[str, bytes]:
+    """A name with its size before it, and what is behind it."""
+    end = 2 + int.from_bytes(text[:2])
+    return text[2:end].decode(), text[end:]

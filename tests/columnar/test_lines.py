@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from cli import decode as cli_decode
 from cli.main import main
 from cli.output import TEXT_FORMATS
+from cli.text_table import fields_of
 from offsets_log.columnar.events import tables
 from offsets_log.columnar.events.export import Export
 from offsets_log.columnar.events.rows import ALL, Shown
@@ -35,8 +36,9 @@ from tests.columnar.test_equal_engines import STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, unpack_once
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
-FORMATS = ("jsonl", "csv", "json")
 NAMES = [column.name for column in DECODE_COLUMNS]
+LINES = {name: form(NAMES).line for name, form in TEXT_FORMATS.items()} | {"table": fields_of(cli_decode.TABLE_COLUMNS)}
+FORMATS = tuple(LINES)
 SEEDS = ("kafka-4.3-mixed", "kafka-4.3-compressed", "kafka-0.11-compacted", "kafka-4.3-modern-groups")
 HERE = Path(__file__).parent
 NASTY = ['"', "\\", ",", "\n\r\t\b\f\0\x1f\x7f", "é€😀\u2028", "ab" * 40, "", "'", ":", '":"', "null"]
@@ -75,7 +77,7 @@ def lines_in_bulk(log: PartitionLog, press: Press, threads: int = 1, shown: Show
 
 @pytest.fixture(scope="module", params=FORMATS)
 def press(request: pytest.FixtureRequest) -> Press:
-    return Press(TEXT_FORMATS[request.param](NAMES).line)
+    return Press(LINES[request.param])
 
 
 def assert_equal(log: PartitionLog, press: Press, threads: int = 1) -> None:

@@ -18,6 +18,7 @@ from offsets_log.investigate.bulk_writers import BulkWriters
 from offsets_log.investigate.groups import Activity
 from offsets_log.investigate.writers import Writers, count_writers, top_rows
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
@@ -31,28 +32,51 @@ def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
 
 
-def by_construct(logs: list[PartitionLog], per: str, until: Until) -> tuple[Any, int]:
+Shows = Callable[[str, str | None], bool] | None
+FILTERS: tuple[Shows, ...] = (
+    lambda group, topic: len(group) % 2 == 1,
+    lambda group, topic: topic is not None and len(topic) % 2 == 0,
+    lambda group, topic: topic is not None and (len(topic) + len(group)) % 3 != 0,
+)
+
+
+def by_construct(logs: list[PartitionLog], per: str, until: Until, shows: Shows) -> tuple[Any, int]:
+    def is_shown(record: CoordinatorRecord | None) -> bool:
+        if shows is None or record is None:
+            return shows is None
+        return shows(record.group, record.key["topic"] if record.is_offset_commit else None)
+
     writers, damaged = Writers(per), 0
     for log in logs:
-        for event in count_writers(iter_events(log, until=until), writers, log.offsets_partition, {}):
+        events = iter_events(log, until=until)
+        for event in count_writers(events, writers, log.offsets_partition, {}, shows=is_shown):
             damaged += isinstance(event, Damage) or (isinstance(event, Event) and event.damage is not None)
     writers.finish()
     return top_rows(writers, "bytes"), damaged
 
 
-def in_bulk(logs: list[PartitionLog], per: str, until: Until, pieces: int) -> tuple[Any, int]:
-    bulk, damaged = BulkWriters(per), []
+def in_bulk(logs: list[PartitionLog], per: str, until: Until, pieces: int, shows: Shows) -> tuple[Any, int]:
+    bulk, damaged = BulkWriters(per, shows), []
     for log in logs:
         seen: list[Any] = []
-        bulk.add(count_log(log, per, note=seen.append, until=until, pieces=pieces), log.offsets_partition)
+        is_filtered = shows is not None
+        state = count_log(log, per, is_filtered=is_filtered, note=seen.append, until=until, pieces=pieces)
+        bulk.add(state, log.offsets_partition)
         damaged += [item for item in seen if isinstance(item, Damage)]
     return top_rows(bulk.finish(), "bytes"), len(damaged)
 
 
-def assert_equal(logs: list[PartitionLog], per: str, until: Until = EVERYTHING, pieces: tuple[int, ...] = (1,)) -> None:
-    expected = by_construct(logs, per, until)
-    for count in pieces:
-        assert in_bulk(logs, per, until, count) == expected
+def assert_equal(
+    logs: list[PartitionLog],
+    per: str,
+    until: Until = EVERYTHING,
+    pieces: tuple[int, ...] = (1,),
+    filters: tuple[Shows, ...] = (None, FILTERS[2]),
+) -> None:
+    for shows in filters:
+        expected = by_construct(logs, per, until, shows)
+        for count in pieces:
+            assert in_bulk(logs, per, until, count, shows) == expected
 
 
 @EACH_PER
@@ -85,11 +109,11 @@ def test_bounds_of_recordings(name: str, per: str, recording: Callable[[str], Pa
 
 @EACH_PER
 @settings(max_examples=60, deadline=None)
-@given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40))
-def test_generated_logs(per, steps, pieces, end) -> None:  # type: ignore[no-untyped-def]
+@given(steps=STEPS, pieces=st.integers(1, 4), end=st.integers(0, 40), shows=st.sampled_from((None, *FILTERS)))
+def test_generated_logs(per, steps, pieces, end, shows) -> None:  # type: ignore[no-untyped-def]
     log = build(steps).log
-    assert_equal([log], per, pieces=(1, pieces))
-    assert_equal([log], per, Until(record_offset=end), pieces=(pieces,))
+    assert_equal([log], per, pieces=(1, pieces), filters=(shows,))
+    assert_equal([log], per, Until(record_offset=end), pieces=(pieces,), filters=(shows,))
 
 
 @EACH_PER

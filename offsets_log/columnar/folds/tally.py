@@ -2,7 +2,8 @@
 
 Keys, their rows and names are those of a replay (`arrays`), but the columns of a row that a replay needs hold the
 latest record of the key here, and a row's group is its *writer*: the number of a name, of a group, a topic, or a topic
-with its partition. Names are what the keys hold; of an hour it is its number in 8 bytes.
+with its partition. Names are what the keys hold; of an hour it is its number in 8 bytes. Where only some groups and
+topics are asked for, a writer's name begins with its group and topic, and who counts leaves out the others.
 
 writers   one row for each name, and NOBODY's
 minutes   (writer, minute, commits), each a run of commits of one writer in one minute
@@ -18,7 +19,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import NEEDS_ROOM, has_room, intern_group
+from offsets_log.columnar.scan.keys import NEEDS_ROOM, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 
@@ -51,7 +52,13 @@ BATCH_SUM = 5  # of the weights of those that were
 COUNTED_BYTES = 6  # of the batches taken by the kernel
 COUNTS = 8
 
-PER_GROUP, PER_TOPIC, PER_PARTITION, PER_LOG, PER_HOUR = range(5)
+PER_GROUP, PER_TOPIC, PER_PARTITION, PER_NAMES, PER_KEY, PER_LOG, PER_HOUR, PER_HOUR_AND_NAMES = range(8)
+"""Names are a group and a topic, a key is that with a partition: `put_names`. Up to `PER_KEY` a key has one writer."""
+
+NO_HOUR = -(1 << 63)
+"""The hour of a record without a time."""
+HOUR_SIZE = 8
+MOST_NAME = HOUR_SIZE + 2 * (2 + (1 << 15)) + 4
 
 NO_TIME = bt.NO_TIME
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
@@ -118,6 +125,8 @@ def count_record(
         else:
             rows[at, FIRST] = mark
             rows[at, FIRST_OFFSET] = offset
+            if counts[PER] <= PER_KEY and rows[at, a.TARGET] != a.IS_GROUP:  # whose other keys have their group of it
+                rows[at, a.GROUP] = writer
         rows[at, LAST] = mark
         rows[at, LAST_OFFSET] = offset
         rows[at, LAST_BYTES] = size
@@ -125,10 +134,39 @@ def count_record(
 
 
 @part
-def _writer_of_key(counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, row: Any) -> Any:
-    """The writer of a key that was not counted yet: its group, its topic, or that with the partition; NEEDS_ROOM."""
+def _copy(text: Any, at: Any, source: Any, begin: Any, end: Any) -> Any:
+    """Where the copy ends."""
+    for i in range(end - begin):
+        text[U(at + i)] = source[U(begin + i)]
+    return at + end - begin
+
+
+@part
+def put_names(counts: Any, rows: Any, groups: Any, arena: Any, text: Any, row: Any, at: Any) -> Any:
+    """Write what a key names, each with its size before it; where that ends in ``text``."""
+    target = rows[row, a.TARGET]
+    if target == a.IS_GROUP:
+        name_at = groups[rows[row, a.GROUP], a.NAME_AT]
+        size = size_of(arena, name_at)
+        text[at] = size >> 8
+        text[at + 1] = size & 0xFF
+        return _copy(text, at + 2, arena, name_at, name_at + size)
+    key_at = rows[target, a.KEY_AT]
+    topic_at = key_at + 4 + be16(arena, key_at + 2)
+    end = topic_at + 2 + be16(arena, topic_at) + (4 if counts[PER] == PER_KEY else 0)
+    return _copy(text, at, arena, key_at + 2, end)
+
+
+@part
+def _writer_of_key(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, row: Any
+) -> Any:
+    """The writer of a key that was not counted yet, or of a group; NEEDS_ROOM."""
     if counts[PER] == PER_GROUP:
         return rows[row, a.GROUP]
+    if counts[PER] >= PER_NAMES:
+        size = put_names(counts, rows, groups, arena, text, row, np.int64(0))
+        return _named(desk, slots, rows, groups, arena, cold, text, np.int64(0), size)
     target = rows[row, a.TARGET]
     if target == a.IS_GROUP:
         return np.int64(NOBODY)
@@ -137,42 +175,53 @@ def _writer_of_key(counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, a
     size = 2 + be16(arena, topic_at) + 4
     if counts[PER] == PER_TOPIC:
         topic_at, size = topic_at + 2, size - 6
+    return _named(desk, slots, rows, groups, arena, cold, arena, topic_at, size)
+
+
+@inlined
+def _named(
+    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any
+) -> Any:
+    """The writer of a name; NEEDS_ROOM."""
     if not has_room(desk, slots, rows, groups, arena, size):
         return np.int64(NEEDS_ROOM)
-    return intern_group(desk, groups, arena, cold, arena, topic_at, size)
-
-
-@part
-def writer_of_row(counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, row: Any) -> Any:
-    """The writer of a key; NEEDS_ROOM."""
-    if rows[row, LAST] < 0:
-        writer = _writer_of_key(counts, desk, slots, rows, groups, arena, cold, row)
-        if writer >= 0:
-            rows[row, a.GROUP] = writer
-        return writer
-    return rows[row, a.GROUP]
+    return np.int64(intern_group(desk, groups, arena, cold, data, start, size))
 
 
 @part
 def writer_of_time(
     counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, time: Any
 ) -> Any:
-    """The writer of an hour; NEEDS_ROOM.
-
-    Args:
-        text: uint8[8] for its name.
-    """
+    """The writer of an hour; NEEDS_ROOM."""
     if time == NO_TIME:
         return np.int64(NOBODY)
     hour = time // HOUR_MS
     if hour != counts[HOUR] or counts[HOURS_WRITER] == NOBODY:
-        if not has_room(desk, slots, rows, groups, arena, np.int64(8)):
-            return np.int64(NEEDS_ROOM)
-        for i in range(8):
-            text[i] = hour >> 8 * (7 - i) & 0xFF
-        counts[HOURS_WRITER] = intern_group(desk, groups, arena, cold, text, np.int64(0), np.int64(8))
+        _put_hour(text, hour)
+        writer = _named(desk, slots, rows, groups, arena, cold, text, np.int64(0), np.int64(HOUR_SIZE))
+        if writer < 0:
+            return writer
+        counts[HOURS_WRITER] = writer
         counts[HOUR] = hour
     return counts[HOURS_WRITER]
+
+
+@inlined
+def _put_hour(text: Any, hour: Any) -> None:
+    for i in range(HOUR_SIZE):
+        text[i] = hour >> 8 * (7 - i) & 0xFF
+
+
+@part
+def _writer_of_hour_and_names(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, row: Any, time: Any
+) -> Any:  # fmt: skip
+    """The writer of an hour that has a key's names; NEEDS_ROOM."""
+    if row < 0:
+        return np.int64(NOBODY)
+    _put_hour(text, np.int64(NO_HOUR) if time == NO_TIME else time // HOUR_MS)
+    size = put_names(counts, rows, groups, arena, text, row, np.int64(HOUR_SIZE))
+    return _named(desk, slots, rows, groups, arena, cold, text, np.int64(0), size)
 
 
 @inlined
@@ -197,9 +246,13 @@ def _writer_of(
     """Whom a record is counted for; NEEDS_ROOM."""
     if counts[PER] == PER_HOUR:
         return writer_of_time(counts, desk, slots, rows, groups, arena, cold, text, time)
-    if row >= 0 and counts[PER] != PER_LOG:
-        return writer_of_row(counts, desk, slots, rows, groups, arena, cold, row)
-    return np.int64(NOBODY)
+    if counts[PER] == PER_HOUR_AND_NAMES:
+        return _writer_of_hour_and_names(counts, desk, slots, rows, groups, arena, cold, text, row, time)
+    if row < 0 or counts[PER] == PER_LOG:
+        return np.int64(NOBODY)
+    if rows[row, LAST] >= 0 and rows[row, a.TARGET] != a.IS_GROUP:
+        return rows[row, a.GROUP]
+    return _writer_of_key(counts, desk, slots, rows, groups, arena, cold, text, row)
 
 
 @part

@@ -33,6 +33,11 @@ PER = {
     "hour": tally.PER_HOUR,
 }
 """``--per`` → how kernels name a writer; clients and members are not known to them."""
+PER_OF_SOME = dict.fromkeys(PER, tally.PER_NAMES) | {
+    "partition": tally.PER_KEY,
+    "hour": tally.PER_HOUR_AND_NAMES,
+}
+"""The same where some groups or topics are asked for."""
 
 LEAST_RUNS = 1 << 16
 
@@ -54,7 +59,7 @@ class WritersState(ColumnarState):
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
         self.untimed: dict[str, int] = {}
-        self._text = np.zeros(8, np.uint8)
+        self._text = np.zeros(tally.MOST_NAME, np.uint8)
         s = self.arrays
         tally.name_nobody(s.desk, s.groups, s.arena, s.cold, np.frombuffer(tally.NOBODYS_NAME, np.uint8))
 
@@ -241,6 +246,7 @@ def count_log(
     log: PartitionLog,
     per: str,
     *,
+    is_filtered: bool = False,
     note: Note,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
@@ -252,11 +258,12 @@ def count_log(
 
     Args:
         per: of `PER`.
+        is_filtered: whether some groups or topics are asked for; writers have names by `tally.put_names` then.
         note: what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.
     """
     count = _Count(log, MODERN, until=until, release=release, pieces=pieces or threads)
-    count.per = PER[per]
+    count.per = (PER_OF_SOME if is_filtered else PER)[per]
     with ThreadPoolExecutor(threads) as pool:
         parts = count.start(pool, advance)
         try:

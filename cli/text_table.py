@@ -1,0 +1,311 @@
+"""Rows as a table for people.
+
+Every column is as wide as its widest cell, so the cells of all rows wait, some of them in a temporary file, until the
+last one is known. How wide the columns are then, and where they are narrower because a terminal is, rich says: it lays
+out the heading over one row in which a probe stands for all cells of a column.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice, repeat
+from types import NoneType
+from typing import IO, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, JustifyMethod
+from rich.measure import Measurement
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from cli.output import TIME_SUFFIXES, shown_time, visible
+from offsets_log.disk.spool import Shelf
+from offsets_log.tables import Row, to_json
+
+ROWS = 4096
+"""Whose cells are made at a time."""
+MAX_JSON = 120
+MAX_TEXT = 240
+"""Structures and texts are cut there in a table, which is for eyes; the other formats have them whole."""
+NO_TERMINAL = 10_000
+"""Cells wide is a table that goes elsewhere."""
+NULL = "-"
+CUT = "…"
+MARK = "x"
+
+BETWEEN = "\x1f"
+"""Cells, which have no control characters."""
+
+Cells = tuple[str, int, bool]
+"""Of a column in a run of rows: all texts, the width of the widest, whether each is as wide as it is long."""
+
+
+@dataclass(slots=True)
+class _Column:
+    """What is known of a column so far.
+
+    Attributes:
+        is_number: whether all of its values are.
+        is_shown: whether one of them is not null.
+        most: the width of the widest cell.
+    """
+
+    name: str
+    is_time: bool
+    is_number: bool
+    is_shown: bool = False
+    most: int = 0
+
+    @classmethod
+    def of(cls, name: str) -> _Column:
+        is_time = name.endswith(TIME_SUFFIXES)
+        return cls(name, is_time, not is_time)
+
+    @property
+    def heading(self) -> str:
+        return (self.name.removesuffix("_ms") if self.is_time else self.name).replace("_", "\n")
+
+    @property
+    def justify(self) -> JustifyMethod:
+        return "right" if self.is_number else "left"
+
+    def add(self, values: Sequence[Any]) -> Cells | None:
+        """The cells of values that follow."""
+        kinds = set(map(type, values))
+        if kinds == {NoneType}:
+            return None
+        self.is_number &= all(issubclass(kind, int | NoneType) for kind in kinds)
+        if kinds == {str}:
+            return self._kept(_shown(values, MAX_TEXT))
+        if kinds == {int} and (not self.is_time or min(values) >= 0):
+            return self._kept(list(map(shown_time if self.is_time else str, values)))
+        return self._kept([_cell(value, self.is_time) for value in values])
+
+    def add_fields(self, fields: Sequence[str], sql_type: str) -> Cells | None:
+        """The same of what `fields_of` makes of values."""
+        if not any(fields):
+            return None
+        if self.is_time:
+            return self.add([int(field) if field else None for field in fields])
+        self.is_number &= sql_type not in ("json", "string")
+        cells = [field or NULL for field in fields]
+        return self._kept(_shown(cells, MAX_JSON) if sql_type == "json" else cells)
+
+    def _kept(self, cells: list[str]) -> Cells:
+        joined = BETWEEN.join(cells)
+        is_plain = joined.replace(CUT, "").isascii()
+        width = max(map(len if is_plain else cell_len, cells))
+        self.is_shown = True
+        self.most = max(self.most, width)
+        return joined, width, is_plain
+
+
+def _shown(texts: Sequence[str], most: int) -> list[str]:
+    """Texts as cells have them."""
+    begins = [text[: most + 1] for text in texts]
+    joined = "".join(begins)
+    if not joined.isprintable() or "\\" in joined:
+        return [_clipped(text, most) for text in texts]
+    return [text if len(text) <= most else text[:most] + CUT for text in begins]
+
+
+def _clipped(text: str, most: int) -> str:
+    """`visible`, and short enough that one cell does not make every line of the table too long to be read."""
+    shown = visible(text[: most + 1])
+    return shown if len(shown) <= most else shown[:most] + CUT
+
+
+def _cell(value: Any, is_time: bool) -> str:
+    if value is None:
+        return NULL
+    if is_time and isinstance(value, int) and value >= 0:
+        return shown_time(value)
+    if isinstance(value, dict | list):
+        return _clipped(to_json(value), MAX_JSON)
+    return _clipped(to_json(value) if isinstance(value, bool) else str(value), MAX_TEXT)
+
+
+# ------------------------------------------------------------------------------------------------- layout
+
+
+class _Probe:
+    """Stands for all cells of a column, and notes how wide they may be."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.width = 0
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(self.most, self.most)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        self.width = options.max_width
+        yield Segment(MARK * self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where columns stand in a line.
+
+    Attributes:
+        heading: lines above the rows.
+        columns: the numbers of those that have a place, their widths, and what stands before each.
+    """
+
+    heading: list[str]
+    columns: list[tuple[int, int, str]]
+
+    @classmethod
+    def of(cls, columns: Sequence[_Column], console: Console) -> _Layout:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        shown = [(number, column) for number, column in enumerate(columns) if column.is_shown]
+        probes = [_Probe(column.most) for _, column in shown]
+        for _, column in shown:
+            table.add_column(column.heading, justify=column.justify, overflow="fold")
+        table.add_row(*probes)
+        with console.capture() as captured:
+            console.print(table)
+        lines = list(_stripped(captured.get().split("\n")))
+        placed = [(number, probe.width) for (number, _), probe in zip(shown, probes, strict=True) if probe.width]
+        if not placed:
+            return cls(lines, [])
+        gaps = re.split(f"{MARK}+", lines.pop())
+        return cls(lines, [(*place, gap) for place, gap in zip(placed, gaps, strict=False)])
+
+
+def _stripped(lines: Iterable[str]) -> Iterator[str]:
+    """Lines without blanks at their ends, and none that is empty."""
+    return filter(None, map(str.rstrip, lines))
+
+
+class TextTable(ExitStack):
+    """A table on its way, a context manager. Columns that are null in every row are left out."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        super().__init__()
+        self._columns = [_Column.of(name) for name in columns]
+        self._blocks = self.enter_context(Shelf())
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Rows that follow; they may lack columns."""
+        rows = iter(rows)
+        while block := list(islice(rows, ROWS)):
+            self._put(len(block), [column.add([row.get(column.name) for row in block]) for column in self._columns])
+
+    def add_fields(self, columns: Sequence[Sequence[str]], sql_types: Sequence[str]) -> None:
+        """Rows that follow, of each column the fields."""
+        kinds = zip(self._columns, columns, sql_types, strict=True)
+        self._put(len(columns[0]), [column.add_fields(fields, sql_type) for column, fields, sql_type in kinds])
+
+    def _put(self, count: int, cells: list[Cells | None]) -> None:
+        self._blocks.add((count, cells))
+
+    def write(self, stream: IO[bytes]) -> None:
+        """Write the whole table, as wide as a terminal on standard output is."""
+        width = None if sys.stdout.isatty() else NO_TERMINAL
+        console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
+        layout = _Layout.of(self._columns, console)
+        _write_lines(stream, layout.heading)
+        for count, cells in self._blocks:
+            _write_lines(stream, _stripped(self._lines(count, cells, layout, console)))
+
+    def _lines(self, count: int, cells: list[Cells | None], layout: _Layout, console: Console) -> Iterable[str]:
+        parts: list[Iterable[str]] = []
+        further: Further = {}
+        for number, width, gap in layout.columns:
+            made, justify = cells[number], self._columns[number].justify
+            joined, most, is_plain = made or (BETWEEN.join([NULL] * count), len(NULL), True)
+            texts = joined.split(BETWEEN)
+            if most > width:
+                texts = _fold(texts, number, partial(_folded, width=width, justify=justify, console=console), further)
+            parts.append(repeat(gap))
+            if is_plain:
+                parts.append(map(str.rjust if justify == "right" else str.ljust, texts, repeat(width)))
+            else:
+                parts.append([_padded(text, width, justify) for text in texts])
+        lines = map("".join, zip(*parts, strict=False))  # gaps have no end
+        return _with_further(lines, further, layout) if further else lines
+
+
+Further = dict[int, dict[int, list[str]]]
+"""Row → column → its lines below the first."""
+
+
+def _fold(texts: Sequence[str], number: int, folded: Callable[[str], list[str]], further: Further) -> list[str]:
+    """The first lines of a column's cells; the others are added to what is below."""
+    firsts = []
+    for row, (first, *below) in enumerate(map(folded, texts)):
+        firsts.append(first)
+        if below:
+            further.setdefault(row, {})[number] = below
+    return firsts
+
+
+def _with_further(lines: Iterable[str], further: Further, layout: _Layout) -> Iterator[str]:
+    """Each row's first line, and those below it."""
+    for row, line in enumerate(lines):
+        yield line
+        below = further.get(row, {})
+        for place in range(max(map(len, below.values()), default=0)):
+            yield "".join(
+                gap + (below[number][place] if place < len(below.get(number, ())) else " " * width)
+                for number, width, gap in layout.columns
+            )
+
+
+def fields_of(columns: Sequence[str]) -> Callable[[Row], bytes]:
+    """A row as a line: of numbers the digits, of structures all JSON, of texts the cells, of null nothing."""
+
+    def field(value: Any) -> str:
+        if value is None:
+            return ""
+        return to_json(value) if isinstance(value, dict | list) else _clipped(str(value), MAX_TEXT)
+
+    return lambda row: (BETWEEN.join(field(row.get(column)) for column in columns) + "\n").encode()
+
+
+class FieldReader:
+    """Lines of `fields_of` on their way into a table, in pieces cut anywhere.
+
+    Args:
+        sql_types: of the columns; there are no booleans.
+    """
+
+    def __init__(self, table: TextTable, sql_types: Sequence[str]) -> None:
+        self._table = table
+        self._sql_types = sql_types
+        self._rest = b""
+
+    def add(self, piece: bytes) -> None:
+        """The piece that follows; the last one ends a line."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for begin in range(0, len(lines), ROWS):
+            rows = [line.decode().split(BETWEEN) for line in lines[begin : begin + ROWS]]
+            self._table.add_fields(list(zip(*rows, strict=True)), self._sql_types)
+
+
+def _padded(text: str, width: int, justify: JustifyMethod) -> str:
+    blank = " " * (width - cell_len(text))
+    return blank + text if justify == "right" else text + blank
+
+
+def _folded(text: str, width: int, justify: JustifyMethod, console: Console) -> list[str]:
+    """The lines of a cell, each as wide as its column."""
+    if cell_len(text) <= width:
+        return [_padded(text, width, justify)]
+    lines = Text(text).wrap(console, width, justify=justify, overflow="fold")
+    return [set_cell_size(line.plain, width) for line in lines]
+
+
+def _write_lines(stream: IO[bytes], lines: Iterable[str]) -> None:
+    text = "\n".join(lines)
+    if text:
+        stream.write((text + "\n").encode())

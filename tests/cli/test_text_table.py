@@ -1,0 +1,114 @@
+"""Tables for people: what rich draws of all rows at once, for any width."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cli import text_table
+from cli.output import TIME_SUFFIXES, shown_time, visible, write_rows
+from offsets_log.disk import spool
+
+Row = dict[str, Any]
+
+
+def as_cell(column: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if column.endswith(TIME_SUFFIXES) and isinstance(value, int) and value >= 0:
+        return shown_time(value)
+    most = 240
+    if isinstance(value, dict | list | bool):
+        most = 240 if isinstance(value, bool) else 120
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    shown = visible(str(value)[: most + 1])
+    return shown if len(shown) <= most else shown[:most] + "…"
+
+
+def by_rich(rows: Sequence[Row], columns: Sequence[str], width: int) -> str:
+    shown = [column for column in columns if any(row.get(column) is not None for row in rows)]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in shown:
+        is_time = column.endswith(TIME_SUFFIXES)
+        is_number = all(isinstance(row.get(column), int | None) for row in rows) and not is_time
+        name = (column.removesuffix("_ms") if is_time else column).replace("_", "\n")
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(as_cell(column, row.get(column))) for column in shown))
+    text = io.StringIO()
+    Console(file=text, width=width, force_terminal=False, color_system=None).print(table)
+    return "".join(line.rstrip() + "\n" for line in text.getvalue().split("\n") if line.strip())
+
+
+def ours(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    stream = io.BytesIO()
+    write_rows(stream, iter(rows), columns, "table")
+    return stream.getvalue().decode()
+
+
+COLUMNS = ("group", "partition", "commit_timestamp_ms", "is_bulky", "value", "seen_at_ms", "error_base64")
+SOME_TEXT = st.one_of(
+    st.text(max_size=12),
+    st.text(alphabet="ab \\日本é́️⚕\t\n\x1b‮", max_size=30),
+    st.text(alphabet="word wide", min_size=100, max_size=300),
+    st.sampled_from(["", " ", "\xa0", "  two  words  ", "-"]),
+)
+INTS = st.one_of(st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1))
+ANY = st.one_of(
+    st.none(),
+    SOME_TEXT,
+    INTS,
+    st.booleans(),
+    st.lists(SOME_TEXT, max_size=3),
+    st.dictionaries(st.sampled_from("abc"), st.one_of(SOME_TEXT, INTS), max_size=3),
+)
+ROWS = st.lists(
+    st.one_of(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "group": st.one_of(st.none(), SOME_TEXT),
+                "partition": st.one_of(st.none(), INTS),
+                "commit_timestamp_ms": st.one_of(st.none(), INTS),
+                "is_bulky": st.one_of(st.none(), st.booleans()),
+                "value": ANY,
+                "seen_at_ms": st.one_of(INTS, SOME_TEXT),
+                "error_base64": st.just(" "),
+            },
+        ),
+        st.dictionaries(st.sampled_from(COLUMNS), ANY),
+    ),
+    max_size=12,
+)
+
+
+@given(ROWS, st.one_of(st.integers(1, 40), st.integers(41, 400), st.just(10_000)), st.integers(1, 5))
+@settings(max_examples=400, deadline=None)
+def test_the_same_as_rich(rows: list[Row], width: int, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_table, "NO_TERMINAL", width)
+        patch.setattr(text_table, "ROWS", block)
+        patch.setattr(spool, "BYTES_IN_MEMORY", 100)
+        assert ours(rows, COLUMNS) == by_rich(rows, COLUMNS, width)
+
+
+def test_of_nothing() -> None:
+    assert ours([], COLUMNS) == ours([{"group": None}], COLUMNS) == ""
+
+
+def test_as_wide_as_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"group": "billing" * 9, "value": {"offset": 5}}]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert ours(rows, COLUMNS) == by_rich(rows, COLUMNS, 40)
+    assert max(map(len, ours(rows, COLUMNS).split("\n"))) <= 40
