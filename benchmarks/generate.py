@@ -46,6 +46,7 @@ class Options:
         with_metadata: share of the groups whose commits carry text.
         value_version: of offset commits.
         segment_bytes: where a broker begins a new segment.
+        mix: ``classic``, or ``modern``: a fifth of the records is of newer groups, and offset commits have version 4.
     """
 
     bytes: int = 10**9
@@ -63,6 +64,12 @@ class Options:
     offsets_partitions: int = 1
     value_version: int = 3
     segment_bytes: int = 100 << 20
+    mix: str = "classic"
+
+
+MIXES = ("classic", "modern")
+NEWER = 0.2
+"""Share of the batches of a modern log that are of newer groups."""
 
 
 def generate(out: Path, options: Options) -> dict[str, Any]:
@@ -91,10 +98,12 @@ def _add(total: dict[str, Any], more: dict[str, Any]) -> None:
 
 
 def _write_partition(segments: Segments, members: list[Group], partition: int, options: Options) -> dict[str, Any]:
-    made = content(members, options.partitions, options.value_version, options.seed)
+    is_modern = options.mix == "modern"
+    version = 4 if is_modern else options.value_version
+    made = content(members, options.partitions, version, options.seed, newer=is_modern)
     chances = _chances(len(members), made.group_size, options)
     room = _largest_batch(made, chances)
-    state = _first_state(len(members), made.group_size, int(chances.lengths.max()), options, partition)
+    state = _first_state(len(members), made, int(chances.lengths.max()), options, partition)
     target = options.bytes * len(members) // options.groups
     plain = np.zeros(max(CHUNK, room), np.uint8)
     starts = np.zeros(CHUNK_BATCHES + 1, np.int64)
@@ -121,7 +130,8 @@ def _chances(count: int, group_size: int, options: Options) -> k.Chances:
     share = options.groups_metadata
     group_metadata = share * mean / (1 - share + share * mean)
     tombstones = options.tombstones * (group_metadata + (1 - group_metadata) * mean) / mean
-    return k.Chances(busy, lengths, group_metadata, tombstones, float(options.transactions), float(options.aborts))
+    transactions, aborts = float(options.transactions), float(options.aborts)
+    return k.Chances(busy, lengths, group_metadata, tombstones, transactions, aborts, NEWER)
 
 
 def _largest_batch(made: k.Content, chances: k.Chances) -> int:
@@ -129,14 +139,17 @@ def _largest_batch(made: k.Content, chances: k.Chances) -> int:
     groups, values = made.groups, made.values
     group = int((groups[:, k.VALUE_END] - groups[:, k.KEY_START]).max()) + around
     commit = int(np.diff(made.keys).max() + (values[:, k.END] - values[:, k.START]).max()) + around
-    return k.HEADER_SIZE + max(group, commit * int(chances.lengths.max()))
+    newer = made.newer
+    sizes = newer[:, k.NEWER_KEY_END] - newer[:, k.NEWER_KEY] + newer[:, k.NEWER_VALUE_END] - newer[:, k.NEWER_VALUE]
+    record = max(commit, int(sizes.max(initial=0)) + around)
+    return k.HEADER_SIZE + max(group, record * int(chances.lengths.max()))
 
 
-def _first_state(count: int, group_size: int, longest: int, options: Options, partition: int) -> k.State:
+def _first_state(count: int, made: k.Content, longest: int, options: Options, partition: int) -> k.State:
     choice = np.random.SeedSequence([options.seed, partition])
     counts = np.zeros(k.COUNTS, np.int64)
     counts[k.NOW], counts[k.NEXT_MARKER] = START_MS, k.NEVER
-    keys = np.full((count * group_size, k.KEY_COLUMNS), k.NO_VALUE, np.int64)
+    keys = np.full((count * made.group_size, k.KEY_COLUMNS), k.NO_VALUE, np.int64)
     keys[:, k.NEWEST] = choice.generate_state(len(keys), np.uint32) % MAX_FIRST_OFFSET
     producers = np.zeros((k.PRODUCERS + 1, k.PRODUCER_COLUMNS), np.int64)
     producers[:, k.ID] = np.arange(k.PRODUCERS + 1) + FIRST_PRODUCER_ID
@@ -149,6 +162,7 @@ def _first_state(count: int, group_size: int, longest: int, options: Options, pa
         generations=np.zeros(count, np.int64),
         producers=producers,
         pending=np.zeros((k.PRODUCERS, k.MARKER_WITHIN * longest, k.PENDING_COLUMNS), np.int64),
+        rounds=np.zeros((len(made.newer_begins) - 1, k.ROUND_COLUMNS), np.int64),
     )
 
 
@@ -162,6 +176,7 @@ def _summary(state: k.State) -> dict[str, Any]:
         "offset_commits": counts[k.COMMITS],
         "tombstones": counts[k.TOMBSTONES],
         "group_metadata": counts[k.GROUP_RECORDS],
+        "newer_records": counts[k.NEWER_RECORDS],
         "transactional_batches": counts[k.TRANSACTIONAL_BATCHES],
         "transactional_records": counts[k.TRANSACTIONAL_RECORDS],
         "transactions_committed": counts[k.COMMITTED],
@@ -263,6 +278,8 @@ def _option(name: str, default: Any) -> Any:
     flag = "--" + name.replace("_", "-")
     if name == "codec":
         return click.option(flag, type=click.Choice(list(CODEC_NAMED)), default=default, show_default=True)
+    if name == "mix":
+        return click.option(flag, type=click.Choice(MIXES), default=default, show_default=True)
     if name == "value_version":
         return click.option(flag, type=click.IntRange(0, 4), default=default, show_default=True)
     kind = Size() if name.endswith("bytes") else type(default)

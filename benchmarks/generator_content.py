@@ -1,6 +1,7 @@
 """What generated records are made of: names, keys and values as bytes, laid out by hand.
 
-Not with the project's own schema tables: that they read these bytes says something that way.
+Not with the project's own schema tables: that they read these bytes says something that way. Only the records of newer
+groups are (`generator_newer`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.generator_kernels import Content
+from benchmarks.generator_kernels import NEWER_COLUMNS, Content
+from benchmarks.generator_newer import newer_records
 
 TEAMS = ("billing", "checkout", "search", "fraud", "shipping", "mail", "reports", "inventory", "pricing", "audit")
 JOBS = ("indexer", "consumer", "projection", "stream-app", "sink", "enricher", "archiver")
@@ -47,7 +49,7 @@ def _topics(group: int, count: int) -> range:
     return range(group * 3 % 97, group * 3 % 97 + count)
 
 
-def content(members: Sequence[Group], partitions: int, value_version: int, seed: int) -> Content:
+def content(members: Sequence[Group], partitions: int, value_version: int, seed: int, *, newer: bool) -> Content:
     """All bytes of these groups' records."""
     choice = random.Random(seed)
     data = bytearray()
@@ -70,6 +72,14 @@ def content(members: Sequence[Group], partitions: int, value_version: int, seed:
         value, generation_at, state_timestamp_at = group_value(group, partitions, choice)
         key = struct.pack(">h", 2) + string(group.name)
         group_rows.append((*append(key), *append(value), generation_at, state_timestamp_at))
+    newer_rows, newer_begins, numbers = [], [0], [i for i in range(len(members)) if newer and i % 2]
+    for number in numbers:
+        group = members[number]
+        for record in newer_records(group.name, group.topics, partitions, number // 2):
+            newer_rows.append((*append(record.key), *append(record.value or b""), *record.facts))
+            if record.value is None:
+                newer_rows[-1] = (*newer_rows[-1][:2], 0, -1, *record.facts)
+        newer_begins.append(len(newer_rows))
     return Content(
         data=np.frombuffer(bytes(data), np.uint8),
         keys=np.array(keys, np.int64),
@@ -77,6 +87,10 @@ def content(members: Sequence[Group], partitions: int, value_version: int, seed:
         groups=np.array(group_rows, np.int64),
         group_size=len(members[0].topics) * partitions,
         topic_size=partitions,
+        newer=np.array(newer_rows, np.int64).reshape(-1, NEWER_COLUMNS),
+        newer_begins=np.array(newer_begins, np.int64),
+        newer_of=np.array([min(i // 2, len(numbers) - 1) for i in range(len(members)) if numbers], np.int64),
+        is_newer=np.array([i in set(numbers) for i in range(len(members))], np.int64),
     )
 
 

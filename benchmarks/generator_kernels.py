@@ -46,12 +46,22 @@ MARKER = np.frombuffer(bytes.fromhex("20 000000 08 0000 0000 0c 0000 00000000 00
 MARKER_TYPE_AT = 8
 
 (OFFSET, NOW, BATCHES, BYTES, COMMITS, TOMBSTONES, GROUP_RECORDS, TRANSACTIONAL_BATCHES,
- TRANSACTIONAL_RECORDS, COMMITTED, ABORTED, NEXT_MARKER, COUNTS) = range(13)  # fmt: skip
+ TRANSACTIONAL_RECORDS, COMMITTED, ABORTED, NEXT_MARKER, NEWER_RECORDS, COUNTS) = range(14)  # fmt: skip
 """Places in `State.counts`."""
 START, END, TIMESTAMP_AT, VALUE_COLUMNS = range(4)
 """Columns of `Content.values`."""
 KEY_START, KEY_END, VALUE_START, VALUE_END, GENERATION_AT, STATE_TIMESTAMP_AT, GROUP_COLUMNS = range(7)
 """Columns of `Content.groups`."""
+(
+    NEWER_KEY, NEWER_KEY_END, NEWER_VALUE, NEWER_VALUE_END, EPOCH_AT, PREVIOUS_EPOCH_AT, LIFE_AT, IS_LEAVING,
+    NEWER_COLUMNS,
+) = range(9)  # fmt: skip
+"""Columns of `Content.newer`: the places of epochs in the value, −1 for none; where eight digits of the key tell a
+life of the member, and whether it is of the life before."""
+ROW, ROUND, ROUND_COLUMNS = range(3)
+"""Columns of `State.rounds`: the next of a group's records, and how often all of them were written."""
+ROUNDS_OF_LIFE = 64
+"""After so many a member leaves and another comes."""
 NEWEST, HELD, DECIDED, LATEST, KEY_COLUMNS = range(5)
 """Columns of `State.keys`: the newest offset; what the coordinator holds, −1 for nothing; the record that made it so;
 the newest record's offset, transactions ignored, −1 after a tombstone."""
@@ -76,6 +86,10 @@ class Content(NamedTuple):
         values: a row for each group and topic; the committed offset is at byte 2 of the value.
         groups: a row for each group: its group metadata.
         group_size, topic_size: keys of a group, of a topic of a group.
+        newer: a row for each record of the newer kinds of groups.
+        newer_begins: where the rows of each such group begin, and where the last ones end.
+        newer_of: group → the newer group that is meant where one is drawn; empty where there are none.
+        is_newer: of each group.
     """
 
     data: Array
@@ -84,6 +98,10 @@ class Content(NamedTuple):
     groups: Array
     group_size: int
     topic_size: int
+    newer: Array
+    newer_begins: Array
+    newer_of: Array
+    is_newer: Array
 
 
 class Chances(NamedTuple):
@@ -94,6 +112,7 @@ class Chances(NamedTuple):
         lengths: 4096 numbers of records of a batch.
         group_metadata, tombstones, transactions: shares of the batches.
         aborts: share of the transactions.
+        newer: share of the batches that are of newer groups.
     """
 
     groups: Array
@@ -102,6 +121,7 @@ class Chances(NamedTuple):
     tombstones: float
     transactions: float
     aborts: float
+    newer: float
 
 
 class State(NamedTuple):
@@ -114,6 +134,7 @@ class State(NamedTuple):
         generations: of the groups.
         producers: a row for each.
         pending: a table for each producer: the values of its open transaction.
+        rounds: a row for each newer group.
     """
 
     random: Array
@@ -122,6 +143,7 @@ class State(NamedTuple):
     generations: Array
     producers: Array
     pending: Array
+    rounds: Array
 
 
 # -------------------------------------------------------------------------------------------- chance
@@ -267,6 +289,42 @@ def _put_group(content: Any, state: Any, out: Any, start: Any, group: Any) -> An
 
 
 @part
+def _put_newer(content: Any, state: Any, out: Any, start: Any, group: Any, length: Any) -> Any:
+    """The next records of a newer group, which writes all it has round after round with a higher epoch."""
+    rounds = state.rounds[group]
+    at = start + HEADER_SIZE
+    first, behind = content.newer_begins[group], content.newer_begins[group + 1]
+    count = ZERO
+    while count < length:
+        row = content.newer[first + rounds[ROW]]
+        life = rounds[ROUND] // ROUNDS_OF_LIFE
+        if not row[IS_LEAVING] or (life > 0 and rounds[ROUND] % ROUNDS_OF_LIFE == 0):
+            end = _put_record(
+                out, at, count, content.data, row[NEWER_KEY], row[NEWER_KEY_END], row[NEWER_VALUE],
+                row[NEWER_VALUE_END],
+            )  # fmt: skip
+            size = row[NEWER_VALUE_END] - row[NEWER_VALUE]
+            value = end - max(size, ZERO)
+            if row[EPOCH_AT] >= 0:
+                _put32(out, value + row[EPOCH_AT], rounds[ROUND] + 1)
+            if row[PREVIOUS_EPOCH_AT] >= 0:
+                _put32(out, value + row[PREVIOUS_EPOCH_AT], rounds[ROUND])
+            if row[LIFE_AT] >= 0:
+                key = value - _varint_size(size) - (row[NEWER_KEY_END] - row[NEWER_KEY])
+                for i in range(8):
+                    out[key + row[LIFE_AT] + i] = 97 + (life - row[IS_LEAVING] >> 28 - 4 * i & 15)
+            at = end + 1
+            count += 1
+        rounds[ROW] += 1
+        if first + rounds[ROW] == behind:
+            rounds[ROW] = 0
+            rounds[ROUND] += 1
+    state.counts[NEWER_RECORDS] += length
+    _end_batch(state, out, start, at, length, ZERO, NO_PRODUCER)
+    return at
+
+
+@part
 def _put_tombstone(content: Any, state: Any, out: Any, at: Any, delta: Any, key: Any) -> Any:
     at = _put_record(out, at, delta, content.data, content.keys[key], content.keys[key + 1], ZERO, NO_VALUE)
     row = state.keys[key]
@@ -319,11 +377,13 @@ def _put_batch(content: Any, chances: Any, state: Any, out: Any, start: Any) -> 
     counts[NOW] += _below(state.random, MAX_PAUSE_MS)
     group = chances.groups[_below(state.random, len(chances.groups))]
     kind = _unit(state.random)
-    if kind < chances.group_metadata:
+    if kind < chances.group_metadata and not content.is_newer[group]:
         return _put_group(content, state, out, start, group)
     length = chances.lengths[_below(state.random, len(chances.lengths))]
+    if len(content.newer_of) > 0 and _unit(state.random) < chances.newer:
+        return _put_newer(content, state, out, start, content.newer_of[group], length)
     place = _below(state.random, content.group_size)
-    is_tombstones = kind < chances.group_metadata + chances.tombstones
+    is_tombstones = chances.group_metadata <= kind < chances.group_metadata + chances.tombstones
     producer = NO_PRODUCER
     if not is_tombstones and kind >= 1.0 - chances.transactions:
         producer = _begin_transaction(state)
