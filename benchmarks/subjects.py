@@ -11,7 +11,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMPACT, DECODE, DECODE_JSONL, INFO, REBUILD, construct_path
+from benchmarks.commands import (
+    COMPACT,
+    DECODE,
+    DECODE_JSONL,
+    DECODE_OF_ONE,
+    HISTORY,
+    HISTORY_OF_ONE,
+    INFO,
+    REBALANCES,
+    REBUILD,
+    construct_path,
+)
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -44,6 +55,10 @@ SUBJECTS = (
     Subject("info, none", INFO.measure),
     Subject("decode, none", DECODE.measure),
     Subject("decode to jsonl, none", DECODE_JSONL.measure, at_most=TEXT_BYTES),
+    Subject("decode of one group to jsonl, none", DECODE_OF_ONE.measure),
+    Subject("history to jsonl, none", HISTORY.measure, at_most=TEXT_BYTES),
+    Subject("history of one group to jsonl, none", HISTORY_OF_ONE.measure),
+    Subject("rebalances to jsonl, none", REBALANCES.measure),
     Subject("rebuild, none", REBUILD.measure),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
