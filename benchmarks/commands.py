@@ -97,6 +97,26 @@ COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
 COMPACT_TABLE = Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets)
 INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
+BUSIEST_GROUP = "billing-indexer-00000"
+
+
+def _tells_all_commits(path: Path, truth: dict[str, Any]) -> bool:
+    with path.open("rb") as lines:
+        return sum(b'"event":"commit"' in line for line in lines) == int(truth["offset_commits"])
+
+
+def _tells_generations(path: Path, truth: dict[str, Any]) -> bool:
+    return bool(rows_in(path) == truth["group_metadata"])
+
+
+def _tells_some(path: Path, truth: dict[str, Any]) -> bool:
+    return 0 < rows_in(path) < truth["records"]
+
+
+HISTORY = Command("history", ("-g", "*", "-o", "jsonl"), "history.jsonl", _tells_all_commits)
+HISTORY_OF_ONE = Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "history.jsonl", _tells_some)
+REBALANCES = Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations)
+DECODE_OF_ONE = Command("decode", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "records.jsonl", _tells_some)
 DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
 REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMPACT, COMPACT_TABLE, DECODE, DECODE_JSONL, INFO, REBUILD, construct_path
+from benchmarks import commands as c
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -40,13 +40,17 @@ SUBJECTS = (
     Subject("memcpy", bounds.copying),
     Subject("read, page cache", bounds.reading),
     Subject("CRC-32C, one call", bounds.checksums),
-    *(Subject(f"compact, {codec}", COMPACT.measure, codec) for codec in CODECS),
-    Subject("compact to a table, none", COMPACT_TABLE.measure, at_most=TEXT_BYTES),
-    Subject("info, none", INFO.measure),
-    Subject("decode, none", DECODE.measure),
-    Subject("decode to jsonl, none", DECODE_JSONL.measure, at_most=TEXT_BYTES),
-    Subject("rebuild, none", REBUILD.measure),
-    Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
+    *(Subject(f"compact, {codec}", c.COMPACT.measure, codec) for codec in CODECS),
+    Subject("compact to a table, none", c.COMPACT_TABLE.measure, at_most=TEXT_BYTES),
+    Subject("info, none", c.INFO.measure),
+    Subject("decode, none", c.DECODE.measure),
+    Subject("decode to jsonl, none", c.DECODE_JSONL.measure, at_most=TEXT_BYTES),
+    Subject("decode of one group to jsonl, none", c.DECODE_OF_ONE.measure),
+    Subject("history to jsonl, none", c.HISTORY.measure, at_most=TEXT_BYTES),
+    Subject("history of one group to jsonl, none", c.HISTORY_OF_ONE.measure),
+    Subject("rebalances to jsonl, none", c.REBALANCES.measure),
+    Subject("rebuild, none", c.REBUILD.measure),
+    Subject("construct path, in process", c.construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),
     Subject("kafka-dump-log 4.3", peers.dump_log, kind=KAFKA, at_most=DUMP_LOG_BYTES),

@@ -303,6 +303,8 @@ def _zero(type_: WireType) -> Any:
             return ""
         case Scalar("bytes"):
             return b""
+        case Scalar("uuid"):
+            return p.ZERO_UUID
         case _:
             return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -19,6 +20,7 @@ from cli.main import main
 from offsets_log.columnar.choose import selected
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
+from offsets_log.columnar.folds.state import plain_programs
 from offsets_log.dump_log import iter_lines
 from offsets_log.errors import Damage
 from offsets_log.investigate.history import History, history_order, history_row
@@ -27,10 +29,12 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
+from offsets_log.messages.registry import RECORD_TYPES, decode_key
 from offsets_log.pipeline import EVERYTHING, Event, LogEvent, Passed, TailFound, Until, iter_events
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import PROFILES
+from offsets_log.replay.topic_names import topic_id_mark
 from offsets_log.tables import decode_row
 from tests.broker.test_damaged import FOLDERS
 from tests.builders import LogBuilder, member, record_bytes
@@ -197,6 +201,37 @@ def test_offsets_left_out_where_batches_are_passed_by() -> None:
         log = LogBuilder().group(member("m"), generation=1)
         log.commit(1, group="b").skip(gap).commit(1, group="b").group(member("m"), generation=4)
         assert_equal(log.log, globs=("g",))
+
+
+@pytest.mark.parametrize("is_tagged", [True, False])
+def test_a_newer_version_names_topics_once_its_table_has_it(is_tagged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever its table has the topic id: no coordinator here reads it, so that its batches are read by hand."""
+    row, topic_id = RECORD_TYPES[1], Uuid(range(16))
+    moved = [
+        replace(field, tag=3 if is_tagged else None, versions="0+") if field.name == "topic_id" else field
+        for field in row.values[0].fields
+    ]
+    newer = replace(row.values[0], fields=tuple(moved), versions="5", flexible="4+")
+    monkeypatch.setitem(RECORD_TYPES, 1, replace(row, values=(newer, *row.values)))
+    remembered = (topic_id_mark, decode_key, plain_programs)
+    for function in remembered:
+        function.cache_clear()
+    log = LogBuilder().commit(1, group="a")
+    log.commit(1, group="a", version=5, topic_id=topic_id).commit(2, group="a", version=5, topic_id=Uuid(16))
+    assert chosen(log.log, Selection(only("b"), with_names=True)) == [1, 2]
+    assert_equal(log.log, globs=("a", "b"))
+    for function in remembered:
+        function.cache_clear()
+
+
+def test_an_unknown_version_is_never_passed_by() -> None:
+    log = LogBuilder().commit(1, group="a")
+    key, value = commit_bytes("t", Uuid(range(16)))
+    log.add((key, b"\0\x09" + (value or b"")[2:]))
+    asked = Asked(log.log, EVERYTHING, "b", is_bulk=True)
+    _, _, damages, _ = asked.rebalances()
+    assert [damage[0] for damage in damages] == ["UnsupportedVersionError"]
+    assert_equal(log.log, globs=("a", "b"))
 
 
 ODD = (b"\x00\x63\x00\x01g", b"\x00\x00")

@@ -30,7 +30,7 @@ from offsets_log.log_format.primitives import INT16, PlainStruct, Uuid, decode_s
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_coordinator_record, decode_key
 from offsets_log.pipeline import Event, LogEvent, Until, replay_into
-from offsets_log.replay.group import Group
+from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata, offset_and_metadata
 from offsets_log.replay.profile import Profile
@@ -51,7 +51,7 @@ class Growing(Protocol):
 
 
 class BeyondError(Exception):
-    """Something in the log has more than 64 bits: only the construct path can tell it."""
+    """The log holds what only the construct path can tell, as a number of more than 64 bits."""
 
 
 class HistoryState(ColumnarState, Generic[Held]):
@@ -260,6 +260,8 @@ class HistoryState(ColumnarState, Generic[Held]):
         with suppress(ReplayError):  # as in a replay: that record is left out
             fold.replay(record)
         self.lives[group, k.HOLDERS_NOW] = a.NOTHING
+        if fold.group is not None and fold.group.kind == CLASSIC:
+            self.find_holders(group)  # commits follow, and the kernel need not come back for them
         exists = fold.group is not None
         while existed != exists:
             need = k.turn_group(

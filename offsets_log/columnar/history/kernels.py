@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.events.kernels import LEADER_AT, SHAPES, metadata_at
+from offsets_log.columnar.events.kernels import BEFORE_TEXT, LEADER_AT, SHAPES, metadata_at
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.scan import staging as sc
@@ -71,7 +71,7 @@ COUNTS = 5
 
 # Why the kernel came back, beside what `staging` has; also what a record needs first.
 NEEDS_VERDICT, NEEDS_HOLDERS, NEEDS_GROUP, NEEDS_ENTRIES, BEYOND = range(sc.STOPPED + 1, sc.STOPPED + 6)
-"""BEYOND: a time of more than 64 bits, which only Python knows."""
+"""BEYOND: what only the construct path can tell, as a time of more than 64 bits."""
 NOT_KEPT = -1
 
 
@@ -378,6 +378,8 @@ def _note_staged_offset(
     """A commit or tombstone of a group that is shown: FINISHED, or what it needs first, with nothing done."""
     is_value, row, producer = staged[i, a.KIND] == a.VALUE, rows[key, a.TARGET], staged[i, a.STAGED_PRODUCER]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+    if is_value and SHAPES[U(be16(source, value)), BEFORE_TEXT] < 0:
+        return np.int64(BEYOND)
     need = _what_is_needed(desk, rows, held, lives, counts, entries, row, is_value, producer)
     if need != sc.FINISHED:
         return need
