@@ -89,7 +89,18 @@ class Command:
 
 
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
+
+
+def _loads(path: Path, truth: dict[str, Any]) -> bool:
+    """Whether the newest release loads it all, and as many records were read as there are."""
+    document = json.loads(path.read_bytes())
+    (loads,) = document["loads"].values()
+    (size,) = (row["detail"] for row in document["findings"] if row["rule"] == "J-1")
+    return bool(list(loads.values())[-1]["ok"] and size["records"] == truth["records"])
+
+
 INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
+CHECK = Command("check", ("-o", "json"), "check.json", _loads)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
 DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
 REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMPACT, DECODE, DECODE_JSONL, INFO, REBUILD, construct_path
+from benchmarks.commands import CHECK, COMPACT, DECODE, DECODE_JSONL, INFO, REBUILD, construct_path
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -42,6 +42,7 @@ SUBJECTS = (
     Subject("CRC-32C, one call", bounds.checksums),
     *(Subject(f"compact, {codec}", COMPACT.measure, codec) for codec in CODECS),
     Subject("info, none", INFO.measure),
+    Subject("check, all releases, none", CHECK.measure),
     Subject("decode, none", DECODE.measure),
     Subject("decode to jsonl, none", DECODE_JSONL.measure, at_most=TEXT_BYTES),
     Subject("rebuild, none", REBUILD.measure),
