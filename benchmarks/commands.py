@@ -95,7 +95,18 @@ class Command:
 
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
 COMPACT_TABLE = Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets)
+
+
+def _loads(path: Path, truth: dict[str, Any]) -> bool:
+    """Whether the newest release loads it all, and as many records were read as there are."""
+    document = json.loads(path.read_bytes())
+    (loads,) = document["loads"].values()
+    (size,) = (row["detail"] for row in document["findings"] if row["rule"] == "J-1")
+    return bool(list(loads.values())[-1]["ok"] and size["records"] == truth["records"])
+
+
 INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
+CHECK = Command("check", ("-o", "json"), "check.json", _loads)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
 BUSIEST_GROUP = "billing-indexer-00000"
 

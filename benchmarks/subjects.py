@@ -43,6 +43,7 @@ SUBJECTS = (
     *(Subject(f"compact, {codec}", c.COMPACT.measure, codec) for codec in CODECS),
     Subject("compact to a table, none", c.COMPACT_TABLE.measure, at_most=TEXT_BYTES),
     Subject("info, none", c.INFO.measure),
+    Subject("check, all releases, none", c.CHECK.measure),
     Subject("decode, none", c.DECODE.measure),
     Subject("decode to jsonl, none", c.DECODE_JSONL.measure, at_most=TEXT_BYTES),
     Subject("decode of one group to jsonl, none", c.DECODE_OF_ONE.measure),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -10,6 +10,8 @@ import click
 from cli.options import PARTITIONS, SHUTDOWN, Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.checking.report import Report
     from offsets_log.replay.partition_count import PartitionCount
     from offsets_log.replay.releases import Release
@@ -76,7 +78,6 @@ def command(
     """
     from cli.output import chosen_format, destination
     from cli.session import open_session
-    from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.checking.report import report
     from offsets_log.replay.releases import known_releases
 
@@ -85,15 +86,7 @@ def command(
     judged = asked.keys() or {releases[-1].name}
     with open_session(reading, output, needs={"value_version", "is_transactional"}) as session:
         session.tells_brokers = True
-        checks = [PartitionCheck(log, releases) for log in session.logs]
-        for check in checks:
-            check.read(
-                session.events(check.log),
-                session.on_damage,
-                until=session.until(check.log),
-                release=reading.kafka,
-                shutdown=shutdown,
-            )
+        checks = list(_checks(session, releases, shutdown))
         found = report(
             checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group, absent=session.absent
         )
@@ -108,6 +101,25 @@ def command(
             + ("" if asked else f" on {releases[-1].name}")
             + f", {len(wrong)} findings of damage or doubt"
         )
+
+
+def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | None) -> Iterator[PartitionCheck]:
+    """Every partition, read."""
+    from offsets_log.checking.partition_check import PartitionCheck
+
+    if session.is_bulk:
+        yield from session.check_in_bulk(releases, shutdown)
+        return
+    for log in session.logs:
+        check = PartitionCheck(log, releases)
+        check.read(
+            session.events(log),
+            session.on_damage,
+            until=session.until(log),
+            release=session.reading.kafka,
+            shutdown=shutdown,
+        )
+        yield check
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -39,11 +39,13 @@ from offsets_log.survey import Survey, describe_tail
 from offsets_log.tables import Row, damage_row, partition_name, problem_row, to_json
 
 if TYPE_CHECKING:
+    from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.folds.replay import Replayed
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.jit.compiled import Kernel
+    from offsets_log.replay.releases import Release
 
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
@@ -281,6 +283,26 @@ class Session:
             threads=self.reading.threads or processors(),
             advance=self.advance,
         )
+
+    def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
+        """All partitions up to the bounds loaded by the rules of releases, in their order."""
+        from offsets_log.checking.bulk import check_logs
+        from offsets_log.checking.bulk_answers import partition_check
+        from offsets_log.columnar.folds.offsets import scan
+
+        self.compile_first(scan)
+        checked = check_logs(
+            self.logs,
+            releases,
+            note=self.noting,
+            until=self.until,
+            release=self.reading.kafka,
+            threads=self.reading.threads or processors(),
+            advance=self.advance,
+        )
+        for replayed, state in checked:
+            until = self.until(replayed.log)
+            yield partition_check(replayed, state, releases, until=until, release=self.reading.kafka, shutdown=shutdown)
 
     def export_in_bulk(self, write: Write, *, is_filtered: bool = False, **how: Any) -> int:
         """All records up to the bounds as Arrow tables or otherwise, in parts; how many there are.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from offsets_log.broker.outcome import Outcome, on_broker
-from offsets_log.broker.recovery import open_log
+from offsets_log.broker.recovery import has_nothing_beside, open_log
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.replay.profile import Profile
@@ -24,6 +24,7 @@ def outcomes_by_shutdown(
     profiles: Collection[Profile],
     *,
     is_damaged: bool,
+    is_sound: bool = False,
     shutdown: str | None = None,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
@@ -32,6 +33,7 @@ def outcomes_by_shutdown(
 
     Args:
         is_damaged: something was read that is no whole batch, or no record of one.
+        is_sound: nothing was read that recovery would mind (`recovery.has_nothing_beside`), and all was.
         shutdown: the stop; None for what the data directory tells.
         until, release: as of `on_broker`.
 
@@ -39,7 +41,7 @@ def outcomes_by_shutdown(
         Nothing where brokers change nothing and load what is read here, or where there are no files.
     """
     stops = _stops(log, shutdown)
-    if not _is_on_disk(log) or (not is_damaged and _is_opened_as_it_is(log, stops)):
+    if not _is_on_disk(log) or (not is_damaged and _is_opened_as_it_is(log, stops, is_sound=is_sound)):
         return {}
     return {
         stop: on_broker(log, profiles, stopped_cleanly=SHUTDOWNS[stop], until=until, release=release) for stop in stops
@@ -69,9 +71,11 @@ def _is_on_disk(log: PartitionLog) -> bool:
     )
 
 
-def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str]) -> bool:
+def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str], *, is_sound: bool) -> bool:
     first, last = log.segments[0], log.segments[-1]
     if (log.checkpoints.log_start_offset or 0) > (first.base_offset or 0) or (last is not first and not last.buffer):
         return False
+    if is_sound and has_nothing_beside(log):
+        return True
     opened = (open_log(log, stopped_cleanly=SHUTDOWNS[stop], finds_by_base_offset=True) for stop in stops)
     return all(it.refusal is None and not it.cuts for it in opened)

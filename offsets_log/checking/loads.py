@@ -7,7 +7,7 @@ until it meets the record that ends the load. Where something is damaged, what w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from offsets_log.broker.outcome import Outcome, answer_after_failure
@@ -15,11 +15,12 @@ from offsets_log.broker.reading import LOAD_BUFFER_BYTES
 from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding, counted
 from offsets_log.checking.places import NOWHERE, Place, find_places
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import BatchStart, LogEvent, replay
+from offsets_log.pipeline import BatchEnd, BatchStart, LogEnd, LogEvent, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
-from offsets_log.replay.partial import PartialState
+from offsets_log.replay.partial import GroupTopicPartition, PartialState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
+from offsets_log.replay.refusal import is_skipped
 from offsets_log.replay.releases import Release
 from offsets_log.tables import Row
 
@@ -58,8 +59,7 @@ class Load:
 
     def skips(self, record_type: int, record_offset: int) -> bool:
         """Whether it comes to a record of this type and passes over it (``records:Y3``)."""
-        profile = self.release.profile
-        if record_type in profile.known_types or not profile.skips_unknown_types:
+        if not is_skipped(record_type, self.release.profile):
             return False
         return self.failure is None or self.failure.record_offset > record_offset
 
@@ -105,16 +105,35 @@ class LargeBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What a coordinator holds at the end of a load, as far as it is asked for.
+
+    Attributes:
+        failure: the record that ends the load; all others are replayed here all the same.
+        end_offset: the log's next offset.
+        orphans: group that does not exist → how many offsets of it there are, and the first one's record offset.
+        pending: producer id → groups of the offsets of its open transaction, one for each.
+        served: what is served, by key.
+    """
+
+    failure: Problem | None
+    end_offset: int
+    orphans: Mapping[str, tuple[int, int]]
+    pending: Mapping[int, Sequence[str]]
+    served: Callable[[], Mapping[GroupTopicPartition, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class DryRun:
     """One partition on several releases.
 
     Attributes:
-        states: rules → what a coordinator holds at the end of the load.
+        held: by rules.
         places: record offset → where it is; of failures and orphans.
     """
 
     loads: tuple[Load, ...]
-    states: dict[Profile, CoordinatorState]
+    held: Mapping[Profile, Held]
     places: dict[int, Place]
     large_batches: tuple[LargeBatch, ...]
 
@@ -135,15 +154,13 @@ class DryRun:
             )
 
     def orphans(self) -> Iterator[Finding]:
-        """Offsets that a release loads and serves to nobody (``J-15``), by group."""
+        """Offsets that a release loads and serves to nobody (``J-15``), by group, in the order of their first ones."""
         releases: dict[tuple[str, int, int], list[str]] = {}
         for load in self.loads:
-            if load.served == ALL and load.release.profile in self.states:
-                record_offsets: dict[str, list[int]] = {}
-                for value in self.states[load.release.profile].iter_orphans():
-                    record_offsets.setdefault(value.group, []).append(value.record_offset)
-                for group, found in record_offsets.items():
-                    releases.setdefault((group, len(found), min(found)), []).append(load.release.name)
+            if load.served == ALL and load.release.profile in self.held:
+                orphans = self.held[load.release.profile].orphans
+                for group, (count, first) in sorted(orphans.items(), key=lambda item: item[1][1]):
+                    releases.setdefault((group, count, first), []).append(load.release.name)
         for (group, count, first), names in releases.items():
             yield Finding(
                 severity=DOUBT,
@@ -173,21 +190,62 @@ def dry_run(log: PartitionLog, events: Iterable[list[LogEvent]], releases: Seque
         events: of this log, as far as it is to be read, in `pieces`.
     """
     running = {release.profile: PartialState(release.profile) for release in releases}
-    large_batches: list[LargeBatch] = []
+    large: list[LargeBatch] = []
+    end_offset = 0
     for piece in events:
-        large_batches += _large_batches(piece)
+        large += large_batches(piece)
+        end_offset = max(end_offset, _end_of(piece))
         for profile, state in running.items():
             if not state.problems:  # what follows the record that ends a load changes nothing
                 state.merge(replay(piece, profile, on_damage=lambda damage: None))
-    states = {profile: finish(state) for profile, state in running.items()}
-    failures = {release: _failure(release, states[release.profile], large_batches) for release in releases}
-    wanted = {failure.record_offset for failure in failures.values() if failure is not None}
-    wanted |= {value.record_offset for state in states.values() for value in state.iter_orphans()}
-    places = find_places(log, wanted)
-    loads = tuple(
-        _load(release, failure, places, states[release.profile].end_offset) for release, failure in failures.items()
+    held = {profile: _held(finish(state), end_offset) for profile, state in running.items()}
+    return concluded(releases, held, large, lambda record_offsets: find_places(log, record_offsets))
+
+
+def _end_of(piece: Iterable[LogEvent]) -> int:
+    ends = [0]
+    for event in piece:
+        match event:
+            case BatchEnd(read_until=end_offset) | LogEnd(end_offset):
+                ends.append(end_offset)
+    return max(ends)
+
+
+def _held(state: CoordinatorState, end_offset: int) -> Held:
+    record_offsets: dict[str, list[int]] = {}
+    for value in state.iter_orphans():
+        record_offsets.setdefault(value.group, []).append(value.record_offset)
+    pending: dict[int, list[str]] = {}
+    for value in state.pending:
+        pending.setdefault(value.producer_id, []).append(value.group)
+    return Held(
+        failure=state.failure,
+        end_offset=end_offset,
+        orphans={group: (len(found), min(found)) for group, found in record_offsets.items()},
+        pending=pending,
+        served=lambda: {value.key: value.committed_offset for value in state.iter_served()},
     )
-    return DryRun(loads, states, places, tuple(large_batches))
+
+
+def concluded(
+    releases: Sequence[Release],
+    held: Mapping[Profile, Held],
+    large: Sequence[LargeBatch],
+    find: Callable[[Collection[int]], dict[int, Place]],
+) -> DryRun:
+    """The loads that follow from what coordinators hold.
+
+    Args:
+        find: where records are, by their offsets.
+    """
+    failures = {release: _failure(release, held[release.profile], large) for release in releases}
+    wanted = {failure.record_offset for failure in failures.values() if failure is not None}
+    wanted |= {first for it in held.values() for _, first in it.orphans.values()}
+    places = find(wanted)
+    loads = tuple(
+        _load(release, failure, places, held[release.profile].end_offset) for release, failure in failures.items()
+    )
+    return DryRun(loads, held, places, tuple(large))
 
 
 def judged(run: DryRun, outcomes: Mapping[str, Mapping[Profile, Outcome]], log: PartitionLog) -> DryRun:
@@ -197,7 +255,7 @@ def judged(run: DryRun, outcomes: Mapping[str, Mapping[Profile, Outcome]], log: 
         outcomes: by the stop before, ``clean`` or ``unclean``; None where only one comes into question.
     """
     loads = [
-        _judged(load, outcome, run.states[load.release.profile], shutdown)
+        _judged(load, outcome, run.held[load.release.profile], shutdown)
         for load in run.loads
         for shutdown, outcome in _differing(
             {shutdown: by_profile[load.release.profile] for shutdown, by_profile in outcomes.items()}
@@ -217,7 +275,7 @@ def _differing(outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str | None, Ou
         yield from outcomes.items()
 
 
-def _judged(load: Load, outcome: Outcome, read: CoordinatorState, shutdown: str | None) -> Load:
+def _judged(load: Load, outcome: Outcome, read: Held, shutdown: str | None) -> Load:
     if not load.ends:  # a large batch, on a release that never gets past it
         return replace(load, shutdown=shutdown)
     place = NOWHERE if outcome.file is None else Place(outcome.file, outcome.position)
@@ -237,9 +295,10 @@ def _judged(load: Load, outcome: Outcome, read: CoordinatorState, shutdown: str 
     )
 
 
-def _served(outcome: Outcome, read: CoordinatorState) -> str:
+def _served(outcome: Outcome, read: Held) -> str:
     """How what the broker answers compares to what can be read."""
-    served, readable = ({value.key: value.committed_offset for value in s.iter_served()} for s in (outcome.state, read))
+    served = {value.key: value.committed_offset for value in outcome.state.iter_served()}
+    readable = read.served()
     if outcome.answers is not None or (readable and not served):
         return NOTHING
     return ALL if served == readable else SOME
@@ -251,17 +310,18 @@ def _placed(load: Load, places: Mapping[int, Place]) -> Load:
     return replace(load, place=_place(load.failure, places))
 
 
-def _large_batches(events: Iterable[LogEvent]) -> Iterator[LargeBatch]:
+def large_batches(events: Iterable[LogEvent]) -> Iterator[LargeBatch]:
+    """Those that are larger than the load buffer."""
     for event in events:
         if isinstance(event, BatchStart) and event.batch.size_bytes > LOAD_BUFFER_BYTES:
             yield LargeBatch(event.segment.file, event.batch.position, event.base_offset, event.batch.size_bytes)
 
 
-def _failure(release: Release, state: CoordinatorState, large_batches: Sequence[LargeBatch]) -> Problem | None:
+def _failure(release: Release, held: Held, large: Sequence[LargeBatch]) -> Problem | None:
     """The first of what ends the load; an old release never gets past a large batch."""
-    found = [state.failure] if state.failure is not None else []
-    if large_batches and not release.reads_large_batches:
-        first = large_batches[0]
+    found = [held.failure] if held.failure is not None else []
+    if large and not release.reads_large_batches:
+        first = large[0]
         found.insert(0, Problem(first.base_offset, "L-6", f"{first}: the load never gets past it"))
     return min(found, key=lambda problem: problem.record_offset, default=None)
 

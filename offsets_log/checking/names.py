@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from offsets_log.checking.findings import DOUBT, NOTE, SKIPPED, Finding, counted
@@ -21,13 +21,15 @@ class Names:
 
     Attributes:
         types: record type → its records, the first and how many.
-        groups: group → its first record.
+        groups: group → its first record; None where it is to be looked up with `find`.
+        find: where the first records of groups are.
         raw_names: names with U+FFFD → the bytes they were read from → their first record (``records:P5``).
     """
 
     types: dict[int, tuple[Place, int]] = field(default_factory=dict)
-    groups: dict[str, Place] = field(default_factory=dict)
+    groups: dict[str, Place | None] = field(default_factory=dict)
     raw_names: dict[str, dict[bytes, Place]] = field(default_factory=dict)
+    find: Callable[[Collection[str]], dict[str, Place]] = lambda groups: {}
 
     def saw_record(self, event: Event, place: Place) -> None:
         """A data record, whether it could be decoded or not."""
@@ -75,16 +77,21 @@ class Names:
         """Groups that belong to another partition; only noted where the number of partitions is a guess."""
         if offsets_partition is None:
             return
-        for group, place in self.groups.items():
-            expected = partition_for(group, partitions.number)
-            if expected != offsets_partition and not isinstance(group, MalformedString):
-                yield Finding(
-                    severity=NOTE if partitions.is_guess else DOUBT,
-                    rule="records:H1",
-                    problem=f"the group belongs to partition {expected} of {partitions.number}",
-                    place=place,
-                    detail={"expected_partition": expected, "partitions": partitions.number},
-                )
+        expected = {
+            group: partition_for(group, partitions.number)
+            for group in self.groups
+            if not isinstance(group, MalformedString)
+        }
+        misplaced = [group for group, number in expected.items() if number != offsets_partition]
+        found = self.find([group for group in misplaced if self.groups[group] is None])
+        for group in misplaced:
+            yield Finding(
+                severity=NOTE if partitions.is_guess else DOUBT,
+                rule="records:H1",
+                problem=f"the group belongs to partition {expected[group]} of {partitions.number}",
+                place=self.groups[group] or found[group],
+                detail={"expected_partition": expected[group], "partitions": partitions.number},
+            )
 
     def colliding_names(self) -> Iterator[Finding]:
         """Groups whose names differ only in bytes that are not UTF-8."""

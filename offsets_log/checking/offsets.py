@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from offsets_log.checking.findings import DOUBT, NOTE, Finding, counted
@@ -46,10 +46,10 @@ class PendingOffsets:
 
     def __init__(self, run: DryRun) -> None:
         self._profiles = {load.release.name: load.release.profile for load in run.loads if load.served == "all"}
-        self._groups: dict[tuple[Profile, int], list[str]] = {}
+        self._groups: dict[tuple[Profile, int], Sequence[str]] = {}
         for profile in set(self._profiles.values()):
-            for value in run.states[profile].pending:
-                self._groups.setdefault((profile, value.producer_id), []).append(value.group)
+            for producer_id, groups in run.held[profile].pending.items():
+                self._groups[profile, producer_id] = groups
 
     def of(self, producer_id: int) -> list[Pending]:
         """Of a producer's transaction, once for all releases that hold the same."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from offsets_log.log_format.partition_log import LogItem, PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.pipeline import Event
@@ -46,9 +46,14 @@ def place_of(event: Event) -> Place:
 
 def find_places(log: PartitionLog, record_offsets: Collection[int]) -> dict[int, Place]:
     """Where these are, as far as they are in the log; the batch's place where its records do not have it."""
+    return places_among(iter_log(log), record_offsets)
+
+
+def places_among(batches: Iterable[tuple[Segment, LogItem]], record_offsets: Collection[int]) -> dict[int, Place]:
+    """The same where the batches are known that hold them."""
     left = sorted(record_offsets)
     found: dict[int, Place] = {}
-    for segment, batch in iter_log(log) if left else ():
+    for segment, batch in batches if left else ():
         if not isinstance(batch, RecordBatch) or batch.last_offset < left[0]:
             continue
         here = [offset for offset in left if offset <= batch.last_offset]

@@ -15,6 +15,7 @@ cold     what few records touch: hash tables of groups and producers, open trans
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,8 @@ METADATA_BATCH = 2
 METADATA_INDEX = 3
 IS_TOMBSTONE = 4  # the last type 2 record
 VALUE_OFFSET = 5  # of the last offset value, whatever became of it
-GROUP_SIZE = 6
+FIRST_OFFSET_OF_GROUP = 6  # of the first record that names it, NEVER while none is known
+GROUP_SIZE = 7
 
 # Regions of ``cold``: each has a place on the desk where it begins, and one for its room in entries.
 PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
@@ -168,7 +170,19 @@ KINDS_SEEN = RECORDS_FIRST + RECORD_KINDS
 TIMED = KINDS_SEEN + 1  # records that have a time
 FIRST_MS = TIMED + 1
 LAST_MS = TIMED + 2
-CODE = LAST_MS + 1
+# What is looked for on the way, see `inspection`.
+IS_INSPECTED = LAST_MS + 1
+ALONE, WITH_OTHERS = 1, 2
+"""Whether all rules would do the same with what was read so far, or states of other rules read along."""
+MOST_BYTES = IS_INSPECTED + 1  # of a batch; a larger one is for `log_format`
+READ_BYTES = MOST_BYTES + 1  # of all batches
+NEWEST_MS = READ_BYTES + 1
+INSPECTED_KINDS = KEY_TYPES * (VERSIONS + 1)
+INSPECTED_OF = NEWEST_MS + 1  # records by type, and by value version or NO_VERSION
+INSPECTED_FIRST = INSPECTED_OF + INSPECTED_KINDS  # the offset of the first of each
+INSPECTED_AT = INSPECTED_FIRST + INSPECTED_KINDS  # where its batch begins in the log
+CODECS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each codec begins in the log
+CODE = CODECS_AT + CODEC_IDS
 """From here on the programs."""
 
 # Columns of ``staged``: records read and not yet replayed. `batches.records_at` fills the first.
@@ -235,6 +249,18 @@ class State:
         self.lay_out(
             {name: 2 * LEAST_KEYS if name.endswith("slots") else LEAST_KEYS for name, _ in REGIONS},
         )
+
+    def copy(self) -> State:
+        """The same again, on its own."""
+        other = copy(self)
+        other.desk, other.slots, other.groups, other.cold = (
+            array.copy() for array in (self.desk, self.slots, self.groups, self.cold)
+        )
+        other.rows = new_rows(len(self.rows))
+        other.rows[:] = self.rows
+        other.arena = new_arena(len(self.arena))
+        other.arena[:] = self.arena
+        return other
 
     def text_at(self, at: int) -> bytes:
         """What stands in the arena at a position."""

@@ -18,7 +18,8 @@ from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.finish.arrow import served_table
 from offsets_log.columnar.finish.values import finish
-from offsets_log.columnar.folds import offsets, tally
+from offsets_log.columnar.folds import inspection, offsets, tally
+from offsets_log.columnar.folds.inspected import InspectedState
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState
@@ -33,7 +34,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, build_batch
 from offsets_log.pipeline import EVERYTHING
 from offsets_log.replay.partial import Marker
-from offsets_log.replay.profile import MODERN
+from offsets_log.replay.profile import MODERN, PROFILES
 
 
 def warm(largest: str) -> None:
@@ -69,10 +70,21 @@ def _warm_replay() -> None:
         state.end(0)
     right.grow()
     left.merge(right)
+    _warm_inspection(order)
     with Scanner() as scanner:
         finish(order.layout, left, scanner)
         served_table(order.layout, left, scanner)
         scanner.gather(order.layout, np.zeros((1, 2), np.int64))
+
+
+def _warm_inspection(order: Order) -> None:
+    left, right = (InspectedState(list(PROFILES.values()), 0) for _ in range(2))
+    for state in (left, right):
+        state.split()
+        state.open_transaction(0, 0, 0, 0)
+        state.end_transaction(0)
+    left.merge(right)
+    inspection.locate(order.layout.data[0], *(np.zeros(1, np.int64) for _ in range(3)))
 
 
 def _warm_count() -> None:
@@ -104,7 +116,7 @@ def _warm_history() -> None:
     state = HistoryState(MODERN, bool, None, scratch, scratch, np.zeros(hk.COUNTS, np.int64), id)
     state.grow()
     s = state.arrays
-    key = state.register(b"", 1, {"group": "g", "topic": "t", "partition": 0})
+    key = state.register(b"", 1, {"group": "g", "topic": "t", "partition": 0}, 0)
     held = (state.held, state.lives, state.opens, state.counts, entries)
     hk.note_one(s.desk, s.rows, s.groups, s.cold, *held, key, 0, 0, 0, 0, 0, 1, 0)
     hk.mark_one(s.desk, s.rows, s.cold, *held, 0, 0, 0, 0, 1)

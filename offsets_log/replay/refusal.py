@@ -31,6 +31,11 @@ def refusal_of_batch(batch: RecordBatch, profile: Profile) -> Problem | None:
     return None
 
 
+def is_skipped(record_type: int, profile: Profile) -> bool:
+    """Whether records of a type are passed over, whatever they say (``L-21``, ``records:Y3``)."""
+    return profile.skips_unknown_types and record_type not in profile.known_types
+
+
 def verdict_on(
     record: Record, decoded: CoordinatorRecord | None, error: OffsetsLogError | None, profile: Profile
 ) -> Verdict | Problem:
@@ -44,9 +49,9 @@ def verdict_on(
     if number is None:
         rule = "L-16" if record.key is None else "J-3"
         return Problem(record.offset, rule, error.problem if error else "the key has no record type")
+    if is_skipped(number, profile):
+        return Verdict.SKIP
     if number not in profile.known_types:
-        if profile.skips_unknown_types:
-            return Verdict.SKIP
         return Problem(record.offset, "L-21", f"unknown record type {number}", group)
     if decoded is None:
         if isinstance(error, UnsupportedVersionError) and _is_read_as_newest(record, number, profile):

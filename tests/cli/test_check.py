@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from cli import session
 from cli.main import main
 from offsets_log import pipeline
 from offsets_log.checking import loads as checking
@@ -32,7 +33,7 @@ from offsets_log.replay.partition_count import partition_count
 from offsets_log.replay.partition_for import java_hash, partition_for
 from offsets_log.replay.profile import CLASSIC, MODERN, RELEASES
 from offsets_log.replay.releases import known_releases, release_named
-from tests.conftest import VECTORS, json_lines, read_json, read_partitions
+from tests.conftest import VECTORS, json_lines, log_directories, read_json, read_partitions
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "samples" / "kafka-4.3-mixed" / "log"
@@ -631,6 +632,39 @@ def test_pieces_make_no_difference(size: int, recording: Recording, monkeypatch:
         assert [(load.failure and load.failure.record_offset) for load in in_pieces.loads] == [
             (failure and failure.record_offset) for failure in whole
         ]
+
+
+def test_a_load_that_fails_early_has_the_end_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recovery, which sets it, is over before the load begins."""
+    monkeypatch.setattr(pipeline, "PIECE", 1)
+    log = write(tmp_path, [batch(commit(G), first=i) for i in range(9)])
+    document = check(log, "--loads-on", "0.10.0,4.3.0", status=3)
+    assert {name: load["log_end_offset"] for name, load in document["loads"]["0"].items()} == {"0.10.0": 9, "4.3.0": 9}
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "load-fails", "kafka-4.3-cleaned"])
+def test_large_logs_are_checked_alike(name: str, recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is read in bulk."""
+    folder = log_directories(recording(name))[0]
+    one_by_one = run(folder, "-o", "json")
+    monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
+    in_bulk = run(folder, "-o", "json")
+    assert in_bulk.stdout == one_by_one.stdout
+    assert in_bulk.exit_code == one_by_one.exit_code
+    assert [line for line in in_bulk.stderr.split("\n") if "compiling" not in line] == one_by_one.stderr.split("\n")
+
+
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_each_release_keeps_pending_what_its_own_rules_do(
+    *, is_bulk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``J-12``, ``L-18``: behind a plain tombstone Scala and 3.7 hold the offset, Java from 3.8 on does not."""
+    if is_bulk:
+        monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
+    log = write(tmp_path, [transaction(commit(G), first=0), batch(deletion(G), first=1)])
+    document = check(log, "--loads-on", "3.4.1,3.7-java,4.3.0", status=0)
+    pending = {tuple(row["releases"]): row["detail"]["pending"] for row in findings(document, rule="C-1")}
+    assert pending == {("3.4.1", "3.7-java"): 1, ("4.3.0",): 0}
 
 
 def test_a_bound_makes_no_gap_of_what_was_not_read(recording: Callable[[str], Path]) -> None:

@@ -14,16 +14,18 @@ EQUAL = "tests/columnar/test_equal_engines.py"
 WRITERS = "tests/columnar/test_writers.py"
 LINES = "tests/columnar/test_lines.py"
 HISTORY = "tests/columnar/test_history.py"
+CHECKS = "tests/columnar/test_checks.py"
 MODES = {
     "NUMBA_BOUNDSCHECK": (
         EQUAL,
         WRITERS,
         LINES,
         HISTORY,
+        CHECKS,
         "-k",
         "generated or hostile or kafka-4.3-mixed or width or dictionar",
     ),
-    "NUMBA_DISABLE_JIT": (EQUAL, WRITERS, LINES, HISTORY, "-k", "generated or in_a_row or width or used"),
+    "NUMBA_DISABLE_JIT": (EQUAL, WRITERS, LINES, HISTORY, CHECKS, "-k", "generated or in_a_row or width or used"),
 }
 
 

@@ -97,12 +97,16 @@ def find(state: ColumnarState) -> Found:
     s = state.arrays
     rows = s.rows[: s.desk[a.ROWS]]
     is_live = (rows[:, a.RECORD_OFFSET] != a.NEVER) & (rows[:, a.TARGET] == np.arange(len(rows)))
-    pending = np.array(list(_iter_open(state)), np.int64).reshape(-1, 4)
+    pending = np.array([place for _, *place in iter_open(state)], np.int64).reshape(-1, 4)
     return Found(np.flatnonzero(is_live), pending)
 
 
-def _iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int]]:
-    """Of every producer and key the last open record, unless a tombstone cancelled it (``J-12``, ``L-18``)."""
+def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
+    """Of every producer and key the last open record, unless a tombstone cancelled it (``J-12``, ``L-18``).
+
+    Yields:
+        (producer id, row, record offset, batch, index).
+    """
     s = state.arrays
     opened = s.region("opened")
     ends_all = state.profile.cancels_pending == "all"
@@ -115,7 +119,7 @@ def _iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int]]:
                 continue
             seen.add(row)
             if not cancels and not (ends_all and record_offset < s.rows[row, a.TOMBSTONE_OFFSET]):
-                yield row, record_offset, batch, index
+                yield producer[a.PRODUCER_ID], row, record_offset, batch, index
 
 
 def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_groups: bool = True) -> CoordinatorState:
@@ -125,8 +129,7 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
         whole_groups: read the members of classic groups; else such a group is only known to be there.
     """
     found = find(state)
-    rows = state.arrays.rows
-    committed = rows[found.committed][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
+    committed = committed_places(state, found)
     pending = found.pending[:, [2, 3, 1, 1]]
     values = list(offsets_at(layout, state, scanner, np.concatenate([committed, pending])))
     committed_values, pending_values = tuple(values[: len(committed)]), tuple(values[len(committed) :])
@@ -146,6 +149,11 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
         topic_names=topic_names(state),
         end_offset=state.end_offset,
     )
+
+
+def committed_places(state: ColumnarState, found: Found) -> a.Int64s:
+    """Where the committed offsets stand, as `offsets_at` wants it."""
+    return state.arrays.rows[found.committed][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
 
 
 def existing_groups(layout: Layout, state: ColumnarState, scanner: Scanner, found: Found) -> npt.NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from offsets_log.columnar.folds.offsets import (
     opened_at,
     producer_at,
 )
-from offsets_log.columnar.jit.compiled import kernel
+from offsets_log.columnar.jit.compiled import inlined, kernel
 from offsets_log.columnar.scan.keys import (
     ITSELF,
     add_row,
@@ -76,6 +76,17 @@ def number_all(
     return True
 
 
+@inlined
+def _join_group(groups: Any, group: Any, right_groups: Any, right: Any) -> None:
+    """What both pieces know of a group."""
+    if right_groups[right, a.METADATA_OFFSET] != a.NEVER:
+        for field in range(a.METADATA_OFFSET, a.IS_TOMBSTONE + 1):
+            groups[group, field] = right_groups[right, field]
+    groups[group, a.VALUE_OFFSET] = max(groups[group, a.VALUE_OFFSET], right_groups[right, a.VALUE_OFFSET])
+    if groups[group, a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
+        groups[group, a.FIRST_OFFSET_OF_GROUP] = right_groups[right, a.FIRST_OFFSET_OF_GROUP]
+
+
 @kernel
 def join_rows(
     desk: Any, rows: Any, groups: Any, cold: Any, right_desk: Any, right_rows: Any, right_groups: Any, right_cold: Any,
@@ -87,11 +98,7 @@ def join_rows(
         values_before: values read by hand of the left piece: the right one's are numbered behind them.
     """
     for i in range(right_desk[a.GROUPS]):
-        group = numbers[1, i]
-        if right_groups[i, a.METADATA_OFFSET] != a.NEVER:
-            for field in range(a.METADATA_OFFSET, a.IS_TOMBSTONE + 1):
-                groups[group, field] = right_groups[i, field]
-        groups[group, a.VALUE_OFFSET] = max(groups[group, a.VALUE_OFFSET], right_groups[i, a.VALUE_OFFSET])
+        _join_group(groups, numbers[1, i], right_groups, i)
     for i in range(right_desk[a.NAMED]):
         right = right_desk[a.NAMED_AT] + i * a.NAMED_SIZE
         row = numbers[0, right_cold[right + a.NAMED_ROW]]

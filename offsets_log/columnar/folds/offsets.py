@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds import census
+from offsets_log.columnar.folds import census, inspection
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.keys import HIGH, LOW, NEEDS_ROOM, find_row, intern, is_at
@@ -234,7 +234,11 @@ def row_of(
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
-    return intern(desk, slots, rows, groups, arena, cold, data, start, size, found)
+    known = desk[a.GROUPS]
+    row = intern(desk, slots, rows, groups, arena, cold, data, start, size, found)
+    if desk[a.GROUPS] > known:
+        groups[known, a.FIRST_OFFSET_OF_GROUP] = staged[U(i), a.OFFSET]
+    return row
 
 
 @part
@@ -302,5 +306,7 @@ def scan(
             return sc.NEEDS_ROOM if flushed == FULL else sc.DOUBTFUL_KEY
         if desk[a.IS_SURVEYED]:
             census.count(desk, cold, staged, source, data, count)
+        if desk[a.IS_INSPECTED]:
+            inspection.count(desk, cold, staged, source, data, count)
         outcome = sc.outcome_of(desk, begin, outcome)
     return outcome

@@ -84,15 +84,18 @@ class Piece(Reading):
         try:
             row, fields, _ = decode_key(raw_key)
         except OffsetsLogError:
+            staged[a.KIND] = a.PASSED
             at = int(staged[a.STAGED_BATCH]) - self.order.layout.begins[index]
             size = self.int32_at(index, at + bt.LENGTH) + bt.LOG_OVERHEAD
             batch = decode_batch_header(data[at : at + size].tobytes(), at)
             events = (event for event in self.events(index, batch) if isinstance(event, Event))
-            only = islice(events, int(staged[a.STAGED_INDEX]), int(staged[a.STAGED_INDEX]) + 1)
-            replay_into(self.state, only, on_damage=self.lose)
-            staged[a.KIND] = a.PASSED
+            self.pass_over(islice(events, int(staged[a.STAGED_INDEX]), int(staged[a.STAGED_INDEX]) + 1))
         else:
-            self.state.register(raw_key, row.number, fields)
+            self.state.register(raw_key, row.number, fields, int(staged[a.OFFSET]))
+
+    def pass_over(self, events: Iterator[LogEvent]) -> None:
+        """Take a record of which only the key was read by hand, and found wanting."""
+        replay_into(self.state, events, on_damage=self.lose)
 
 
 # ------------------------------------------------------------------------------------------------ pieces

@@ -182,7 +182,7 @@ class ColumnarState:
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """As `PartialState.add_group_record`."""
-        group = self._group(record.group)
+        group = self.group_number(record.group)
         self.carry(group)
         self.events[group].append(GroupEvent(record_offset, record))
 
@@ -233,9 +233,13 @@ class ColumnarState:
         if self.first_offset is not None:
             found.first_offset, found.end_offset = self.first_offset, int(desk[a.LAST_OFFSET]) + 1
 
-    def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any]) -> int:
-        """The row of a raw key that was read by hand."""
-        return self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
+    def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any], record_offset: int) -> int:
+        """The row of a raw key that was read by hand, of a record at an offset."""
+        row = self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
+        group = self.arrays.groups[self.arrays.rows[row, a.GROUP]]
+        if group[a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
+            group[a.FIRST_OFFSET_OF_GROUP] = record_offset
+        return row
 
     def _row(self, record_type: int, fields: tuple[Any, ...], raw_key: bytes | None = None) -> int:
         canonical = canonical_key(record_type, tuple(map(plain, fields)))
@@ -262,7 +266,8 @@ class ColumnarState:
         ):
             self.grow()
 
-    def _group(self, name: str) -> int:
+    def group_number(self, name: str) -> int:
+        """The number of a group, new or known."""
         return int(self.arrays.rows[self._row(GROUP_METADATA, (name,)), a.GROUP])
 
     def carry(self, group: int) -> None:

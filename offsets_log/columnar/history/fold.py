@@ -252,7 +252,7 @@ class HistoryState(ColumnarState, Generic[Held]):
         Args:
             group: its number, if that is known.
         """
-        group = self._group(record.group) if group is None else group
+        group = self.group_number(record.group) if group is None else group
         fold = self._folds.setdefault(group, GroupFold(record.group, self.profile))
         if self.lives[group, k.EXISTS]:
             fold.saw_offset()

@@ -166,6 +166,7 @@ def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start
     groups[group, a.NAME_AT] = put(desk, arena, data, start, size)
     groups[group, a.METADATA_OFFSET] = a.NEVER
     groups[group, a.VALUE_OFFSET] = a.NEVER
+    groups[group, a.FIRST_OFFSET_OF_GROUP] = a.NEVER
     return group
 
 

@@ -28,6 +28,7 @@ NEEDS_ROOM = 4  # for keys, groups, producers, open transactions
 NEEDS_WINDOW = 5  # the batch at the position is compressed
 NEEDS_RECORDS = 6  # for the records of one batch
 STOPPED = 7  # by the time bound
+NEEDS_OTHERS = 8  # the batch at the position has a producer: not all rules take it alike
 GO_ON = -1  # it does not come back yet
 
 FLUSH_AT = 2 * a.BLOCK
@@ -76,9 +77,12 @@ def _stage_marker(desk: Any, cold: Any, staged: Any, data: Any, at: Any, size: A
     kind = be16(data, key + 2)
     if be16(data, key) < 0 or be16(data, value) < 0 or kind < 0 or kind > 1:
         return DOUBTFUL
+    if desk[a.IS_INSPECTED] == a.ALONE:
+        return NEEDS_OTHERS
     producer = intern_producer(desk, cold, be64(data, at + bt.PRODUCER_ID))
     if producer < 0:
         return NEEDS_ROOM
+    staged[n, a.STAGED_BATCH] = desk[a.SEGMENT] + at
     staged[n, a.KIND] = a.COMMIT if kind == 1 else a.ABORT
     staged[n, a.STAGED_PRODUCER] = producer
     desk[a.STAGED] = n + 1
@@ -126,6 +130,10 @@ def _stage_records(desk: Any, cold: Any, staged: Any, source: Any, start: Any, e
     producer_id = be64(data, at + bt.PRODUCER_ID)
     producer = np.int64(a.NOTHING)
     is_marked = be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK != 0
+    if desk[a.IS_INSPECTED] and is_marked != (producer_id != -1):
+        return DOUBTFUL  # whether it belongs to a transaction is not the same by all rules
+    if desk[a.IS_INSPECTED] == a.ALONE and is_marked:
+        return NEEDS_OTHERS
     if is_marked if desk[a.BY_BIT] else producer_id != -1:
         producer = intern_producer(desk, cold, producer_id)
         if producer < 0:
@@ -164,6 +172,8 @@ def take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, 
         return STOPPED
     if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
         return DOUBTFUL
+    if desk[a.IS_INSPECTED] and size > desk[a.MOST_BYTES]:
+        return DOUBTFUL
     attributes = be16(data, at + bt.ATTRIBUTES)
     in_window = attributes & bt.CODEC_MASK != 0 and attributes & bt.CONTROL_MASK == 0
     if desk[a.STAGED] and desk[a.IN_WINDOW] != in_window:
@@ -198,8 +208,10 @@ def accept(desk: Any, data: Any, at: Any, size: Any) -> None:
     codec = U(be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK)
     if desk[U(a.CODECS) + codec] == 0:
         desk[U(a.CODECS_FIRST) + codec] = desk[a.BATCHES]
+        desk[U(a.CODECS_AT) + codec] = desk[a.SEGMENT] + at
     desk[U(a.CODECS) + codec] += 1
     desk[a.BATCHES] += 1
+    desk[a.READ_BYTES] += size
     desk[a.RECORDS] += be32(data, at + bt.RECORDS_COUNT)
     desk[a.AT] = at + size
 

@@ -1,0 +1,298 @@
+"""The check of logs in bulk: kernels read what is plain, and look at it; what is not passes by as it does elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from offsets_log.broker.reading import LOAD_BUFFER_BYTES
+from offsets_log.checking.loads import LargeBatch, large_batches
+from offsets_log.checking.places import Place
+from offsets_log.checking.watched import Watched
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds.inspected import InspectedPiece, InspectedState
+from offsets_log.columnar.folds.replay import Replay, Replayed, replay_logs
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.scan.reading import Advance, Note, Seen
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, TailFound, Until, replay_into
+from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.releases import Release
+
+
+@dataclass(slots=True)
+class _Problems:
+    """What of the events ends a load; what they do to it is told by others."""
+
+    profile: Profile
+    problems: list[Problem] = field(default_factory=list)
+    end_offset: int = 0
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """Nothing."""
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """Nothing."""
+
+    def add_marker(self, producer_id: int, marker: Marker) -> None:
+        """Nothing."""
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """Nothing."""
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """Nothing."""
+
+
+@dataclass(slots=True)
+class _Offsets:
+    """Groups that commit under type 0 keys, in records that were read by hand."""
+
+    groups: set[str] = field(default_factory=set)
+
+    def saw_offset(self, record: CoordinatorRecord, place: Place) -> None:
+        """An offset commit or its tombstone."""
+        if record.record_type == 0:
+            self.groups.add(record.key["group"])
+
+
+@dataclass(slots=True)
+class _Transactions:
+    """Tells the kernels' arrays of transactions that were read by hand.
+
+    Attributes:
+        batch_at: where the batch begins in the log; None where the kernel sees the record too.
+    """
+
+    state: CheckedState
+    batch_at: int | None = None
+
+    def saw_record(self, event: Event, place: Place) -> None:
+        """A data record."""
+        if event.batch.is_transactional and self.batch_at is not None:
+            self.state.open_transaction(
+                event.batch.producer_id, event.record.offset, event.record.timestamp_ms, self.batch_at
+            )
+
+    def saw_marker(self, producer_id: int) -> None:
+        """It ends the producer's transaction."""
+        self.state.end_transaction(producer_id)
+
+
+class CheckedState(InspectedState):
+    """What a run of records did by the rules of every release, and what was seen in it.
+
+    Attributes:
+        seen: what was read by hand.
+        problems_first: rules → the record that ends the load, of those.
+        types: record type → its first record: the offset if a kernel has read it.
+        batches_by_hand: how many.
+    """
+
+    def __init__(self, profiles: Sequence[Profile]) -> None:
+        super().__init__(profiles, LOAD_BUFFER_BYTES)
+        self.profiles = tuple(profiles)
+        self.transactions, self.offsets = _Transactions(self), _Offsets()
+        self.seen = Watched(self.transactions, self.offsets)
+        self.first_problems: dict[Profile, Problem] = {}
+        self.first_types: dict[int, int | Place] = {}
+        self.passed: dict[int, Place] = {}
+        self.large_batches: list[LargeBatch] = []
+        self.batches_by_hand = 0
+
+    def saw(self, events: Sequence[LogEvent], note: Note, batch_at: int) -> None:
+        """A batch that was read by hand and replayed."""
+        self.note_types()
+        self.batches_by_hand += 1
+        self.transactions.batch_at = batch_at
+        self._see(events, note)
+        self.large_batches += large_batches(events)
+        for number, (place, _) in self.seen.names.types.items():
+            self.first_types.setdefault(number, place)
+        for event in events:
+            if isinstance(event, Event) and event.decoded is not None:
+                self._first_by_hand(event.decoded.group)
+
+    def saw_passed(self, events: Sequence[LogEvent], note: Note) -> None:
+        """A record whose key was read by hand; the rest of its batch is the kernel's."""
+        known = dict(self.seen.names.types)
+        self.transactions.batch_at = None
+        self._see(events, note)
+        for number, (place, _) in self.seen.names.types.items():
+            if number not in known:
+                self.passed.setdefault(number, place)
+
+    def _see(self, events: Sequence[LogEvent], note: Note) -> None:
+        for event in events:
+            self.seen.saw(event, note)
+        for profile in self.profiles:
+            self._first_problem(profile, events)
+
+    def _first_problem(self, profile: Profile, events: Sequence[LogEvent]) -> None:
+        first, found = self.first_problems.get(profile), _Problems(profile)
+        if first is not None and _begin_behind(events, first.record_offset):
+            return
+        replay_into(found, events, on_damage=lambda damage: None)
+        problems = [*([first] if first is not None else []), *found.problems]
+        if problems:
+            self.first_problems[profile] = min(problems, key=lambda problem: problem.record_offset)
+
+    def _first_by_hand(self, group: str) -> None:
+        row = self.arrays.groups[self.group_number(group)]
+        if row[a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
+            row[a.FIRST_OFFSET_OF_GROUP] = a.BY_HAND
+
+    def note_types(self) -> None:
+        """Take over the first records of types that the kernel has met since."""
+        counts = self.arrays.desk[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
+        firsts = self.arrays.desk[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
+        for number in range(a.KEY_TYPES):
+            met: list[int | Place] = [int(first) for first in firsts[number][counts[number] > 0]]
+            if number in self.passed:
+                met.append(self.passed[number])
+            if met and number not in self.first_types:
+                self.first_types[number] = min(met, key=_offset_of)
+        for number, place in self.passed.items():
+            self.first_types.setdefault(number, place)
+        self.passed.clear()
+
+    def merge(self, right: ColumnarState) -> ColumnarState:
+        """As `ColumnarState.merge`."""
+        assert isinstance(right, CheckedState)
+        for state in (self, right):
+            state.note_types()
+        super().merge(right)
+        for number, first in right.first_types.items():
+            self.first_types.setdefault(number, first)
+        for profile, problem in right.first_problems.items():
+            ours = self.first_problems.setdefault(profile, problem)
+            self.first_problems[profile] = min(ours, problem, key=lambda problem: problem.record_offset)
+        self.large_batches += right.large_batches
+        self.batches_by_hand += right.batches_by_hand
+        self.offsets.groups |= right.offsets.groups
+        self._join_seen(right.seen)
+        return self
+
+    def _join_seen(self, right: Watched) -> None:
+        ours, theirs = self.seen.names, right.names
+        for number, (place, count) in theirs.types.items():
+            first, before = ours.types.get(number, (place, 0))
+            ours.types[number] = first, before + count
+        for group, first_place in theirs.groups.items():
+            ours.groups.setdefault(group, first_place)
+        self.seen.newest_ms = max(self.seen.newest_ms, right.newest_ms)
+        layout, other = self.seen.layout, right.layout
+        layout.size_bytes += other.size_bytes
+        layout.ends |= other.ends
+        layout.damaged_files |= other.damaged_files
+        layout.damages += other.damages
+
+
+def _offset_of(first: int | Place) -> int:
+    return first if isinstance(first, int) else first.record_offset or 0
+
+
+def _begin_behind(events: Sequence[LogEvent], record_offset: int) -> bool:
+    """Whether all of a batch is behind a record; of magic 0 and 1 the offsets inside may be any."""
+    first = events[0] if events else None
+    return isinstance(first, BatchStart) and first.batch.magic == 2 and first.batch.base_offset > record_offset
+
+
+class _CheckedPiece(InspectedPiece):
+    """One run of batches on its way, checked."""
+
+    state: CheckedState
+
+    def reached(self, index: int, next_offset: int) -> None:
+        self.state.seen.layout.ends[self.order.log.segments[index].file] = next_offset
+
+    def saw(self, events: Sequence[LogEvent], batch_at: int) -> None:
+        self.state.saw(events, self.note, batch_at)
+
+    def pass_over(self, events: Iterator[LogEvent]) -> None:
+        self.state.saw_passed(list(events), self.note)
+
+    def lose(self, damage: Damage) -> None:
+        self.state.seen.layout.saw_damage(damage)
+        super().lose(damage)
+
+
+class _CheckingReplay(Replay):
+    """One log, cut into pieces that threads check."""
+
+    piece = _CheckedPiece
+    profiles: tuple[Profile, ...]
+
+    def new_state(self) -> ColumnarState:
+        return CheckedState(self.profiles)
+
+
+def check_logs(
+    logs: Sequence[PartitionLog],
+    releases: Sequence[Release],
+    *,
+    note: Callable[[PartitionLog], Note],
+    until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
+    release: tuple[int, int] | None = None,
+    threads: int = 1,
+    pieces: int | None = None,
+    advance: Advance = lambda size_bytes: None,
+) -> Iterator[tuple[Replayed, CheckedState]]:
+    """All logs read once, in their order; arguments as of `replay_logs`."""
+
+    class Checking(_CheckingReplay):
+        profiles = tuple(dict.fromkeys(release.profile for release in releases))
+
+    seen: dict[int, list[Seen]] = {id(log): [] for log in logs}
+
+    def noting(log: PartitionLog) -> Note:
+        told = note(log)
+
+        def tell(item: Seen) -> None:
+            seen[id(log)].append(item)
+            told(item)
+
+        return tell
+
+    replays = replay_logs(
+        logs, releases[0].profile, note=noting, until=until, release=release, threads=threads, pieces=pieces,
+        advance=advance, replay=Checking,
+    )  # fmt: skip
+    for replayed in replays:
+        state = replayed.state
+        assert isinstance(state, CheckedState)
+        _complete(state, seen.pop(id(replayed.log)))
+        yield replayed, state
+
+
+def _complete(state: CheckedState, seen: Sequence[Seen]) -> None:
+    """What only the whole log tells."""
+    state.note_types()
+    desk, layout = state.arrays.desk, state.seen.layout
+    for item in seen:
+        if isinstance(item, TailFound):
+            layout.saw_tail(item)
+        elif not isinstance(item, Damage):
+            layout.saw_missing(item)
+    layout.size_bytes += int(desk[a.READ_BYTES])
+    layout.batches, layout.records = int(desk[a.BATCHES]), int(desk[a.RECORDS])
+    state.seen.newest_ms = max(state.seen.newest_ms, int(desk[a.NEWEST_MS]))
+
+
+def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:
+    """Whether the files hold nothing unusual, as `broker.recovery.has_nothing_beside` says it."""
+    layout = state.seen.layout
+    if until != EVERYTHING or state.batches_by_hand or layout.damaged_files or layout.tails:
+        return False
+    ends = [layout.ends.get(segment.file) for segment in log.segments]
+    return None not in ends and all(
+        end is not None and following.base_offset is not None and end <= following.base_offset
+        for end, (_, following) in zip(ends, pairwise(log.segments), strict=False)
+    )

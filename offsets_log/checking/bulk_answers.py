@@ -1,0 +1,420 @@
+"""What a bulk check has found, as `partition_check` wants it: where it is, and what coordinators hold at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from offsets_log.checking.bulk import CheckedState, is_sound
+from offsets_log.checking.loads import Held, concluded
+from offsets_log.checking.names import Names
+from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions
+from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.checking.places import Place, find_places, place_of, places_among
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.choose.selected import selected_events
+from offsets_log.columnar.choose.selection import Selection
+from offsets_log.columnar.finish import values as vl
+from offsets_log.columnar.folds import inspection
+from offsets_log.columnar.folds.replay import Replayed
+from offsets_log.columnar.folds.state import ColumnarState, Pointer
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.pipeline import EVERYTHING, Event, Until, batch_events
+from offsets_log.replay.coordinator_state import in_order, settle_groups
+from offsets_log.replay.partial import GroupTopicPartition
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on
+from offsets_log.replay.releases import Release
+from offsets_log.replay.timeline import GroupEvent, Timeline
+
+REPLACEMENT = "\ufffd"
+
+
+# ------------------------------------------------------------------------------------ places in the log
+
+
+class Finder:
+    """Finds records of a log that was read in bulk.
+
+    Args:
+        is_whole: nothing of it is damaged.
+        until, release: what it was read with.
+    """
+
+    def __init__(
+        self, log: PartitionLog, layout: Layout, *, is_whole: bool, until: Until, release: tuple[int, int] | None
+    ) -> None:
+        self.log = log
+        self.layout = layout
+        self.is_whole = is_whole
+        self.until = until
+        self.release = release
+
+    def places(self, record_offsets: Collection[int]) -> dict[int, Place]:
+        """As `find_places`."""
+        if not self.is_whole or self.until != EVERYTHING:
+            return find_places(self.log, record_offsets)
+        return places_among(self._batches(np.array(sorted(record_offsets), np.int64)), record_offsets)
+
+    def _batches(self, wanted: a.Int64s) -> Iterator[tuple[Segment, RecordBatch]]:
+        """The batches that hold record offsets, in log order."""
+        for index, data in enumerate(self.layout.data):
+            progress, positions = np.zeros(1, np.int64), np.zeros(len(wanted), np.int64)
+            inspection.locate(data, wanted, progress, positions)
+            for position in np.unique(positions[: progress[0]]).tolist():
+                yield self.log.segments[index], self._batch(index, position)
+            wanted = wanted[progress[0] :]
+
+    def _batch(self, index: int, position: int) -> RecordBatch:
+        data = self.layout.data[index]
+        length = int.from_bytes(data[position + bt.LENGTH : position + bt.LOG_OVERHEAD].tobytes(), signed=True)
+        return decode_batch_header(data[position : position + bt.LOG_OVERHEAD + length].tobytes(), position)
+
+    def batch_at(self, at: int) -> tuple[Segment, RecordBatch]:
+        """The batch that begins there in the log."""
+        index = int(np.searchsorted(self.layout.begins, at, side="right")) - 1
+        while not len(self.layout.data[index]):
+            index -= 1
+        return self.log.segments[index], self._batch(index, at - self.layout.begins[index])
+
+    def record_at(self, at: int, record_offset: int) -> Event:
+        """A record of it."""
+        segment, batch = self.batch_at(at)
+        events = batch_events(self.log, segment, batch, EVERYTHING, self.release)
+        return next(event for event in events if isinstance(event, Event) and event.record.offset == record_offset)
+
+    def of_groups(self, groups: Collection[str]) -> Iterator[Event]:
+        """The data records of some groups that can be read."""
+        selection = Selection(group=lambda name: name in groups)
+        for event in selected_events(self.log, selection, until=self.until, release=self.release):
+            if isinstance(event, Event) and event.decoded is not None and event.decoded.group in groups:
+                yield event
+
+
+# --------------------------------------------------------------------------------------- what was seen
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found in a log besides what the state has seen.
+
+    Attributes:
+        first_records: of each kind of records that kernels have read, the first.
+    """
+
+    transactions: OpenTransactions
+    buried: BuriedOffsets
+    first_records: Sequence[Event]
+
+
+def complete(state: CheckedState, finder: Finder) -> Findings:
+    """Look up what kernels have found; the names that the state has seen are completed."""
+    firsts = _first_records(state, finder)
+    transactions, buried, other_names = OpenTransactions(), BuriedOffsets(), Names()
+    for event in _open_transactions(state, finder):
+        transactions.saw_record(event, place_of(event))
+    names = vl.group_names(state)
+    under_type_0 = state.offsets.groups | {names[number] for number in _groups_under_type_0(state).tolist()}
+    looked_at = under_type_0 | {name for name in names if REPLACEMENT in name}
+    for event in finder.of_groups(looked_at) if looked_at else ():
+        assert event.decoded is not None
+        place = place_of(event)
+        other_names.saw_record(event, place)
+        if event.decoded.is_offset_commit and event.decoded.group in under_type_0:
+            buried.saw_offset(event.decoded, place)
+    _complete_types(state, firsts)
+    _complete_groups(state, names, other_names, finder)
+    return Findings(transactions, buried, firsts)
+
+
+def _first_records(state: CheckedState, finder: Finder) -> list[Event]:
+    desk = state.arrays.desk
+    return [
+        finder.record_at(int(desk[a.INSPECTED_AT + kind]), int(desk[a.INSPECTED_FIRST + kind]))
+        for kind in np.flatnonzero(desk[a.INSPECTED_OF :][: a.INSPECTED_KINDS]).tolist()
+    ]
+
+
+def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
+    """The first record of each transaction without a marker."""
+    found = state.arrays.region("unended")[: state.arrays.desk[a.PRODUCERS]]
+    for row in found[found[:, inspection.BATCH_AT] != 0].tolist():
+        yield finder.record_at(row[inspection.BATCH_AT] - 1, row[a.UNENDED_OFFSET])
+
+
+def _groups_under_type_0(state: CheckedState) -> a.Int64s:
+    """Numbers of the groups that kernels have met in keys of type 0."""
+    s = state.arrays
+    rows = s.rows[: s.desk[a.ROWS]]
+    is_type_0 = (s.arena[rows[:, a.KEY_AT]] == 0) & (s.arena[rows[:, a.KEY_AT] + 1] == 0)
+    numbers: a.Int64s = np.unique(rows[is_type_0][:, a.GROUP])
+    return numbers
+
+
+def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
+    places = {event.record.offset: place_of(event) for event in firsts}
+    by_hand, by_kernel = state.seen.names.types, state.arrays.desk[a.INSPECTED_OF :][: a.INSPECTED_KINDS]
+    counts = {number: count for number, (_, count) in by_hand.items()}
+    for number, count in enumerate(by_kernel.reshape(a.KEY_TYPES, -1).sum(axis=1).tolist()):
+        counts[number] = counts.get(number, 0) + count
+    state.seen.names.types = {
+        number: (places[first] if isinstance(first, int) else first, counts[number])
+        for number, first in state.first_types.items()
+    }
+
+
+def _complete_groups(state: CheckedState, names: Sequence[str], other: Names, finder: Finder) -> None:
+    """All groups that a record names, in the order of their first ones."""
+    by_hand, seen = state.seen.names.groups, state.seen.names
+    firsts = state.arrays.groups[: len(names), a.FIRST_OFFSET_OF_GROUP].tolist()
+    unusual = {str(name): (name, place) for name, place in other.groups.items() if REPLACEMENT in name}
+    groups: dict[str, Place | None] = {}
+    offsets: dict[str, int] = {}
+    for name, first in zip(names, firsts, strict=True):
+        if name in unusual:
+            unusual_name, groups_place = unusual[name]
+            groups[unusual_name] = groups_place
+        elif first == a.BY_HAND:
+            groups[name] = by_hand[name]
+        elif first != a.NEVER:
+            groups[name] = None
+            offsets[name] = first
+    seen.groups, seen.raw_names = groups, other.raw_names
+
+    def find(wanted: Collection[str]) -> dict[str, Place]:
+        places = finder.places({offsets[name] for name in wanted})
+        return {name: places[offsets[name]] for name in wanted}
+
+    seen.find = find
+
+
+# ------------------------------------------------------------------------------ what coordinators hold
+
+
+@dataclass(frozen=True, slots=True)
+class _Offsets:
+    """What one way to read makes of the offsets; groups by their numbers in the first state.
+
+    Attributes:
+        committed, pending: whether a group has such.
+        counts: committed offsets of each group.
+        firsts: of these the lowest record offset.
+        open: (producer id, group) of each pending offset.
+    """
+
+    state: ColumnarState
+    committed: npt.NDArray[np.bool_]
+    pending: npt.NDArray[np.bool_]
+    counts: a.Int64s
+    firsts: a.Int64s
+    open: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, state: ColumnarState, number_of: Mapping[str, int]) -> _Offsets:
+        """Those of a state."""
+        count = len(number_of)
+        numbers = np.array([number_of[name] for name in vl.group_names(state)], np.int64)
+        rows = state.arrays.rows
+        live = rows[vl.find(state).committed]
+        groups = numbers[live[:, a.GROUP]] if len(live) else np.zeros(0, np.int64)
+        counts = np.bincount(groups, minlength=count)
+        firsts = np.full(count, np.iinfo(np.int64).max)
+        np.minimum.at(firsts, groups, live[:, a.RECORD_OFFSET])
+        open_ = [(it[0], int(numbers[rows[it[1], a.GROUP]])) for it in vl.iter_open(state)]
+        pending = np.zeros(count, np.bool_)
+        pending[[group for _, group in open_]] = True
+        return cls(state, counts > 0, pending, counts, firsts, open_)
+
+
+class Coordinators:
+    """What coordinators hold at the end of a load of one log, by the rules of each release."""
+
+    def __init__(
+        self, replayed: Replayed, state: CheckedState, scanner: Scanner, finder: Finder, firsts: Sequence[Event]
+    ) -> None:
+        self.layout = replayed.layout
+        self.state = state
+        self.finder = finder
+        self.firsts = firsts
+        self.names = vl.group_names(state)
+        self._number_of = {name: number for number, name in enumerate(self.names)}
+        self._offsets: dict[int, _Offsets] = {}
+        self._timelines = dict(self._mixed_timelines(scanner))
+        self._shapes, self._shape_of = self._plain_timelines()
+
+    def held(self, profile: Profile) -> Held:
+        """By the rules of a release."""
+        offsets = self._offsets_of(profile)
+        exists, failures = self._settled(profile, offsets)
+        orphans = np.flatnonzero((offsets.counts > 0) & ~exists).tolist()
+        pending: dict[int, list[str]] = {}
+        for producer_id, group in offsets.open:
+            pending.setdefault(producer_id, []).append(self.names[group])
+        problems = in_order([*self._refusals(profile), *failures])
+        return Held(
+            failure=problems[0] if problems else None,
+            end_offset=self.state.end_offset,
+            orphans={self.names[i]: (int(offsets.counts[i]), int(offsets.firsts[i])) for i in orphans},
+            pending=pending,
+            served=lambda: self._served(offsets.state, {self.names[i] for i in np.flatnonzero(exists).tolist()}),
+        )
+
+    def _offsets_of(self, profile: Profile) -> _Offsets:
+        state = self.state.of_way(profile)
+        if id(state) not in self._offsets:
+            self._offsets[id(state)] = _Offsets.of(state, self._number_of)
+        return self._offsets[id(state)]
+
+    def _served(self, state: ColumnarState, groups: Collection[str]) -> dict[GroupTopicPartition, int]:
+        with Scanner() as scanner:
+            values = vl.offsets_at(self.layout, state, scanner, vl.committed_places(state, vl.find(state)))
+            return {value.key: value.committed_offset for value in values if value.group in groups}
+
+    # ------------------------------------------------------------------------------ what ends a load
+
+    def _refusals(self, profile: Profile) -> Iterator[Problem]:
+        """Of batches and records: of each kind that kernels have read the first, and the first that was by hand."""
+        desk = self.state.arrays.desk
+        for codec in np.flatnonzero(desk[a.CODECS :][: a.CODEC_IDS]).tolist():
+            _, batch = self.finder.batch_at(int(desk[a.CODECS_AT + codec]))
+            if (refused := refusal_of_batch(batch, profile)) is not None:
+                yield refused
+        for event in self.firsts:
+            verdict = verdict_on(event.record, event.decoded, None, profile)
+            if isinstance(verdict, Problem):
+                yield verdict
+        if profile in self.state.first_problems:
+            yield self.state.first_problems[profile]
+
+    # ---------------------------------------------------------------------------------------- groups
+
+    def _mixed_timelines(self, scanner: Scanner) -> Iterator[tuple[str, Timeline]]:
+        """Of the groups of which records were read by hand."""
+        events = {number: [*before, *self.state.latest_events(number)] for number, before in self.state.events.items()}
+        pointers = [event for of_group in events.values() for event in of_group if isinstance(event, Pointer)]
+        records = vl.records_at(self.layout, scanner, pointers, True)
+        for number, of_group in events.items():
+            timeline = [next(records) if isinstance(event, Pointer) else event for event in of_group]
+            yield self.names[number], Timeline(timeline)
+
+    def _plain_timelines(self) -> tuple[list[Timeline], a.Int64s]:
+        """Of the other groups the few timelines there can be, and the number of each one's."""
+        groups = self.state.arrays.groups[: len(self.names)]
+        has_record = groups[:, a.METADATA_OFFSET] != a.NEVER
+        is_removed = has_record & (groups[:, a.IS_TOMBSTONE] != 0)
+        has_offset = groups[:, a.VALUE_OFFSET] > groups[:, a.METADATA_OFFSET]
+        numbers = has_record.astype(np.int64) + is_removed + 3 * has_offset
+        numbers[[self._number_of[name] for name in self._timelines]] = 0
+        value = RECORD_TYPES[2].values[0].zeros(0)
+        made = [
+            CoordinatorRecord(record_type=2, key=RECORD_TYPES[2].key.zeros(0), value=value if is_there else None)
+            for is_there in (True, False)
+        ]
+        before = [[], *([GroupEvent(0, record)] for record in made)]
+        behind = [[], [GroupEvent(1, None)]]
+        return [Timeline([*first, *last]) for last in behind for first in before], numbers
+
+    def _settled(self, profile: Profile, offsets: _Offsets) -> tuple[npt.NDArray[np.bool_], list[Problem]]:
+        """Whether each group exists, and what a load would have stumbled over."""
+        exists, fails = self._settled_plain(profile, offsets)
+        timelines = {name: _without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
+        mixed = [self._number_of[name] for name in timelines]
+        doubtful = [*np.flatnonzero(fails).tolist(), *mixed]
+        for number in doubtful[: len(doubtful) - len(mixed)]:
+            timelines[self.names[number]] = self._shapes[self._shape_of[number]]
+        groups, problems = settle_groups(
+            profile,
+            timelines,
+            committed={self.names[number] for number in doubtful if offsets.committed[number]},
+            pending={self.names[number] for number in doubtful if offsets.pending[number]},
+            end_offset=self.state.end_offset,
+        )
+        exists[mixed] = [self.names[number] in groups for number in mixed]
+        return exists, self._by_first_record(profile, problems)
+
+    def _settled_plain(
+        self, profile: Profile, offsets: _Offsets
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Of groups that no record by hand names: whether each exists, whether a load stumbles over it."""
+        cases = self._shape_of * 4 + offsets.committed * 2 + offsets.pending
+        there_are = np.unique(cases).tolist()
+        timelines = {str(case): self._shapes[case // 4] for case in there_are if self._shapes[case // 4].events}
+        groups, problems = settle_groups(
+            profile,
+            timelines,
+            committed={str(case) for case in there_are if case & 2},
+            pending={str(case) for case in there_are if case & 1},
+            end_offset=0,
+        )
+        failing = {problem.group for problem in problems}
+        exists, fails = (np.zeros(4 * len(self._shapes), np.bool_) for _ in range(2))
+        for case in there_are:
+            exists[case], fails[case] = str(case) in groups, str(case) in failing
+        return exists[cases], fails[cases]
+
+    def _by_first_record(self, profile: Profile, problems: list[Problem]) -> list[Problem]:
+        """What only the end shows, of several groups: in the order of the first records that made them known."""
+        at_end = {problem.group for problem in problems if problem.is_served and problem.group is not None}
+        if len(at_end) < 2:
+            return problems
+        order: dict[str, int] = {}
+        for event in self.finder.of_groups(at_end):
+            record = event.decoded
+            assert record is not None
+            is_told = not record.is_tombstone if record.is_offset_commit else True
+            if is_told and not is_skipped(record.record_type, profile):
+                order.setdefault(record.group, len(order))
+        return sorted(problems, key=lambda problem: order.get(problem.group or "", 0))
+
+
+def _without_skipped(timeline: Timeline, profile: Profile) -> Timeline:
+    """As the release is told of it."""
+    return Timeline(
+        [
+            event
+            for event in timeline.events
+            if event.record is None or not is_skipped(event.record.record_type, profile)
+        ]
+    )
+
+
+# ---------------------------------------------------------------------------------- all of it together
+
+
+def partition_check(
+    replayed: Replayed,
+    state: CheckedState,
+    releases: Sequence[Release],
+    *,
+    until: Until = EVERYTHING,
+    release: tuple[int, int] | None = None,
+    shutdown: str | None = None,
+) -> PartitionCheck:
+    """The check of a log that was read in bulk; arguments as of `PartitionCheck.read`."""
+    log, layout = replayed.log, state.seen.layout
+    is_whole = not (layout.damaged_files or layout.tails)
+    finder = Finder(log, replayed.layout, is_whole=is_whole, until=until, release=release)
+    found = complete(state, finder)
+    with Scanner() as scanner:
+        coordinators = Coordinators(replayed, state, scanner, finder, found.first_records)
+    held = {profile: coordinators.held(profile) for profile in state.profiles}
+    check = PartitionCheck(log, releases)
+    check.conclude(
+        concluded(releases, held, state.large_batches, finder.places),
+        state.seen,
+        found.transactions,
+        found.buried,
+        is_sound=is_sound(log, state, until),
+        until=until,
+        release=release,
+        shutdown=shutdown,
+    )
+    return check

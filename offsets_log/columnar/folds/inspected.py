@@ -1,0 +1,202 @@
+"""Logs replayed by the rules of many releases in one reading, and inspected on the way.
+
+What records do to offsets differs by few rules only, those of `WAYS`; and without producers by none. So one state reads
+the log. At the first batch with a producer it is copied for each other way to read (`InspectedState.split`), and from
+there on each of these states does what the first one did: a call of the kernel later, over the bytes that it has just
+read. What is read by hand, all of them get at once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import inspection
+from offsets_log.columnar.folds.replay import Piece
+from offsets_log.columnar.folds.state import ColumnarState, rules_of
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import LogEvent, replay_into
+from offsets_log.replay.profile import MODERN, Profile
+
+WAYS = (
+    "transactions_by_bit", "reads_first_control_record_only", "unknown_marker_aborts", "tombstone_spares_committed",
+    "cancels_pending", "latest_by_record",
+)  # fmt: skip
+"""Attributes of `Profile` by which records do something else to offsets."""
+
+_READS_ALL = replace(MODERN, name="all", skips_unknown_types=False, type_0_needs_version_0=False)
+
+_PLACE_ON_DESK = [
+    a.AT, a.LAST_OFFSET, a.CHECKED, a.CHECKED_SIZE, a.IN_WINDOW, a.WINDOW_NEXT, a.SEGMENT, a.BASE_OFFSET, a.FOLLOWING,
+    a.UNTIL_OFFSET, a.UNTIL_TIME, a.PAUSE, a.WINDOW_COUNT,
+]  # fmt: skip
+_KINDS = slice(a.INSPECTED_OF, a.INSPECTED_OF + a.INSPECTED_KINDS)
+_FIRSTS = slice(a.INSPECTED_FIRST, a.INSPECTED_FIRST + a.INSPECTED_KINDS)
+_FIRSTS_AT = slice(a.INSPECTED_AT, a.INSPECTED_AT + a.INSPECTED_KINDS)
+_CODECS = slice(a.CODECS, a.CODECS + a.CODEC_IDS)
+_CODECS_AT = slice(a.CODECS_AT, a.CODECS_AT + a.CODEC_IDS)
+
+
+def way_of(profile: Profile) -> Profile:
+    """Rules that do with offsets what a profile does, and replay every record that can be read."""
+    return replace(_READS_ALL, **{name: getattr(profile, name) for name in WAYS})
+
+
+class InspectedState(ColumnarState):
+    """What a run of records did, by every way to read it, and what was seen.
+
+    Args:
+        profiles: of the releases that are asked about.
+        most_bytes: of a batch; larger ones are read by hand.
+
+    Attributes:
+        ways: the different ones among them. This state is that of the first.
+        others: those of the others, once there was a producer.
+    """
+
+    def __init__(self, profiles: Sequence[Profile], most_bytes: int) -> None:
+        self.ways = tuple(dict.fromkeys(map(way_of, profiles)))
+        super().__init__(self.ways[0])
+        self.others: list[ColumnarState] = []
+        desk = self.arrays.desk
+        desk[a.IS_INSPECTED] = a.ALONE if len(self.ways) > 1 else a.WITH_OTHERS
+        desk[a.MOST_BYTES] = most_bytes
+        desk[a.NEWEST_MS] = -1
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """Nobody asks."""
+
+    def split(self) -> None:
+        """From here on the other ways have states of their own."""
+        if self.arrays.desk[a.IS_INSPECTED] == a.ALONE:
+            self.others = [_OtherState(self, way) for way in self.ways[1:]]
+            self.arrays.desk[a.IS_INSPECTED] = a.WITH_OTHERS
+
+    def of_way(self, profile: Profile) -> ColumnarState:
+        """The state of a profile's way."""
+        return [self, *self.others][self.ways.index(way_of(profile)) if self.others else 0]
+
+    def replay_by_hand(self, events: Sequence[LogEvent]) -> None:
+        """Replay what was read by hand; damage is told otherwise, and what ends a load too."""
+        for state in (self, *self.others):
+            replay_into(state, events, on_damage=lambda damage: None)
+            state.problems.clear()
+
+    def open_transaction(self, producer_id: int, record_offset: int, timestamp_ms: int, batch_at: int) -> None:
+        """A data record of a transaction that was read by hand; its batch begins there in the log."""
+        s = self.arrays
+        while not inspection.add(s.desk, s.cold, producer_id, record_offset, timestamp_ms, batch_at):
+            self.grow()
+
+    def end_transaction(self, producer_id: int) -> None:
+        """A marker that was read by hand."""
+        while not inspection.end(self.arrays.desk, self.arrays.cold, producer_id):
+            self.grow()
+
+    def merge(self, right: ColumnarState) -> ColumnarState:
+        """As `ColumnarState.merge`."""
+        assert isinstance(right, InspectedState)
+        if right.others:
+            self.split()
+        if self.others:
+            right.split()
+        ours, theirs = self.arrays.desk, right.arrays.desk
+        for counts, places in ((_KINDS, (_FIRSTS, _FIRSTS_AT)), (_CODECS, (_CODECS_AT,))):
+            for place in places:
+                ours[place] = np.where(ours[counts] == 0, theirs[place], ours[place])
+            ours[counts] += theirs[counts]
+        ours[a.READ_BYTES] += theirs[a.READ_BYTES]
+        ours[a.NEWEST_MS] = max(ours[a.NEWEST_MS], theirs[a.NEWEST_MS])
+        super().merge(right)
+        inspection.join(ours, self.arrays.cold, theirs, right.arrays.cold)
+        for state, other in zip(self.others, right.others, strict=True):
+            state.merge(other)
+        return self
+
+
+class _OtherState(ColumnarState):
+    """The same run of records by other rules; groups are not its matter."""
+
+    def __init__(self, first: InspectedState, way: Profile) -> None:
+        self.profile = way
+        self.arrays = first.arrays.copy()
+        self.values = list(first.values)
+        self.events = {}
+        self.problems = []
+        self.names = []
+        desk = self.arrays.desk
+        desk[a.RULES], desk[a.BY_BIT], desk[a.IS_INSPECTED] = rules_of(way), way.transactions_by_bit, 0
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """Groups are told by the first state."""
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """Nobody asks."""
+
+
+class _Follower(Piece):
+    """Does with another state what was done with the first."""
+
+    def follow(self, begin: a.Int64s, stop: int, index: int, data: a.Bytes) -> None:
+        """Read plain batches again.
+
+        Args:
+            begin: of the first state's desk, at the begin.
+            stop: the end.
+        """
+        desk = self.desk
+        desk[_PLACE_ON_DESK] = begin
+        desk[a.STOP] = stop
+        while desk[a.AT] < stop:
+            match self.scan(index, data):
+                case sc.FINISHED | sc.PAUSED:
+                    pass
+                case sc.NEEDS_RECORDS:
+                    self.scanner.more_records(self.int32_at(index, int(desk[a.AT]) + bt.RECORDS_COUNT))
+                case outcome:
+                    raise AssertionError(f"a batch was plain and is not ({outcome})")
+
+    def pass_over(self, events: Iterator[LogEvent]) -> None:
+        """It has been told."""
+
+
+class InspectedPiece(Piece):
+    """One run of batches on its way, inspected."""
+
+    state: InspectedState
+
+    def scan(self, index: int, data: a.Bytes) -> int:
+        begin = self.desk[_PLACE_ON_DESK]
+        outcome = super().scan(index, data)
+        if outcome == sc.NEEDS_OTHERS:
+            self.state.split()
+            begin = self.desk[_PLACE_ON_DESK]
+            outcome = super().scan(index, data)
+        for state in self.state.others:
+            other = _Follower(self.order, self.cursor, self.scanner, self.note, state)
+            other.follow(begin, int(self.desk[a.AT]), index, data)
+        if self.desk[a.LAST_OFFSET] > self.cursor.last_offset:
+            self.reached(index, int(self.desk[a.LAST_OFFSET]) + 1)
+        return outcome
+
+    def take(self, index: int, batch: RecordBatch) -> None:
+        if batch.is_control or batch.is_transactional or batch.producer_id != NO_PRODUCER_ID:
+            self.state.split()
+        events = list(self.counted(self.events(index, batch)))
+        self.state.replay_by_hand(events)
+        self.saw(events, self.order.layout.begins[index] + batch.position)
+
+    @abstractmethod
+    def reached(self, index: int, next_offset: int) -> None:
+        """Plain batches of a segment were read up to an offset."""
+
+    @abstractmethod
+    def saw(self, events: Sequence[LogEvent], batch_at: int) -> None:
+        """The events of a batch that was read by hand, which begins there in the log."""

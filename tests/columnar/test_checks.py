@@ -1,0 +1,144 @@
+"""`check` in bulk against the check record by record: the same loads and findings of any log, cut anywhere."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offsets_log.checking.bulk import check_logs
+from offsets_log.checking.bulk_answers import partition_check
+from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.columnar.folds import replay as columnar
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.pipeline import EVERYTHING, Until, iter_events
+from offsets_log.replay.partition_count import PartitionCount
+from offsets_log.replay.releases import Release, known_releases, release_named
+from tests.columnar.engines import what
+from tests.columnar.test_equal_engines import CRASHERS, GROUPS, PARTITIONS, PRODUCERS, SEEDS, STEPS, build
+from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+
+ALL = known_releases()
+FEW = tuple(map(release_named, ("3.9.1", "3.7.2-java", "4.3.0")))
+NOW_MS = 1_800_000_000_000
+
+
+@pytest.fixture(autouse=True)
+def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
+
+
+def answer(check: PartitionCheck) -> dict[str, Any]:
+    """All that `report` asks of a check."""
+    rows = [
+        finding.row(check.log.offsets_partition)
+        for partitions in (PartitionCount(50, "option"), PartitionCount(7, "guess"))
+        for finding in check.findings(partitions, NOW_MS)
+    ]
+    return {
+        "loads": [load.row(check.log.offsets_partition) for load in check.loads],
+        "findings": rows,
+        "groups": [(group, type(group)) for group in check.groups],
+        "newest_ms": check.newest_ms,
+    }
+
+
+def by_construct(log: PartitionLog, releases: Sequence[Release], until: Until) -> dict[str, Any]:
+    seen: list[Any] = []
+    check = PartitionCheck(log, releases)
+    events = list(iter_events(log, until=until))
+    check.read(events, seen.append, until=until)
+    return answer(check) | {"seen": list(map(what, seen))}
+
+
+def in_bulk(log: PartitionLog, releases: Sequence[Release], until: Until, pieces: int) -> dict[str, Any]:
+    seen: list[Any] = []
+    checked = check_logs([log], releases, note=lambda log: seen.append, until=lambda log: until, pieces=pieces)
+    ((replayed, state),) = checked
+    check = partition_check(replayed, state, releases, until=until)
+    return answer(check) | {"seen": [what(item) for item in seen if isinstance(item, Damage)]}
+
+
+def assert_equal(
+    log: PartitionLog,
+    releases: Sequence[Release] = ALL,
+    until: Until = EVERYTHING,
+    pieces: Sequence[int] = (1,),
+) -> None:
+    expected = by_construct(log, releases, until)
+    for count in pieces:
+        assert in_bulk(log, releases, until, count) == expected
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
+    for directory in log_directories(recording(name)):
+        for log in read_partitions(directory).values():
+            assert_equal(log, pieces=(1, 3))
+
+
+@pytest.mark.parametrize("release", ["0.8.2", "2.0", "3.9.1", "3.7.2-java", "4.3.0"])
+def test_one_release(release: str, recording: Callable[[str], Path]) -> None:
+    for log in read_partitions(recording("load-fails") / "log").values():
+        assert_equal(log, [release_named(release)], pieces=(2,))
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "random-java", "load-fails"])
+def test_bounds_of_recordings(name: str, recording: Callable[[str], Path]) -> None:
+    dice = random.Random(name)
+    for log in read_partitions(log_directories(recording(name))[0]).values():
+        assert_equal(log, FEW, Until(record_offset=dice.randrange(60)), (1, 3))
+        assert_equal(log, FEW, Until(time_ms=1_795_239_000_000 + dice.randrange(600_000)), (1, 3))
+
+
+MORE_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), GROUPS, PARTITIONS, PRODUCERS, st.integers(0, 4)),
+        st.tuples(st.just("tombstone"), GROUPS, PARTITIONS, PRODUCERS, st.just(0)),
+        st.tuples(st.just("end"), st.just(""), st.just(0), st.sampled_from([7, 8]), st.integers(0, 1)),
+        st.tuples(st.just("group"), GROUPS, st.integers(0, 3), st.just(-1), st.just(0)),
+    ),
+    max_size=30,
+)
+"""Steps that kernels read all of."""
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=STEPS, pieces=st.integers(1, 4))
+def test_generated_logs(steps: list[Any], pieces: int) -> None:
+    assert_equal(build(steps).log, pieces=(pieces,))
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=MORE_STEPS, pieces=st.integers(1, 4), end=st.one_of(st.none(), st.integers(0, 30)))
+def test_generated_plain_logs(steps: list[Any], pieces: int, end: int | None) -> None:
+    assert_equal(build(steps).log, FEW, Until(record_offset=end), (pieces,))
+
+
+def test_hostile_segments() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 15), 200):
+        assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)), FEW, pieces=(1,))
+
+
+def test_hostile_segments_in_a_row() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    segments = list(islice(hostile_segments(seeds, 16), 120))
+    for i in range(0, len(segments), 3):
+        row = segments[i : i + 3]
+        bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
+        files = tuple(Segment(f"{n}.log", base, data) for n, (base, data) in enumerate(zip(bases, row, strict=True)))
+        assert_equal(PartitionLog(0, files), ALL, pieces=(3,))
+
+
+@pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
+def test_inputs_that_once_broke_something(path: Path) -> None:
+    assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, path.read_bytes()),)))
