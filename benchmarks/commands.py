@@ -60,6 +60,17 @@ def _has_all_records(path: Path, truth: dict[str, Any]) -> bool:
     return bool(rows_in(path) == truth["records"])
 
 
+def _has_all_records_and_a_head(path: Path, truth: dict[str, Any]) -> bool:
+    return bool(rows_in(path) == truth["records"] + 1)
+
+
+def _has_all_lines(path: Path, truth: dict[str, Any]) -> bool:
+    """A line for each batch and each record, and two for each file."""
+    with path.open("rb") as lines:
+        files = sum(line.startswith(b"Dumping ") for line in lines)
+    return bool(files and rows_in(path) == truth["records"] + truth["batches"] + 2 * files)
+
+
 # ------------------------------------------------------------------------------------------ commands
 
 
@@ -92,6 +103,8 @@ COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
 INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
 DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
+DECODE_CSV = Command("decode", ("-o", "csv"), "records.csv", _has_all_records_and_a_head)
+DECODE_DUMP_LOG = Command("decode", ("--as", "dump-log"), "dump.txt", _has_all_lines)
 REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)
 
 

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMPACT, DECODE, DECODE_JSONL, INFO, REBUILD, construct_path
+from benchmarks.commands import (
+    COMPACT,
+    DECODE,
+    DECODE_CSV,
+    DECODE_DUMP_LOG,
+    DECODE_JSONL,
+    INFO,
+    REBUILD,
+    construct_path,
+)
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -44,6 +53,8 @@ SUBJECTS = (
     Subject("info, none", INFO.measure),
     Subject("decode, none", DECODE.measure),
     Subject("decode to jsonl, none", DECODE_JSONL.measure, at_most=TEXT_BYTES),
+    Subject("decode to csv, none", DECODE_CSV.measure, at_most=TEXT_BYTES),
+    Subject("decode --as dump-log, none", DECODE_DUMP_LOG.measure, at_most=TEXT_BYTES),
     Subject("rebuild, none", REBUILD.measure),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),

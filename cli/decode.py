@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.options import Output, Reading, output_option, reading_options
 
 if TYPE_CHECKING:
-    from cli.output import TextFormat
     from cli.session import Session
-    from offsets_log.columnar.sinks.lines import Lines
+    from offsets_log.columnar.sinks.templates import Form
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import Event, LogEvent
     from offsets_log.tables import Row
@@ -43,7 +42,7 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
     groups and topics are shown; transaction markers belong to none. -o parquet writes flat columns into the new
     directory that --to names.
     """
-    from cli.output import TEXT_FORMATS, chosen_format, destination, write_rows
+    from cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
     from cli.session import open_session
     from offsets_log.dump_log import iter_lines
     from offsets_log.tables import DECODE_COLUMNS
@@ -62,15 +61,24 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
             write_events(session, output.to, account.watch)
             return
         with destination(output, session.files) as stream:
-            if as_ is not None:
+            is_bulk = session.is_bulk and not expand and not reading.strict
+            if as_ is not None and is_bulk:
+                from offsets_log.columnar.sinks.forms import dump_log_form
+
+                account.records = _write_in_bulk(session, stream.write, dump_log_form(session.locate))
+            elif as_ is not None:
                 for log in session.logs:
                     for line in iter_lines(account.watch(log)):
                         stream.write(line.encode() + b"\n")
             else:
                 format_name = chosen_format(output)
                 names = TABLE_COLUMNS if format_name == "table" else [column.name for column in DECODE_COLUMNS]
-                if format_name in TEXT_FORMATS and session.is_bulk and not expand and not reading.strict:
-                    account.records = _write_in_bulk(session, stream, TEXT_FORMATS[format_name](names))
+                if format_name in TEXT_FORMATS and is_bulk:
+                    from offsets_log.columnar.sinks.forms import form_of_rows
+
+                    form = TEXT_FORMATS[format_name](names)
+                    with text_around(stream, form) as write:
+                        account.records = _write_in_bulk(session, write, form_of_rows(form.line))
                 else:
                     write_rows(stream, account.rows(expand), names, format_name)
         session.finish(f"{account.records} records, {len(session.logs)} partitions")
@@ -80,31 +88,14 @@ PART_BYTES = 1 << 22
 """Of log; its text is some four times as long, and waits for what is before it."""
 
 
-def _write_in_bulk(session: Session, stream: IO[bytes], form: TextFormat) -> int:
+def _write_in_bulk(session: Session, write: Callable[[bytes], object], form: Form) -> int:
     """The text of all records that are shown; how many there are."""
-    from cli.output import text_around
+    from cli.text_parts import Parts
     from offsets_log.columnar.sinks.lines import Press
-    from offsets_log.disk.spool import Spool
 
-    with Spool() as spool, text_around(stream, form) as write:
-
-        def keep(log: PartitionLog, number: int, made: Iterator[Lines]) -> int:
-            counts = []
-
-            def pieces() -> Iterator[memoryview]:
-                for lines in made:
-                    counts.append(len(lines))
-                    yield from lines
-
-            spool.write(number, pieces())
-            return sum(counts)
-
+    with Parts(write) as parts:
         return session.export_in_bulk(
-            keep,
-            is_filtered=True,
-            chunk=Press(form.line).chunk,
-            finish=lambda number: spool.release(number, write),
-            part_bytes=PART_BYTES,
+            parts.keep, is_filtered=True, chunk=Press(form).chunk, finish=parts.release, part_bytes=PART_BYTES
         )
 
 

@@ -377,9 +377,13 @@ class Session:
             replayed.state.tell(found)
             yield replayed.log, found, held
 
+    def locate(self, damage: Damage) -> None:
+        """Set the position of damage in a dump to its line there."""
+        self._opened.locate(damage)
+
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
-        self._opened.locate(damage)
+        self.locate(damage)
         if self.reading.strict:
             raise damage.error
         if damage.is_unsupported:

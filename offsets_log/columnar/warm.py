@@ -25,6 +25,7 @@ from offsets_log.columnar.jit import machine  # here numba is in the process bef
 from offsets_log.columnar.parquet.writer import ParquetWriter
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Order, Place
+from offsets_log.columnar.sinks.forms import dump_log_form
 from offsets_log.columnar.sinks.lines import Press
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, build_batch
@@ -84,9 +85,10 @@ def _warm_export() -> None:
     table = pa.table({"number": [1 << 20, 0, None], "flag": [True, None, True], "text": ["", "a", None]})
     table = table.append_column("name", table["text"].dictionary_encode())
     ParquetWriter(pa.BufferOutputStream(), table.schema, bounded=(), compression_level=1).write_table(table)
-    chunk = Press(lambda row: b"").chunk()
+    chunk = Press(dump_log_form(lambda damage: None)).chunk()
     chunk.begin_segment(Segment("", 0, b""))
     chunk.counts[k.ROWS] = 1
+    chunk.known.add(0, b"")
     list(chunk.made(0, Shown(group=lambda name: False)))
 
 
