@@ -76,18 +76,21 @@ def _has_all_lines(path: Path, truth: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Arguments of ``offsets-log`` between the log and ``--to``, the output's name, and how to know it is right."""
+    """Arguments of ``offsets-log`` between the log and ``--to``, the output's name, and how to know it is right;
+    whether it reads the log as text of kafka-dump-log."""
 
     name: str
     arguments: Sequence[str]
     output: str
     is_right: Callable[[Path, dict[str, Any]], bool]
+    is_of_text: bool = False
 
     def measure(self, log: Log, repeat: int) -> Measured:
         """The whole process, from start to exit."""
         with tempfile.TemporaryDirectory(dir=log.folder.parent) as folder:
             out = Path(folder) / self.output
-            command = ["offsets-log", self.name, str(log.folder), *self.arguments, "--quiet", "--to", str(out)]
+            source = _text_of(log, Path(folder)) if self.is_of_text else log.folder
+            command = ["offsets-log", self.name, str(source), *self.arguments, "--quiet", "--to", str(out)]
 
             def run() -> float:
                 if out.is_dir():
@@ -99,12 +102,20 @@ class Command:
             return Measured(seconds=seconds, agrees=self.is_right(out, log.truth))
 
 
+def _text_of(log: Log, folder: Path) -> Path:
+    """The log as kafka-dump-log prints it."""
+    text = folder / "dump.txt"
+    run_process(["offsets-log", "decode", str(log.folder), "--as", "dump-log", "--quiet", "--to", str(text)])
+    return text
+
+
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
 INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
 DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
 DECODE_CSV = Command("decode", ("-o", "csv"), "records.csv", _has_all_records_and_a_head)
 DECODE_DUMP_LOG = Command("decode", ("--as", "dump-log"), "dump.txt", _has_all_lines)
+COMPACT_TEXT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves, is_of_text=True)
 REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from benchmarks import bounds, peers
 from benchmarks.commands import (
     COMPACT,
+    COMPACT_TEXT,
     DECODE,
     DECODE_CSV,
     DECODE_DUMP_LOG,
@@ -55,6 +56,7 @@ SUBJECTS = (
     Subject("decode to jsonl, none", DECODE_JSONL.measure, at_most=TEXT_BYTES),
     Subject("decode to csv, none", DECODE_CSV.measure, at_most=TEXT_BYTES),
     Subject("decode --as dump-log, none", DECODE_DUMP_LOG.measure, at_most=TEXT_BYTES),
+    Subject("compact of a dump-log text", COMPACT_TEXT.measure, at_most=DUMP_LOG_BYTES),
     Subject("rebuild, none", REBUILD.measure),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),

@@ -149,7 +149,7 @@ def _string(
 
 
 @part
-def _find_known(desk: Any, slots: Any, known: Any, memory: Any, data: Any, start: Any, size: Any, which: Any) -> Any:
+def find_known(desk: Any, slots: Any, known: Any, memory: Any, data: Any, start: Any, size: Any, which: Any) -> Any:
     """The number of embedded bytes, −1 if they are not known; and its slot."""
     mask = np.int64(len(slots) - 1)
     slot = hash_bytes(data, start, size, desk[SEED] + which) & mask
@@ -170,7 +170,7 @@ def _embedded(
     """Embedded bytes as a line has them."""
     prefix = desk[PREFIX]
     if prefix and prefix <= start - begin and same_bytes(memory, np.int64(0), data, begin, prefix):
-        number, _ = _find_known(desk, slots, known, memory, data, start, size, ops[pc, ARGUMENT])
+        number, _ = find_known(desk, slots, known, memory, data, start, size, ops[pc, ARGUMENT])
         if number < 0:
             desk[WHICH], desk[EMBEDDED_AT], desk[EMBEDDED_SIZE] = ops[pc, ARGUMENT], start, size
             return np.int64(UNKNOWN)
@@ -314,6 +314,6 @@ def remember(desk: Any, slots: Any, known: Any, memory: Any) -> None:
     """Enter row ``desk[KNOWN]`` of what is known; there is room."""
     number = desk[KNOWN]
     at, size, which = known[number, KNOWN_AT], known[number, KNOWN_SIZE], known[number, KNOWN_WHICH]
-    _, slot = _find_known(desk, slots, known, memory, memory, at, size, which)
+    _, slot = find_known(desk, slots, known, memory, memory, at, size, which)
     slots[slot] = number + 1
     desk[KNOWN] = number + 1

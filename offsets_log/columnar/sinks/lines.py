@@ -6,11 +6,10 @@ takes its place among them.
 
 from __future__ import annotations
 
-import base64
 import secrets
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -31,9 +30,9 @@ TEXT_BYTES = 1 << 20
 """Of lines that are handed over at once, more or less."""
 MOST_TEMPLATES = 64
 """Segments whose templates are remembered."""
-KNOWN = 1 << 14
-KNOWN_BYTES = 1 << 22
-"""Embedded fields that are remembered; where more are met all are forgotten."""
+LEAST_KNOWN, MOST_KNOWN = 1 << 6, 1 << 16
+LEAST_KNOWN_BYTES, MOST_KNOWN_BYTES = 1 << 12, 1 << 24
+"""Embedded fields that are remembered; where there are more than the most, all are forgotten behind a chunk."""
 
 
 class Press:
@@ -127,7 +126,12 @@ class Headings:
 
 
 class Known:
-    """What stands in lines for embedded bytes, remembered by the bytes.
+    """What stands for embedded bytes, remembered by the bytes.
+
+    Args:
+        made: for each field, what stands for its bytes.
+        prefix: what else is kept at the begin of the memory.
+        desk: of the kernel, as `kernels.DESK` says.
 
     Attributes:
         slots: int64[n], a hash table of rows of ``known``.
@@ -135,34 +139,45 @@ class Known:
         memory: the bytes and what stands for them.
     """
 
-    def __init__(self, form: Form, desk: npt.NDArray[np.int64]) -> None:
-        self._expand = list(form.expanded.values())
-        self._prefix = form.expanded_in
+    def __init__(
+        self, made: Sequence[Callable[[bytes], bytes]], prefix: bytes, desk: npt.NDArray[np.int64]
+    ) -> None:  # fmt: skip
+        self._made = made
+        self._prefix = prefix
         self._desk = desk
-        most = KNOWN if self._expand else 1
-        self.slots = np.zeros(2 * most, np.int64)
-        self.known = np.zeros((most, sk.KNOWN_COLUMNS), np.int64)
-        self.memory = np.zeros(KNOWN_BYTES if self._expand else 8, np.uint8)
         desk[sk.SEED] = secrets.randbits(61)
         desk[sk.PREFIX] = len(self._prefix)
         self._forget()
 
     def _forget(self) -> None:
-        self.slots[:] = 0
+        self.slots = np.zeros(2 * LEAST_KNOWN, np.int64)
+        self.known = np.zeros((LEAST_KNOWN, sk.KNOWN_COLUMNS), np.int64)
+        self.memory = np.zeros(LEAST_KNOWN_BYTES, np.uint8)
         self._desk[sk.KNOWN] = 0
         self._used = len(self._prefix)
         self.memory[: self._used] = list(self._prefix)
 
+    def trim(self) -> None:
+        """Forget all if it is much."""
+        if self._desk[sk.KNOWN] > MOST_KNOWN or self._used > MOST_KNOWN_BYTES:
+            self._forget()
+
+    def _grow(self) -> None:
+        count = len(self.known)
+        self.known = np.concatenate([self.known, np.zeros_like(self.known)])
+        self.slots = np.zeros(2 * len(self.slots), np.int64)
+        self._desk[sk.KNOWN] = 0
+        for _ in range(count):
+            sk.remember(self._desk, self.slots, self.known, self.memory)
+
     def add(self, which: int, data: bytes) -> None:
         """One more."""
-        text = self._expand[which](data)
-        if text is None:
-            text = b'"' + base64.b64encode(data) + b'"'
+        text = self._made[which](data)
         size = len(data) + len(text)
-        if self._desk[sk.KNOWN] == len(self.known) or self._used + size > len(self.memory):
-            self._forget()
-        if self._used + size > len(self.memory):
-            self.memory = np.concatenate([self.memory, np.zeros(size, np.uint8)])
+        if self._desk[sk.KNOWN] == len(self.known):
+            self._grow()
+        while self._used + size > len(self.memory):
+            self.memory = np.concatenate([self.memory, np.zeros_like(self.memory)])
         at, text_at = self._used, self._used + len(data)
         self.memory[at : at + size] = np.frombuffer(data + text, np.uint8)
         self.known[self._desk[sk.KNOWN]] = at, len(data), which, text_at, len(text)
@@ -179,7 +194,7 @@ class LineChunk(Chunk):
         self._names = Names(self.entries, press.escaped)
         self._out = np.zeros(TEXT_BYTES, np.uint8)
         self._desk = np.zeros(sk.DESK, np.int64)
-        self.known = Known(press.form, self._desk)
+        self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._desk)
         self._records_by_hand = 0
         self._headings = Headings()
         self.counts[k.HAS_BATCHES] = press.form.batch_line is not None
@@ -191,6 +206,7 @@ class LineChunk(Chunk):
     def clear(self) -> None:
         super().clear()
         self._records_by_hand = 0
+        self.known.trim()
 
     def row(self, event: LogEvent, shown: Shown) -> ByHand | None:
         """The line of something that was read by hand."""

@@ -13,6 +13,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Form:
         aside: of anything else that was read, as far as it has one; None where only records have lines.
         heading: before the first batch of a file.
         batch_line: of a whole batch and its base offset, where batches have lines.
-        expanded: field of a member → what stands in a line for its bytes; None for base64 in quotes.
+        expanded: field of a member → what stands in a line for its bytes.
         expanded_in: what a value begins with, behind its version, if its members are expanded.
     """
 
@@ -59,7 +60,7 @@ class Form:
     aside: Callable[[LogEvent], bytes | None] = lambda event: None
     heading: Callable[[Segment], bytes] = lambda segment: b""
     batch_line: Callable[[RecordBatch, int], bytes] | None = None
-    expanded: Mapping[str, Callable[[bytes], bytes | None]] = field(default_factory=dict)
+    expanded: Mapping[str, Callable[[bytes], bytes]] = field(default_factory=dict)
     expanded_in: bytes = b""
 
 
@@ -179,6 +180,12 @@ class Marks:
         text = base64.b64encode(raw) if op in RAW else str(value).encode()
         self.made.append(Mark(text, op, argument, self._element))
         return value
+
+    def text(self, op: int, argument: int) -> str:
+        """A text in place of what an operation writes, whatever that is."""
+        mark = f"mark{secrets.randbits(90)}"
+        self.made.append(Mark(mark.encode(), op, argument, self._element))
+        return mark
 
     def bytes_of_size(self, number: int) -> bytes:
         """Bytes whose size is a mark, for a column of ``ints``."""
@@ -381,45 +388,7 @@ class Maker:
         Raises:
             NoTemplateError: its lines are made by hand.
         """
-        cuts = self._cuts(kind, elements=2)
-        empty = self._cuts(kind, elements=0)
-        made: list[Operation] = []
-        first = None  # operation of an array's element
-        outside = 0
-        for cut, mark, quote in cuts:
-            element = mark.element if mark is not None else None
-            if element is None:
-                outside += 1
-            elif element == 0 and first is None:
-                made.append(Operation(sk.ARRAY, other=empty[outside][0]))
-                first = len(made)
-            elif element == 1:
-                if first is not None and made[-1].op != sk.NEXT:
-                    made.append(Operation(sk.NEXT, first, other=cut))
-                    made[first - 1].argument = len(made)
-                continue
-            if mark is not None:
-                made.append(Operation(mark.op, mark.argument, cut, quote))
-            else:
-                made.append(Operation(sk.END, int(kind.kind == k.GROUP_VALUE), cut))
-        return made
-
-    def _cuts(self, kind: Kind, *, elements: int) -> list[tuple[bytes, Mark | None, bytes]]:
-        """A line of marks: the bytes before each, the mark, and its quotes if null has none; at last the line's end."""
-        marks = Marks(self.form, elements)
-        line = self._marked_line(kind, marks)
-        read = [mark for mark in marks.made if mark.op >= sk.READ_INT32]
-        by_text = {mark.text: mark for mark in marks.made}
-        pieces = re.split(b"(" + b"|".join(map(re.escape, by_text)) + b")", line)
-        seen = [by_text[text] for text in pieces[1::2]]
-        if [mark for mark in seen if mark.op >= sk.READ_INT32] != read:
-            raise NoTemplateError  # a line has them in another order than the bytes
-        literals, quotes = pieces[::2], [b""] * (len(seen) + 1)
-        for i, mark in enumerate(seen):
-            if mark.op == sk.READ_EMBEDDED or (mark.op == sk.READ_STRING and mark.argument):
-                before, colon, quotes[i] = literals[i].rpartition(b":")
-                literals[i], literals[i + 1] = before + colon, literals[i + 1].removeprefix(quotes[i])
-        return list(zip(literals, [*seen, None], quotes, strict=True))
+        return program_of(self.form, partial(self._marked_line, kind), is_whole=kind.kind == k.GROUP_VALUE)
 
     def _marked_line(self, kind: Kind, marks: Marks) -> bytes:
         if kind.kind == k.BATCH and self.form.batch_line is not None:
@@ -434,6 +403,66 @@ class Maker:
             self.segment, self.offsets_partition, kind.attributes, marks.of, key=key, value=value, **what
         )  # fmt: skip
         return self.form.line(event)
+
+
+MarkedLine = Callable[[Marks], bytes]
+"""Makes a line of marks. Raises NoTemplateError."""
+
+
+def program_of(form: Form, marked_line: MarkedLine, *, is_whole: bool) -> list[Operation]:
+    """The program of lines.
+
+    Args:
+        is_whole: whether raw values must end where the program does.
+
+    Raises:
+        NoTemplateError: there is none.
+    """
+    cuts = _cuts(form, marked_line, elements=2)
+    empty = _cuts(form, marked_line, elements=0)
+    made: list[Operation] = []
+    first = None  # operation of an array's element
+    outside = 0
+    for cut, mark, quote in cuts:
+        element = mark.element if mark is not None else None
+        if element is None:
+            outside += 1
+        elif element == 0 and first is None:
+            made.append(Operation(sk.ARRAY, other=empty[outside][0]))
+            first = len(made)
+        elif element == 1:
+            if first is not None and made[-1].op != sk.NEXT:
+                made.append(Operation(sk.NEXT, first, other=cut))
+                made[first - 1].argument = len(made)
+            continue
+        if mark is not None:
+            made.append(Operation(mark.op, mark.argument, cut, quote))
+        else:
+            made.append(Operation(sk.END, int(is_whole), cut))
+    return made
+
+
+def _cuts(form: Form, marked_line: MarkedLine, *, elements: int) -> list[tuple[bytes, Mark | None, bytes]]:
+    """A line of marks: the bytes before each, the mark, and its quotes if null has none; at last the line's end."""
+    marks = Marks(form, elements)
+    line = marked_line(marks)
+    read = [mark for mark in marks.made if mark.op >= sk.READ_INT32]
+    literals, seen = split(line, marks)
+    if [mark for mark in seen if mark.op >= sk.READ_INT32] != read:
+        raise NoTemplateError  # a line has them in another order than the bytes
+    quotes = [b""] * (len(seen) + 1)
+    for i, mark in enumerate(seen):
+        if mark.op == sk.READ_EMBEDDED or (mark.op == sk.READ_STRING and mark.argument):
+            before, colon, quotes[i] = literals[i].rpartition(b":")
+            literals[i], literals[i + 1] = before + colon, literals[i + 1].removeprefix(quotes[i])
+    return list(zip(literals, [*seen, None], quotes, strict=True))
+
+
+def split(line: bytes, marks: Marks) -> tuple[list[bytes], list[Mark]]:
+    """What stands between the marks of a line, and the marks."""
+    by_text = {mark.text: mark for mark in marks.made}
+    pieces = re.split(b"(" + b"|".join(map(re.escape, by_text)) + b")", line)
+    return pieces[::2], [by_text[text] for text in pieces[1::2]]
 
 
 def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
