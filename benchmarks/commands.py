@@ -65,23 +65,37 @@ def _shows_all_offsets(path: Path, truth: dict[str, Any]) -> bool:
     return bool(rows.count("\n") == truth["served"]["keys"])
 
 
+def _has_all_records_and_a_head(path: Path, truth: dict[str, Any]) -> bool:
+    return bool(rows_in(path) == truth["records"] + 1)
+
+
+def _has_all_lines(path: Path, truth: dict[str, Any]) -> bool:
+    """A line for each batch and each record, and two for each file."""
+    with path.open("rb") as lines:
+        files = sum(line.startswith(b"Dumping ") for line in lines)
+    return bool(files and rows_in(path) == truth["records"] + truth["batches"] + 2 * files)
+
+
 # ------------------------------------------------------------------------------------------ commands
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Arguments of ``offsets-log`` between the log and ``--to``, the output's name, and how to know it is right."""
+    """Arguments of ``offsets-log`` between the log and ``--to``, the output's name, and how to know it is right;
+    whether it reads the log as text of kafka-dump-log."""
 
     name: str
     arguments: Sequence[str]
     output: str
     is_right: Callable[[Path, dict[str, Any]], bool]
+    is_of_text: bool = False
 
     def measure(self, log: Log, repeat: int) -> Measured:
         """The whole process, from start to exit."""
         with tempfile.TemporaryDirectory(dir=log.folder.parent) as folder:
             out = Path(folder) / self.output
-            command = ["offsets-log", self.name, str(log.folder), *self.arguments, "--quiet", "--to", str(out)]
+            source = _text_of(log, Path(folder)) if self.is_of_text else log.folder
+            command = ["offsets-log", self.name, str(source), *self.arguments, "--quiet", "--to", str(out)]
 
             def run() -> float:
                 if out.is_dir():
@@ -91,6 +105,13 @@ class Command:
 
             seconds = repeated(run, repeat)
             return Measured(seconds=seconds, agrees=self.is_right(out, log.truth))
+
+
+def _text_of(log: Log, folder: Path) -> Path:
+    """The log as kafka-dump-log prints it."""
+    text = folder / "dump.txt"
+    run_process(["offsets-log", "decode", str(log.folder), "--as", "dump-log", "--quiet", "--to", str(text)])
+    return text
 
 
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
@@ -129,6 +150,9 @@ HISTORY_OF_ONE = Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "histo
 REBALANCES = Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations)
 DECODE_OF_ONE = Command("decode", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "records.jsonl", _tells_some)
 DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
+DECODE_CSV = Command("decode", ("-o", "csv"), "records.csv", _has_all_records_and_a_head)
+DECODE_DUMP_LOG = Command("decode", ("--as", "dump-log"), "dump.txt", _has_all_lines)
+COMPACT_TEXT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves, is_of_text=True)
 REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)
 
 

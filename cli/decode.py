@@ -10,9 +10,8 @@ import click
 from cli.options import Output, Reading, output_option, reading_options
 
 if TYPE_CHECKING:
-    from cli.output import TextFormat
     from cli.session import Session
-    from offsets_log.columnar.sinks.lines import Lines
+    from offsets_log.columnar.sinks.templates import Form
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import Event, LogEvent
     from offsets_log.tables import Row
@@ -43,17 +42,12 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
     groups and topics are shown; transaction markers belong to none. -o parquet writes flat columns into the new
     directory that --to names.
     """
-    from cli.output import TEXT_FORMATS, chosen_format, destination, write_rows
+    from cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
     from cli.session import open_session
     from offsets_log.dump_log import iter_lines
     from offsets_log.tables import DECODE_COLUMNS
 
-    if as_ is not None and output.output is not None:
-        raise click.UsageError("--as and --output exclude each other")
-    if output.output == "parquet" and output.to in (None, "-"):
-        raise click.UsageError("-o parquet makes several files: give --to DIRECTORY")
-    if output.output == "parquet" and expand:
-        raise click.UsageError("-o parquet has no place for what --expand shows")
+    _check_usage(output, expand, as_)
     with open_session(reading, output, needs=NEEDED_IN_PARQUET if output.output == "parquet" else set()) as session:
         account = _Account(session, shows_batches=as_ is not None)
         if output.output == "parquet" and output.to is not None:
@@ -62,32 +56,47 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
             write_events(session, output.to, account.watch)
             return
         with destination(output, session.files) as stream:
-            if as_ is not None:
+            is_bulk = session.is_bulk and not expand and not reading.strict
+            if as_ is not None and is_bulk:
+                from offsets_log.columnar.sinks.forms import dump_log_form
+
+                account.records = _write_in_bulk(session, stream.write, dump_log_form(session.locate))
+            elif as_ is not None:
                 for log in session.logs:
                     for line in iter_lines(account.watch(log)):
                         stream.write(line.encode() + b"\n")
             else:
                 format_name = chosen_format(output)
                 names = TABLE_COLUMNS if format_name == "table" else [column.name for column in DECODE_COLUMNS]
-                if not session.is_bulk or expand or reading.strict:
+                if not is_bulk:
                     write_rows(stream, account.rows(expand), names, format_name)
                 elif format_name in TEXT_FORMATS:
-                    account.records = _write_in_bulk(session, stream, TEXT_FORMATS[format_name](names))
+                    form = TEXT_FORMATS[format_name](names)
+                    with text_around(stream, form) as write:
+                        account.records = _write_rows_in_bulk(session, write, form.line)
                 else:
                     account.records = _write_table_in_bulk(session, stream)
         session.finish(f"{account.records} records, {len(session.logs)} partitions")
+
+
+def _check_usage(output: Output, expand: bool, as_: str | None) -> None:
+    if as_ is not None and output.output is not None:
+        raise click.UsageError("--as and --output exclude each other")
+    if output.output == "parquet" and output.to in (None, "-"):
+        raise click.UsageError("-o parquet makes several files: give --to DIRECTORY")
+    if output.output == "parquet" and expand:
+        raise click.UsageError("-o parquet has no place for what --expand shows")
 
 
 PART_BYTES = 1 << 22
 """Of log; its text is some four times as long, and waits for what is before it."""
 
 
-def _write_in_bulk(session: Session, stream: IO[bytes], form: TextFormat) -> int:
-    """The text of all records that are shown; how many there are."""
-    from cli.output import text_around
+def _write_rows_in_bulk(session: Session, write: Callable[[bytes], object], line: Callable[[Row], bytes]) -> int:
+    """The lines of all records that are shown as rows; how many there are."""
+    from offsets_log.columnar.sinks.forms import form_of_rows
 
-    with text_around(stream, form) as write:
-        return _lines_in_bulk(session, form.line, write)
+    return _write_in_bulk(session, write, form_of_rows(line))
 
 
 def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
@@ -98,35 +107,19 @@ def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
     sql_types = {column.name: column.sql_type for column in DECODE_COLUMNS}
     with TextTable(TABLE_COLUMNS) as table:
         reader = FieldReader(table, [sql_types[name] for name in TABLE_COLUMNS])
-        count = _lines_in_bulk(session, fields_of(TABLE_COLUMNS), reader.add)
+        count = _write_rows_in_bulk(session, reader.add, fields_of(TABLE_COLUMNS))
         table.write(stream)
     return count
 
 
-def _lines_in_bulk(session: Session, line: Callable[[Row], bytes], write: Callable[[bytes], object]) -> int:
-    """Have pieces of the lines of all records that are shown written; how many there are."""
+def _write_in_bulk(session: Session, write: Callable[[bytes], object], form: Form) -> int:
+    """The text of all records that are shown; how many there are."""
+    from cli.text_parts import Parts
     from offsets_log.columnar.sinks.lines import Press
-    from offsets_log.disk.spool import Spool
 
-    with Spool() as spool:
-
-        def keep(log: PartitionLog, number: int, made: Iterator[Lines]) -> int:
-            counts = []
-
-            def pieces() -> Iterator[memoryview]:
-                for lines in made:
-                    counts.append(len(lines))
-                    yield from lines
-
-            spool.write(number, pieces())
-            return sum(counts)
-
+    with Parts(write) as parts:
         return session.export_in_bulk(
-            keep,
-            is_filtered=True,
-            chunk=Press(line).chunk,
-            finish=lambda number: spool.release(number, write),
-            part_bytes=PART_BYTES,
+            parts.keep, is_filtered=True, chunk=Press(form).chunk, finish=parts.release, part_bytes=PART_BYTES
         )
 
 

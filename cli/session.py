@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from offsets_log.columnar.jit.compiled import Kernel
     from offsets_log.replay.releases import Release
 
+UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
+"""Columns that a source need not tell to be read in bulk: rows of records have none of them, or null of themselves."""
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
 DAMAGE_SHOWN = 5
@@ -231,7 +233,7 @@ class Session:
     @property
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
-        is_whole = not any(log.untold - {POSITION, BYTES} for log in self.logs)
+        is_whole = not any(log.untold - UNTOLD_IN_BULK for log in self.logs)
         return is_whole and sum(log.bytes_to_read for log in self.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel) -> None:
@@ -372,6 +374,7 @@ class Session:
 
             with Scanner() as scanner:
                 state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
+            state = replace(state, untold=replayed.log.untold)
             found = seen[id(replayed.log)]
             replayed.state.tell(found)
             yield replayed.log, state, found
@@ -400,9 +403,13 @@ class Session:
             replayed.state.tell(found)
             yield replayed.log, found, held
 
+    def locate(self, damage: Damage) -> None:
+        """Set the position of damage in a dump to its line there."""
+        self._opened.locate(damage)
+
     def on_damage(self, damage: Damage) -> None:
         """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
-        self._opened.locate(damage)
+        self.locate(damage)
         if self.reading.strict:
             raise damage.error
         if damage.is_unsupported:

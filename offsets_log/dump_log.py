@@ -10,12 +10,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from offsets_log.errors import Damage, OffsetsLogError, UnknownRecordTypeError
-from offsets_log.log_format.batch import NO_SEQUENCE, RecordBatch
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.record import MAX_SEQUENCE, ControlRecord
+from offsets_log.log_format.partition_log import Segment
+from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
 from offsets_log.messages.registry import CoordinatorRecord, record_type_of
 from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent, Passed, TailFound
+
+EXPANDED = {"subscription": decode_subscription, "assignment": decode_assignment}
+EXPANDED_TYPE = "consumer"
+"""The protocol type of whose members the tool shows these fields as JSON, where they parse."""
 
 TIMESTAMP_TYPE_NAMES = {"create": "CreateTime", "log_append": "LogAppendTime", "none": "NoTimestampType"}
 
@@ -24,22 +29,32 @@ def iter_lines(events: Iterable[LogEvent]) -> Iterator[str]:
     """The lines of a dump, without line ends; as in the original nothing escapes line breaks inside a value."""
     file: str | None = None
     for event in events:
-        match event:
-            case BatchStart(segment, batch, base_offset):
-                if segment.file != file:
-                    file = segment.file
-                    yield f"Dumping {file}"
-                    yield f"Log starting offset: {segment.base_offset if segment.base_offset is not None else 0}"
-                yield batch_line(batch, base_offset)
-            case Event():
-                yield record_line(event)
-            case TailFound(segment, tail):
-                if tail.kind == "torn":
-                    yield f"Found {tail.size_bytes} invalid bytes at the end of {segment.file.rpartition('/')[2]}"
-            case Damage(error):
-                yield f"Error at position {error.position}, skipping. {error.problem}"
-            case BatchEnd() | Passed() | LogEnd() | Missing():
-                pass
+        if isinstance(event, BatchStart) and event.segment.file != file:
+            file = event.segment.file
+            yield from heading(event.segment)
+        if (line := event_line(event)) is not None:
+            yield line
+
+
+def heading(segment: Segment) -> tuple[str, str]:
+    """The lines before the first batch of a file."""
+    base_offset = segment.base_offset if segment.base_offset is not None else 0
+    return f"Dumping {segment.file}", f"Log starting offset: {base_offset}"
+
+
+def event_line(event: LogEvent) -> str | None:
+    """The line of an event; None if it has none."""
+    match event:
+        case BatchStart(_, batch, base_offset):
+            return batch_line(batch, base_offset)
+        case Event():
+            return record_line(event)
+        case TailFound(segment, tail) if tail.kind == "torn":
+            return f"Found {tail.size_bytes} invalid bytes at the end of {segment.file.rpartition('/')[2]}"
+        case Damage(error):
+            return f"Error at position {error.position}, skipping. {error.problem}"
+        case TailFound() | BatchEnd() | Passed() | LogEnd() | Missing():
+            return None
 
 
 def _java(flag: bool) -> str:
@@ -55,13 +70,10 @@ def batch_line(batch: RecordBatch, base_offset: int) -> str:
     )
     if batch.magic < 2:
         return f"offset: {batch.last_offset} {end}"
-    last_sequence = batch.base_sequence
-    if last_sequence != NO_SEQUENCE:
-        last_sequence = last_sequence + batch.last_offset - batch.base_offset & MAX_SEQUENCE
     horizon = batch.delete_horizon_ms
     return (
         f"baseOffset: {base_offset} lastOffset: {batch.last_offset} count: {batch.records_count} "
-        f"baseSequence: {batch.base_sequence} lastSequence: {last_sequence} producerId: {batch.producer_id} "
+        f"baseSequence: {batch.base_sequence} lastSequence: {batch.last_sequence} producerId: {batch.producer_id} "
         f"producerEpoch: {batch.producer_epoch} partitionLeaderEpoch: {batch.partition_leader_epoch} "
         f"isTransactional: {_java(batch.is_transactional)} isControl: {_java(batch.is_control)} "
         f"deleteHorizonMs: {'OptionalLong.empty' if horizon is None else f'OptionalLong[{horizon}]'} {end}"
@@ -94,28 +106,35 @@ def record_line(event: Event) -> str:
     return line
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """Kafka's JSON in a line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _key(decoded: CoordinatorRecord) -> str:
-    return _json({"type": str(decoded.record_type), "data": decoded.key_json()})
+    return json_text({"type": str(decoded.record_type), "data": decoded.key_json()})
 
 
 def _payload(decoded: CoordinatorRecord) -> str:
     data = decoded.value_json()
     if data is None or decoded.value is None:
         return "<DELETE>"
-    if decoded.record_type == 2 and decoded.value["protocol_type"] == "consumer":
+    if decoded.record_type == 2 and decoded.value["protocol_type"] == EXPANDED_TYPE:
         for member, raw in zip(data["members"], decoded.value["members"], strict=True):
             _expand_member(member, raw)
-    return _json({"version": str(decoded.value_version), "data": data})
+    return json_text({"version": str(decoded.value_version), "data": data})
 
 
 def _expand_member(member: dict[str, Any], raw: dict[str, Any]) -> None:
-    """Of protocol type ``consumer`` the tool shows subscription and assignment as JSON, where they parse."""
-    for name, decode in (("subscription", decode_subscription), ("assignment", decode_assignment)):
-        try:
-            member[name] = decode(raw[name]).to_json()
-        except OffsetsLogError:
-            continue
+    for name in EXPANDED:
+        expanded = expand(name, raw[name])
+        if expanded is not None:
+            member[name] = expanded
+
+
+def expand(name: str, data: bytes) -> Any:
+    """A member's field of `EXPANDED` as JSON; None where it does not parse."""
+    try:
+        return EXPANDED[name](data).to_json()
+    except OffsetsLogError:
+        return None

@@ -29,6 +29,7 @@ from offsets_log.columnar.history.fold import HistoryState
 from offsets_log.columnar.jit.compiled import place_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Order, Place
+from offsets_log.columnar.sinks.forms import dump_log_form
 from offsets_log.columnar.sinks.lines import Press
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, build_batch
@@ -97,9 +98,10 @@ def _warm_count() -> None:
 def _warm_export() -> None:
     _order()
     TableChunk().grow()
-    chunk = Press(lambda row: str(row).encode()).chunk()
+    chunk = Press(dump_log_form(lambda damage: None)).chunk()
     chunk.begin_segment(Segment("", 0, b""))
     chunk.counts[k.ROWS] = 1
+    chunk.known.add(0, b"")
     list(chunk.made(0, Shown(group=lambda name: False)))
 
 

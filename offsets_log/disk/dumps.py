@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from offsets_log.disk.folder import SEGMENT, Folder
+from offsets_log.disk.spool import Growing
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
 from offsets_log.log_format.segment import Buffer
@@ -49,7 +50,7 @@ class Dumps:
     def _read(self, shown: str, buffer: Buffer, format_name: str) -> None:
         from offsets_log.dumps.formats import build_segments
 
-        built = build_segments(shown, buffer, format_name)
+        built = build_segments(shown, buffer, format_name, Growing)
         logs = built.logs()
         self.damages += built.damages
         self.notes += [f"{shown}: {words}" for words in built.remarks]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import mmap
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -10,10 +11,39 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from offsets_log.disk.writer import output_errors
+from offsets_log.log_format.segment import Buffer
 
 BYTES_IN_MEMORY = 1 << 26
 """Of one part; the rest of a larger one waits in a temporary file."""
+GROWING_BYTES_IN_MEMORY = 1 << 22
 PIECE = 1 << 20
+
+
+class Growing:
+    """Bytes that grow: in memory as long as they are few, else in a temporary file that is mapped to be read."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(GROWING_BYTES_IN_MEMORY)  # noqa: SIM115
+
+    def append(self, data: bytes) -> None:
+        """Some more.
+
+        Raises:
+            OutputError: they do not fit the folder for temporary files.
+        """
+        with output_errors(tempfile.gettempdir()):
+            self._file.write(data)
+
+    def buffer(self) -> Buffer:
+        """All of them, read-only."""
+        size = self._file.tell()
+        self._file.seek(0)
+        if size <= GROWING_BYTES_IN_MEMORY:
+            data = self._file.read()
+            self._file.seek(size)
+            return data
+        self._file.flush()
+        return memoryview(mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ))
 
 
 class Spool:

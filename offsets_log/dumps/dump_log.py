@@ -15,14 +15,31 @@ What keys and values look like is in `dump_log_text`. References: ``DumpLogSegme
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from offsets_log.dumps.dump_log_text import KeylessTombstone, NotTold, Sizes, coordinator_bytes
-from offsets_log.dumps.source import Piece, Place, Remark, SourceBatch, damaged_line, header, iter_lines, place_of
+from offsets_log.dumps.dump_log_text import UNTOLD_OF_EXPANDED, KeylessTombstone, NotTold, Sizes, coordinator_bytes
+from offsets_log.dumps.kafka_json import field_bytes
+from offsets_log.dumps.source import (
+    Piece,
+    Place,
+    Remark,
+    SegmentPiece,
+    SourceBatch,
+    damaged_line,
+    header,
+    iter_placed_lines,
+    place_of,
+)
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
+from offsets_log.log_format.partition_log import BYTES
 from offsets_log.log_format.record import ControlRecord, Record, control_record
 from offsets_log.log_format.segment import Buffer
+
+if TYPE_CHECKING:
+    from offsets_log.columnar.texts.reading import BatchText
 
 FILE_LINE = re.compile(r"Dumping (?P<file>\S.*)$")
 START_LINE = re.compile(r"(?:Log s|S)tarting offset: -?\d+$")
@@ -49,6 +66,8 @@ CODEC_NAMES = {"nocompressioncodec": "none", "gzipcompressioncodec": "gzip", "sn
 KEY_SIZES = ("keySize", "keysize")
 VALUE_SIZES = ("valueSize", "valuesize", "payloadsize")
 MAX_LINES_OF_ENTRY = 10_000
+BULK_FROM_BYTES = 4 << 20
+"""From here on a compiled kernel is worth its start."""
 
 Facts = dict[str, str]
 
@@ -65,13 +84,43 @@ def is_dump_log(text: str) -> bool:
 
 def read(buffer: Buffer) -> Iterator[Piece]:
     """The batches of a dump, in its order."""
-    reader = _Reader()
+    reader, at, line = _Reader(), 0, 1
+    if len(buffer) >= BULK_FROM_BYTES:
+        from offsets_log.columnar.texts.reading import EMBEDDED, BatchText
+
+        text = BatchText(buffer, [partial(field_bytes, name) for name in EMBEDDED])
+        while at < len(buffer):
+            if reader.place is not None:
+                yield from _in_bulk(text, reader.place, at, line)
+                at, line = text.at, text.line
+            at, line = yield from _by_hand(reader, buffer, at, line, is_bulk=True)
+    else:
+        yield from _by_hand(reader, buffer, at, line, is_bulk=False)
+
+
+def _in_bulk(text: BatchText, place: Place, at: int, line: int) -> Iterator[Piece]:
+    """Plain batches from a position on."""
+    for some in text.batches(at, line):
+        untold = frozenset({BYTES} if some.is_resized else ()) | (UNTOLD_OF_EXPANDED if some.is_expanded else set())
+        yield SegmentPiece(place, some.data, some.lines, untold)
+
+
+def _by_hand(
+    reader: _Reader, buffer: Buffer, at: int, begun_at: int, *, is_bulk: bool
+) -> Generator[Piece, None, tuple[int, int]]:
+    """Entries from a position on.
+
+    Args:
+        is_bulk: whether to come back before the second batch, and where that one is.
+    """
     entry: list[str] = []
-    begun_at = 0
-    for number, raw in iter_lines(buffer):
+    for position, number, raw in iter_placed_lines(buffer, at, begun_at):
         line = raw.decode(errors="replace")
         if _begins_entry(line):
             yield from reader.entry(begun_at, entry)
+            if is_bulk and position > at and reader.place is not None and BATCH_LINE.match(line):
+                yield from reader.end()
+                return position, number
             begun_at, entry = number, [line]
         elif entry:
             entry.append(line)
@@ -81,6 +130,7 @@ def read(buffer: Buffer) -> Iterator[Piece]:
         # What stands before the first entry is what a person wrote.
     yield from reader.entry(begun_at, entry)
     yield from reader.end()
+    return len(buffer), begun_at
 
 
 def _begins_entry(line: str) -> bool:

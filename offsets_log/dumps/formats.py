@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from offsets_log.dumps import dump_log, events_json, events_parquet, formatter, kcat
-from offsets_log.dumps.source import Piece, SegmentBuilder
+from offsets_log.dumps.source import InMemory, Piece, SegmentBuilder, Store
 from offsets_log.log_format.batch import MAGIC_POSITION, SUPPORTED_MAGICS
 from offsets_log.log_format.segment import Buffer
 
@@ -56,9 +56,15 @@ def guess_format(buffer: Buffer) -> str:
     return next((row.name for row in FORMATS.values() if row.is_like(head)), SEGMENTS)
 
 
-def build_segments(name: str, buffer: Buffer, format_name: str) -> SegmentBuilder:
-    """Read a file of one of `FORMATS` whole."""
-    built = SegmentBuilder(name)
+def build_segments(
+    name: str, buffer: Buffer, format_name: str, store: Callable[[], Store] = InMemory
+) -> SegmentBuilder:  # fmt: skip
+    """Read a file of one of `FORMATS` whole.
+
+    Args:
+        store: makes what keeps the bytes of a segment.
+    """
+    built = SegmentBuilder(name, store)
     for piece in FORMATS[format_name].read(as_utf8(buffer)):
         built.add(piece)
     return built

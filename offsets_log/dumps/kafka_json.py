@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 from functools import lru_cache
+from json import loads as parse
 from typing import Any
 
 from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnknownRecordTypeError, UnsupportedVersionError
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,
@@ -139,6 +141,38 @@ def _member_bytes(table: EmbeddedMessage, json: Json, root: str) -> str:
     except SHAPE_ERRORS:
         raise CorruptRecordError("trailing_hex is no hexadecimal", field=root) from None
     return base64.b64encode(encode_embedded(Embedded(table, version, fields, trailing), root)).decode("ascii")
+
+
+def field_bytes(name: str, text: bytes) -> bytes:
+    """What stands in a record for the JSON of a member's field, expanded or in base64, or of a commit's topic id.
+
+    Returns:
+        A member's field behind its size, a topic id as all tagged fields; nothing for what is not plainly one of these.
+    """
+    return _topic_id_bytes(text) if name == "topic_id" else _sized_member_bytes(name, text)
+
+
+TOPIC_ID_TAGS = b"\1\0\x10"
+"""One tagged field, number 0, of 16 bytes."""
+
+
+def _topic_id_bytes(text: bytes) -> bytes:
+    try:
+        told = parse(text)
+        topic_id = Uuid.from_text(told)
+    except (RecursionError, *SHAPE_ERRORS):
+        return b""
+    return TOPIC_ID_TAGS + topic_id if any(topic_id) and str(Uuid(topic_id)) == told else b""
+
+
+def _sized_member_bytes(name: str, text: bytes) -> bytes:
+    try:
+        json = parse(text)
+        told = _member_bytes(MEMBER_TABLES[name], json, name) if isinstance(json, dict) else json
+        data = base64.b64decode(told, validate=True)
+    except (OffsetsLogError, RecursionError, *SHAPE_ERRORS):
+        return b""
+    return len(data).to_bytes(4) + data if base64.b64encode(data).decode("ascii") == told else b""
 
 
 @lru_cache

@@ -8,8 +8,12 @@ stands in the bytes as Kafka's own "none" and in ``untold`` by the name of its c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import struct
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Protocol
 
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format import batch as b
@@ -23,7 +27,7 @@ SEGMENT_NAME = re.compile(
     r"(?:^|/)(?:(?P<topic>[^/]+)-(?P<partition>[0-9]{1,9})/)?(?P<base_offset>[0-9]{20})\.log[^/]*$"
 )
 OFFSETS_TOPIC = "__consumer_offsets"
-CHUNK_BYTES = 1 << 20
+LEAST_CHUNK_BYTES, CHUNK_BYTES = 1 << 13, 1 << 20
 MAX_LINE_BYTES = 64 << 20
 
 PRINTED = "a dump holds what was printed"
@@ -64,10 +68,18 @@ class SourceBatch:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPiece:
-    """Whole batches of a segment, as bytes."""
+    """Whole batches of a segment, as bytes.
+
+    Attributes:
+        lines: int64 numbers, record offset and line, in rising order of lines; where the line is negative it is that of
+            a batch and counts for its base offset unless that has one.
+        untold: what the source does not tell of them.
+    """
 
     place: Place
     data: bytes
+    lines: bytes = b""
+    untold: frozenset[str] = frozenset({BYTES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +115,26 @@ def iter_lines(buffer: Buffer) -> Iterator[tuple[int, bytes]]:
 
     A line of more than `MAX_LINE_BYTES` comes in pieces of about that size.
     """
-    view, number, rest = memoryview(buffer), 0, b""
-    for start in range(0, len(view), CHUNK_BYTES):
-        *lines, rest = (rest + view[start : start + CHUNK_BYTES].tobytes()).split(b"\n")
+    for _, number, line in iter_placed_lines(buffer):
+        yield number, line
+
+
+def iter_placed_lines(buffer: Buffer, at: int = 0, number: int = 1) -> Iterator[tuple[int, int, bytes]]:
+    """The same from a position on, the begin of a line of that number: where each begins, its number, the line."""
+    view, rest, held, begin = memoryview(buffer), b"", at, at
+    size = LEAST_CHUNK_BYTES
+    while held < len(view):
+        *lines, rest = (rest + view[held : held + size].tobytes()).split(b"\n")
+        held += size
+        size = min(2 * size, CHUNK_BYTES)
         if len(rest) > MAX_LINE_BYTES:
             lines, rest = [*lines, rest], b""
         for line in lines:
+            yield begin, number, line.removesuffix(b"\r")
             number += 1
-            yield number, line.removesuffix(b"\r")
+            begin += len(line) + 1
     if rest:
-        yield number + 1, rest.removesuffix(b"\r")
+        yield begin, number, rest.removesuffix(b"\r")
 
 
 def damaged_line(line: int, raw: bytes, problem: str) -> Damage:
@@ -174,13 +196,88 @@ def header(
     )
 
 
+class Store(Protocol):
+    """Bytes that grow, wherever they are kept."""
+
+    def append(self, data: bytes) -> None:
+        """Some more."""
+
+    def buffer(self) -> Buffer:
+        """All of them; none come behind."""
+
+
+class InMemory:
+    """A `Store` that is a run of bytes in memory."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def append(self, data: bytes) -> None:
+        """Some more."""
+        self._data += data
+
+    def buffer(self) -> Buffer:
+        """All of them."""
+        return memoryview(self._data).toreadonly()
+
+
+class LinesOfOffsets(Mapping[int, int]):
+    """Record offset → line of a source: numbers behind each other, found by halves while offsets rise.
+
+    Args:
+        store: holds pairs of int64, see `SegmentPiece`.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: int | None = None
+        self._rises = True
+        self._count = 0
+        self._pairs: memoryview | None = None
+
+    def add(self, pairs: bytes) -> None:
+        """Some more."""
+        offsets = memoryview(pairs).cast("q")[::2]
+        if self._rises and len(offsets):
+            told = [*offsets] if self._last is None else [self._last, *offsets]
+            self._rises = all(one <= other for one, other in pairwise(told))
+            self._last = told[-1]
+        self._count += len(offsets)
+        self._store.append(pairs)
+
+    def __getitem__(self, record_offset: int) -> int:
+        """The last record's line, else that of the first batch which begins there. Raises KeyError."""
+        pairs = self._pairs = memoryview(self._store.buffer()).cast("q") if self._pairs is None else self._pairs
+        offsets, lines = pairs[::2], pairs[1::2]
+        begin = bisect_left(offsets, record_offset) if self._rises else 0
+        of_batch = None
+        of_record = None
+        for i in range(begin, self._count):
+            if offsets[i] == record_offset:
+                if lines[i] > 0:
+                    of_record = lines[i]
+                elif of_batch is None and of_record is None:
+                    of_batch = -lines[i]
+            elif self._rises:
+                break
+        if of_record is None and of_batch is None:
+            raise KeyError(record_offset)
+        return of_record or of_batch or 0
+
+    def __iter__(self) -> Iterator[int]:
+        return iter({*memoryview(self._store.buffer()).cast("q")[::2]})
+
+    def __len__(self) -> int:
+        return self._count
+
+
 @dataclass(slots=True)
 class _Growing:
     """A segment being written."""
 
     place: Place
-    data: bytearray = field(default_factory=bytearray)
-    lines: dict[int, int] = field(default_factory=dict)
+    data: Store
+    lines: LinesOfOffsets
     untold: set[str] = field(default_factory=set)
 
 
@@ -190,10 +287,14 @@ class SegmentBuilder:
     Attributes:
         damages: what could not be read; the position is the line.
         remarks: what there is to say of the source, once each.
+
+    Args:
+        store: makes what keeps the bytes of a segment.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, store: Callable[[], Store] = InMemory) -> None:
         self.name = name
+        self._store = store
         self.damages: list[Damage] = []
         self.remarks: list[str] = []
         self._segments: dict[Place, _Growing] = {}
@@ -206,10 +307,11 @@ class SegmentBuilder:
             case Damage(error):
                 error.at(file=self.name)
                 self.damages.append(piece)
-            case SegmentPiece(place, data):
+            case SegmentPiece(place, data, lines, untold):
                 growing = self._growing(place)
-                growing.data += data
-                growing.untold.add(BYTES)
+                growing.data.append(data)
+                growing.lines.add(lines)
+                growing.untold |= untold
             case Untold(place, columns):
                 if place in self._segments:
                     self._segments[place].untold |= columns
@@ -227,15 +329,16 @@ class SegmentBuilder:
     def _write(self, piece: SourceBatch) -> None:
         data = _encode(piece.batch, piece.records)
         growing = self._growing(piece.place)
-        growing.data += data
-        growing.lines |= {record.offset: record.position for record in piece.records}
-        growing.lines.setdefault(piece.batch.base_offset, piece.batch.position)
+        growing.data.append(data)
+        growing.lines.add(_lines_of(piece))
         growing.untold |= piece.untold
         if piece.size_bytes != len(data):
             growing.untold.add(BYTES)
 
     def _growing(self, place: Place) -> _Growing:
-        return self._segments.setdefault(place, _Growing(place))
+        if place not in self._segments:
+            self._segments[place] = _Growing(place, self._store(), LinesOfOffsets(self._store()))
+        return self._segments[place]
 
     def _remark(self, words: str) -> None:
         if words not in self.remarks:
@@ -253,10 +356,17 @@ class SegmentBuilder:
         return Segment(
             f"{self.name}!{inner}" if inner else self.name,
             growing.place.base_offset,
-            memoryview(growing.data).toreadonly(),
+            growing.data.buffer(),
             untold=frozenset({POSITION, *growing.untold}),
             lines=growing.lines,
         )
+
+
+def _lines_of(piece: SourceBatch) -> bytes:
+    """Of its records, and of the batch for what none of them is."""
+    pairs = [(piece.batch.base_offset, -piece.batch.position)]
+    pairs += [(record.offset, record.position) for record in piece.records]
+    return struct.pack(f"={2 * len(pairs)}q", *(number for pair in pairs for number in pair))
 
 
 def _encode(batch: RecordBatch, records: tuple[Record, ...]) -> bytes:

@@ -28,6 +28,7 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_PARTITION_LEADER_EPOCH = -1
+MAX_SEQUENCE = 0x7FFFFFFF
 
 TIMESTAMP_TYPE_MASK = 0x08
 TRANSACTIONAL_MASK = 0x10
@@ -141,6 +142,13 @@ class RecordBatch:
         """When the cleaner may drop the tombstones and markers inside (attribute bit 6, ``records:X4``)."""
         has_horizon = self.magic == 2 and self.attributes & DELETE_HORIZON_MASK
         return self.base_timestamp_ms if has_horizon else None
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's sequence number of the last offset, −1 without one."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return self.base_sequence + self.last_offset - self.base_offset & MAX_SEQUENCE
 
     def computed_crc(self) -> int:
         """The checksum of the bytes as they are."""

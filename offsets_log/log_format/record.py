@@ -58,7 +58,6 @@ LEGACY_PAYLOAD = c.Struct("key" / LEGACY_BYTES, "value" / LEGACY_BYTES)
 LOADED_LEGACY_BYTES = p.Sized(p.INT32, nullable=True, lowest=p.LOWEST_INT32)
 LOADED_LEGACY_PAYLOAD = c.Struct("key" / LOADED_LEGACY_BYTES, "value" / LOADED_LEGACY_BYTES)
 
-MAX_SEQUENCE = 0x7FFFFFFF
 INT64_MAX, INT64_MIN = (1 << 63) - 1, -(1 << 63)
 
 
@@ -161,7 +160,7 @@ def _decode_default(batch: RecordBatch, raw: bytes, position: int, layout: c.Con
     is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
     sequence = b.NO_SEQUENCE
     if batch.base_sequence >= 0:
-        sequence = batch.base_sequence + fields["offset_delta"] & MAX_SEQUENCE
+        sequence = batch.base_sequence + fields["offset_delta"] & b.MAX_SEQUENCE
     return Record(
         offset=batch.base_offset + fields["offset_delta"],
         position=position,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -19,18 +19,21 @@ from hypothesis import strategies as st
 from cli import decode as cli_decode
 from cli.main import main
 from cli.output import TEXT_FORMATS
+from cli.text_parts import Parts
 from cli.text_table import fields_of
 from offsets_log.columnar.events import tables
 from offsets_log.columnar.events.export import Export
 from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.sinks import lines
-from offsets_log.columnar.sinks.lines import Lines, Press
+from offsets_log.columnar.sinks.forms import dump_log_form, form_of_rows
+from offsets_log.columnar.sinks.lines import Press
 from offsets_log.disk.spool import Spool
+from offsets_log.dump_log import iter_lines
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, TIMESTAMP_TYPE_MASK, decode_batch_header, encode_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
 from offsets_log.pipeline import Event, iter_events
-from offsets_log.tables import DECODE_COLUMNS, decode_row
+from offsets_log.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member, record_bytes
 from tests.columnar.test_equal_engines import STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, unpack_once
@@ -39,45 +42,41 @@ from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 NAMES = [column.name for column in DECODE_COLUMNS]
 LINES = {name: form(NAMES).line for name, form in TEXT_FORMATS.items()} | {"table": fields_of(cli_decode.TABLE_COLUMNS)}
 FORMATS = tuple(LINES)
+ALL_FORMATS = (*FORMATS, "dump-log")
 SEEDS = ("kafka-4.3-mixed", "kafka-4.3-compressed", "kafka-0.11-compacted", "kafka-4.3-modern-groups")
 HERE = Path(__file__).parent
-NASTY = ['"', "\\", ",", "\n\r\t\b\f\0\x1f\x7f", "é€😀\u2028", "ab" * 40, "", "'", ":", '":"', "null"]
+NASTY = ["consumer", '"', "\\", ",", "\n\r\t\b\f\0\x1f\x7f", "é€😀\u2028", "ab" * 40, "", "'", ":", '":"', "null"]
 
 
 # ---------------------------------------------------------------------------------------------- one log
 
 
 def lines_one_by_one(log: PartitionLog, press: Press) -> bytes:
-    return b"".join(press.line(decode_row(event)) for event in iter_events(log) if isinstance(event, Event))
+    if press.form.batch_line is not None:
+        return b"".join(line.encode() + b"\n" for line in iter_lines(iter_events(log)))
+    return b"".join(press.form.line(event) for event in iter_events(log) if isinstance(event, Event))
 
 
 def lines_in_bulk(log: PartitionLog, press: Press, threads: int = 1, shown: Shown = ALL) -> bytes:
-    parts: dict[int, bytes] = {}
     done: list[bytes] = []
-
-    def write(log: PartitionLog, number: int, made: Iterator[Lines]) -> int:
-        parts[number] = b""
-        rows = 0
-        for some in made:
-            rows += len(some)
-            parts[number] += b"".join(map(bytes, some))
-        return rows
-
-    Export(
-        write,
-        chunk=press.chunk,
-        finish=lambda number: done.append(parts.pop(number)),
-        part_bytes=3000,
-        note=lambda log: lambda item: None,
-        shown=shown,
-        threads=threads,
-    ).run([log])
+    with Parts(done.append) as parts:
+        Export(
+            parts.keep,
+            chunk=press.chunk,
+            finish=parts.release,
+            part_bytes=3000,
+            note=lambda log: lambda item: None,
+            shown=shown,
+            threads=threads,
+        ).run([log])
     return b"".join(done)
 
 
-@pytest.fixture(scope="module", params=FORMATS)
+@pytest.fixture(scope="module", params=ALL_FORMATS)
 def press(request: pytest.FixtureRequest) -> Press:
-    return Press(LINES[request.param])
+    if request.param == "dump-log":
+        return Press(dump_log_form(lambda damage: None))
+    return Press(form_of_rows(LINES[request.param]))
 
 
 def assert_equal(log: PartitionLog, press: Press, threads: int = 1) -> None:
@@ -207,6 +206,7 @@ def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch, press: Pres
     log.commit(None).commit(9, version=4, topic_id=bytes(range(16))).commit(3, type_=0)
     log.end(7, commit=True).end(8, commit=False)
     log.group(member("m"), member("n"), group="g").group(group="g").group(group="g", gone=True)
+    assert_equal(log.log, press)
     monkeypatch.setattr(lines.LineChunk, "row", by_hand)
     monkeypatch.setattr(lines.LineChunk, "_line", by_hand)
     assert_equal(log.log, press)
@@ -228,6 +228,10 @@ def test_room(monkeypatch: pytest.MonkeyPatch, press: Press) -> None:
 # ---------------------------------------------------------------------------------------------- commands
 
 
+def asked(form: str) -> tuple[str, str]:
+    return ("--as" if form == "dump-log" else "-o", form)
+
+
 def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> tuple[int, bytes]:
     """What the command says; the same in bulk."""
     answers = []
@@ -241,11 +245,11 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> tuple[
     return answers[0][:2]
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ALL_FORMATS)
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_recordings(name: str, form: str, recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     for directory in log_directories(recording(name)):
-        assert both_ways(monkeypatch, directory, "-o", form)[1]
+        assert both_ways(monkeypatch, directory, *asked(form))[1]
 
 
 FILTERS: Sequence[tuple[str, ...]] = (
@@ -266,8 +270,8 @@ def test_filters_and_bounds(
     name: str, filters: tuple[str, ...], recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = log_directories(recording(name))[0]
-    for form in FORMATS:
-        both_ways(monkeypatch, directory, "-o", form, *filters)
+    for form in ALL_FORMATS:
+        both_ways(monkeypatch, directory, *asked(form), *filters)
 
 
 def test_time_bounds(recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,6 +292,7 @@ def test_damaged_logs(
         status, _ = both_ways(monkeypatch, directory, "-o", "jsonl", "--verbose")
         assert status == 3
         both_ways(monkeypatch, directory, "-o", "csv", "--strict")
+        both_ways(monkeypatch, directory, "--as", "dump-log")
 
 
 def test_into_a_file(recording: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,6 +313,7 @@ def test_sources_without_positions(
         main, ["decode", str(recording("kafka-4.3-mixed") / "log"), "-o", dump, "--to", str(out)]
     )
     assert written.exit_code == 0
+    both_ways(monkeypatch, out, "--as", "dump-log")
     status, told = both_ways(monkeypatch, out, "-o", "jsonl")
     assert status == 0
     assert b'"position":null' in told

@@ -24,7 +24,7 @@ from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import EVERYTHING, Event, Until
+from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TailFound, Until
 
 PART_BYTES = 1 << 27
 
@@ -49,7 +49,7 @@ class EventReading(Reading):
         until the next is asked for."""
         for outcome in self.steps(end, advance):
             if outcome == k.FULL and not self.chunk.rows:
-                self.chunk.widen(self.int32_at(self.cursor.place.segment_index, self._count_at()))
+                self.chunk.widen(1 + self.int32_at(self.cursor.place.segment_index, self._count_at()))
             elif outcome == k.FULL or self.chunk.is_full:
                 yield from self._flushed()
         yield from self._flushed()
@@ -80,17 +80,26 @@ class EventReading(Reading):
             chunk.grow()
 
     def take(self, index: int, batch: RecordBatch) -> None:
-        rows = []
         for event in self.events(index, batch):
             if isinstance(event, Damage):
                 self.note(event)
-            elif isinstance(event, Event):
-                if event.damage is not None:
-                    self.note(event.damage)
-                row = self.chunk.row(event, self.shown)
-                if row is not None:
-                    rows.append(row)
-        self.chunk.add_by_hand(rows, batch.size_bytes)
+            elif isinstance(event, Event) and event.damage is not None:
+                self.note(event.damage)
+            self._keep(event)
+        self.chunk.add_by_hand((), batch.size_bytes)
+
+    def lose(self, damage: Damage) -> None:
+        super().lose(damage)
+        self._keep(damage)
+
+    def end(self, found: TailFound) -> None:
+        super().end(found)
+        self._keep(found)
+
+    def _keep(self, event: LogEvent) -> None:
+        row = self.chunk.row(event, self.shown)
+        if row is not None:
+            self.chunk.add_by_hand((row,), 0)
 
 
 # -------------------------------------------------------------------------------------------- all logs

@@ -19,6 +19,7 @@ from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import window as wi
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
 from offsets_log.columnar.wire.programs import NO_PLACE, SIZES
+from offsets_log.log_format import batch as b
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.schema import Scalar
 
@@ -29,18 +30,24 @@ from offsets_log.messages.schema import Scalar
 ) = range(9)  # fmt: skip
 
 # Rows of ``ints``: columns of 32 bits. Names are numbered as they come; from ENDS_AT on it is where what stands in
-# ``texts`` for a row ends.
+# ``texts`` for a row ends. KEY_SIZE, VALUE_SIZE and SEQUENCE are told where batches have rows.
 (
     KIND, ATTRIBUTES, PRODUCER_EPOCH, RECORD_TYPE, GROUP, TOPIC, PARTITION, VALUE_VERSION, LEADER_EPOCH, TOPIC_ID,
-    ENDS_AT,
-) = range(11)  # fmt: skip
+    KEY_SIZE, VALUE_SIZE, SEQUENCE, ENDS_AT,
+) = range(14)  # fmt: skip
 METADATA, RAW_KEY, RAW_VALUE, TEXTS = range(4)
 """Rows of ``texts``: bytes of one column behind each other."""
 INTS = ENDS_AT + TEXTS
 
-COMMITTED, COMMITTED_RAW, GROUP_VALUE, GROUP_TOMBSTONE, TOMBSTONE, ABORT_MARKER, COMMIT_MARKER = range(7)
+COMMITTED, COMMITTED_RAW, GROUP_VALUE, GROUP_TOMBSTONE, TOMBSTONE, ABORT_MARKER, COMMIT_MARKER, BATCH = range(8)
 """Kinds of rows: offset commits, the second kind with bytes that no column tells; classic groups; tombstones of groups
-and of offsets; markers. All but COMMITTED and TOMBSTONE have a raw key."""
+and of offsets; markers; where that is asked for, batches before their records. All but COMMITTED, TOMBSTONE and BATCH
+have a raw key."""
+
+# Columns of a batch's row, in place of what they are of a record.
+LAST_OFFSET, MAX_TIMESTAMP, CRC, BASE_TIMESTAMP = RECORD_OFFSET, TIMESTAMP, COMMITTED_OFFSET, COMMIT_TIMESTAMP
+RECORDS_COUNT, PARTITION_LEADER_EPOCH = PARTITION, LEADER_EPOCH
+SIZE, BASE_SEQUENCE, LAST_SEQUENCE = KEY_SIZE, VALUE_SIZE, SEQUENCE
 
 # Columns of ``staged``, in place of what a replay has there.
 HASH = a.KIND
@@ -52,14 +59,16 @@ ENTRY_AT, ENTRY_SIZE, ENTRY_KIND, NUMBER, KEY_TYPE, KEY_GROUP, KEY_TOPIC, KEY_PA
 IS_GROUP, IS_TOPIC, IS_TOPIC_ID, IS_KEY = range(4)
 """Kinds of entries; the first three are numbered, each kind from 0 on."""
 
-# Of ``counts``: rows, entries, bytes of the arena, bytes of each text, entries of each kind, staged bytes.
+# Of ``counts``: rows, entries, bytes of the arena, bytes of each text, entries of each kind, staged bytes; and as 0 or
+# 1, whether batches have rows.
 ROWS = 0
 ENTRIES = 1
 ARENA_USED = 2
 TEXTS_USED = 3
 NUMBERED = TEXTS_USED + TEXTS
 STAGED_BYTES = NUMBERED + IS_KEY
-COUNTS = STAGED_BYTES + 1
+HAS_BATCHES = STAGED_BYTES + 1
+COUNTS = HAS_BATCHES + 1
 
 FULL = sc.STOPPED + 1
 """Why the kernel came back, beside what `staging` has: there is no room for the rows of the next batch."""
@@ -408,7 +417,11 @@ def _flush(
         if staged[i, a.STAGED_INDEX] == 0:
             batch = np.int64(number)
             metadata, raw_key, raw_value = counts[TEXTS_USED], counts[TEXTS_USED + 1], counts[TEXTS_USED + 2]
-        if ints[ATTRIBUTES, n] & bt.CONTROL_MASK:
+        if staged[i, a.RECORD_AT] < 0:
+            _add_no_text(counts, ints, n, METADATA)
+            _add_no_raw(counts, ints, n)
+            outcome = np.int64(sc.FINISHED)
+        elif ints[ATTRIBUTES, n] & bt.CONTROL_MASK:
             outcome = np.int64(_add_marker(counts, longs, ints, texts, n, data, staged, i))
         else:
             outcome = np.int64(_add_record(desk, counts, slots, entries, arena, longs, ints, texts, n, data, staged, i))
@@ -428,6 +441,45 @@ def _flush(
 # -------------------------------------------------------------------------------------------------- batches
 
 
+@inlined
+def _sequence(base: Any, delta: Any) -> Any:
+    """A sequence number behind a batch's first; they begin again behind the greatest."""
+    return base + delta & b.MAX_SEQUENCE
+
+
+@part
+def _stage_batch(
+    desk: Any, staged: Any, i: Any, n: Any, data: Any, at: Any, longs: Any, ints: Any
+) -> None:  # fmt: skip
+    """The row of a batch itself, staged as a record without bytes."""
+    staged[i, a.KEY], staged[i, a.KEY_SIZE] = at, 0
+    staged[i, a.RECORD_AT] = a.NOTHING
+    staged[i, a.STAGED_BATCH] = at
+    staged[i, a.STAGED_INDEX] = 0
+    staged[i, BEFORE] = desk[a.LAST_OFFSET]
+    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
+    base_sequence = be32(data, at + bt.BASE_SEQUENCE)
+    for column in range(KIND, ENDS_AT):
+        ints[column, n] = a.NOTHING
+    ints[KIND, n] = BATCH
+    ints[ATTRIBUTES, n] = be16(data, at + bt.ATTRIBUTES)
+    ints[PRODUCER_EPOCH, n] = be16(data, at + bt.PRODUCER_EPOCH)
+    ints[RECORDS_COUNT, n] = be32(data, at + bt.RECORDS_COUNT)
+    ints[PARTITION_LEADER_EPOCH, n] = be32(data, at + bt.PARTITION_LEADER_EPOCH)
+    ints[SIZE, n] = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+    ints[BASE_SEQUENCE, n] = base_sequence
+    ints[LAST_SEQUENCE, n] = b.NO_SEQUENCE
+    if base_sequence != b.NO_SEQUENCE:
+        ints[LAST_SEQUENCE, n] = _sequence(base_sequence, delta)
+    longs[POSITION, n] = at
+    longs[BATCH_BASE_OFFSET, n] = base
+    longs[LAST_OFFSET, n] = base + delta
+    longs[MAX_TIMESTAMP, n] = be64(data, at + bt.MAX_TIMESTAMP)
+    longs[PRODUCER_ID, n] = be64(data, at + bt.PRODUCER_ID)
+    longs[CRC, n] = be32(data, at + bt.CRC) & np.int64(0xFFFFFFFF)
+    longs[BASE_TIMESTAMP, n] = be64(data, at + bt.BASE_TIMESTAMP)
+
+
 @part
 def _stage(
     desk: Any, counts: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any, longs: Any, ints: Any,
@@ -435,8 +487,9 @@ def _stage(
 ) -> Any:  # fmt: skip
     """The records of the batch at ``at``, which stand in ``source[start:end]``, and the columns that they share."""
     count = be32(data, at + bt.RECORDS_COUNT)
-    staged_count = desk[a.STAGED]
-    staged_bytes = (end - start) + (counts[STAGED_BYTES] if staged_count else np.int64(0))
+    has_row = counts[HAS_BATCHES]
+    staged_count = desk[a.STAGED] + has_row
+    staged_bytes = (end - start) + (counts[STAGED_BYTES] if desk[a.STAGED] else np.int64(0))
     room = text_size - max(counts[TEXTS_USED], max(counts[TEXTS_USED + 1], counts[TEXTS_USED + 2]))
     if bt.LEAST_RECORD_SIZE * count > end - start:
         return sc.DOUBTFUL
@@ -448,6 +501,9 @@ def _stage(
     base, last_delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
     if bt.records_at(source, start, end, count, base, last_delta, staged, staged_count) < 0:
         return sc.DOUBTFUL
+    if has_row:
+        _stage_batch(desk, staged, U(staged_count - 1), U(first - 1), data, at, longs, ints)
+    base_sequence = be32(data, at + bt.BASE_SEQUENCE)
     attributes = be16(data, at + bt.ATTRIBUTES)
     producer_id, producer_epoch = be64(data, at + bt.PRODUCER_ID), be16(data, at + bt.PRODUCER_EPOCH)
     is_append_time = attributes & bt.TIMESTAMP_TYPE_MASK
@@ -455,12 +511,12 @@ def _stage(
     is_compressed = attributes & bt.CODEC_MASK
     for item in range(count):
         i, n = U(staged_count + item), U(first + item)
-        delta = np.int64(0) if is_append_time else np.int64(staged[i, a.TIMESTAMP_DELTA])
-        timestamp = time + delta
-        if (timestamp ^ time) & (timestamp ^ delta) < 0:
+        time_delta = np.int64(0) if is_append_time else np.int64(staged[i, a.TIMESTAMP_DELTA])
+        timestamp = time + time_delta
+        if (timestamp ^ time) & (timestamp ^ time_delta) < 0:
             return sc.DOUBTFUL  # more than 64 bits
         staged[i, a.STAGED_BATCH] = at
-        staged[i, a.STAGED_INDEX] = item
+        staged[i, a.STAGED_INDEX] = item + has_row
         staged[i, BEFORE] = desk[a.LAST_OFFSET]
         ints[ATTRIBUTES, n] = attributes
         ints[PRODUCER_EPOCH, n] = producer_epoch
@@ -469,6 +525,13 @@ def _stage(
         longs[RECORD_OFFSET, n] = staged[i, a.OFFSET]
         longs[TIMESTAMP, n] = timestamp
         longs[PRODUCER_ID, n] = producer_id
+        if has_row:
+            offset_delta = staged[i, a.OFFSET] - base
+            ints[KEY_SIZE, n] = staged[i, a.KEY_SIZE]
+            ints[VALUE_SIZE, n] = staged[i, a.VALUE_SIZE]
+            ints[SEQUENCE, n] = b.NO_SEQUENCE
+            if base_sequence >= 0:
+                ints[SEQUENCE, n] = _sequence(base_sequence, offset_delta)
     desk[a.STAGED] = staged_count + count
     counts[STAGED_BYTES] = staged_bytes
     return sc.FINISHED

@@ -22,7 +22,7 @@ from offsets_log.log_format.compression import CODECS
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
-from offsets_log.pipeline import Event
+from offsets_log.pipeline import Event, LogEvent
 from offsets_log.tables import Row
 
 Numbers = npt.NDArray[Any]
@@ -157,8 +157,8 @@ class Chunk(ABC):
         self._bytes_by_hand = 0
 
     @abstractmethod
-    def row(self, event: Event, shown: Shown) -> Any:
-        """What is kept of a record that was read by hand; None if it is not asked for."""
+    def row(self, event: LogEvent, shown: Shown) -> Any:
+        """What is kept of something that was read by hand; None if it is not asked for."""
 
     @abstractmethod
     def made(self, offsets_partition: int | None, shown: Shown) -> Sized:
@@ -188,7 +188,7 @@ class Chunk(ABC):
         self._bytes_by_hand += size_bytes
 
     def widen(self, count: int) -> None:
-        """Room for a batch of so many records, or of more bytes. There must be no rows."""
+        """Room for a batch of so many rows, or of more bytes. There must be no rows."""
         if count > self.longs.shape[1]:
             self.longs = np.zeros((k.LONGS, count), np.int64)
             self.ints = np.zeros((k.INTS, count), np.int32)
@@ -214,7 +214,7 @@ class Chunk(ABC):
         self.counts[[k.ROWS, *range(k.TEXTS_USED, k.TEXTS_USED + k.TEXTS)]] = 0
         if self.has_many_entries:
             self.entries = Entries()
-            self.counts[:] = 0
+            self.counts[: k.HAS_BATCHES] = 0
         self._segments = [(0, segment) for _, segment in self._segments[-1:]]
         self._by_hand, self._places, self._bytes_by_hand = [], [], 0
 
@@ -229,8 +229,10 @@ class Chunk(ABC):
 class TableChunk(Chunk):
     """Rows of one Arrow table by `rows.EVENT_COLUMNS`."""
 
-    def row(self, event: Event, shown: Shown) -> Row | None:
-        """As `rows.event_row`."""
+    def row(self, event: LogEvent, shown: Shown) -> Row | None:
+        """A record as `rows.event_row`."""
+        if not isinstance(event, Event):
+            return None
         row = event_row(event)
         return row if shown.shows(row) else None
 

@@ -223,7 +223,7 @@ class Reading(ABC):
                     cursor.is_broken = True
                     self.lose(item)
                 case Tail():
-                    self.note(tail_found(self.order.log, segment, item, cursor.next_offset, self.order.until))
+                    self.end(tail_found(self.order.log, segment, item, cursor.next_offset, self.order.until))
                 case RecordBatch():
                     if self.order.until.stops_before(item):
                         cursor.is_stopped = True
@@ -238,6 +238,10 @@ class Reading(ABC):
     def lose(self, damage: Damage) -> None:
         """Note what is no batch, or a record of which only the key was read by hand."""
         self.note(damage)
+
+    def end(self, found: TailFound) -> None:
+        """Note what stands behind the last batch of a segment."""
+        self.note(found)
 
     def events(self, index: int, batch: RecordBatch) -> Iterator[LogEvent]:
         """What the construct path says of a batch."""

@@ -12,10 +12,10 @@ import numpy as np
 
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.scan.keys import is_utf8
-from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.columnar.scan.keys import is_utf8, same_bytes
+from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes
 
-# Columns of a program. ``OTHER`` is a second literal: the quotes of a text that may be null, or what an array has
+# Columns of a program. ``OTHER`` is a second literal: the quotes of what may stand there without, or what an array has
 # between its elements or instead of any.
 OP, ARGUMENT, LITERAL_AT, LITERAL_SIZE, OTHER_AT, OTHER_SIZE, OP_COLUMNS = range(7)
 
@@ -30,20 +30,27 @@ READ_INT32 = 6
 READ_INT64 = 7
 READ_STRING = 8  # whether it may be null
 READ_BYTES = 9  # as base64
-ARRAY = 10  # operation behind it, which is entered behind its literal where there are no elements
-NEXT = 11  # first operation of an element, which is entered behind its literal
+READ_EMBEDDED = 10  # which of those that are known by their bytes; as base64 where they are not to be expanded
+ARRAY = 11  # operation behind it, which is entered behind its literal where there are no elements
+NEXT = 12  # first operation of an element, which is entered behind its literal
 
 BY_HAND, SKIPPED = -1, -2
 """Instead of where a row's program begins: the line is made by hand; no line is asked for."""
 
 # Numbers of the desk: the row whose program is the first, the next row and where rows end, bytes written.
-BEGIN, ROW, END_ROW, USED, DESK = range(5)
+# Then what embedded bytes are known: their number, the seed of their hashes; with how many bytes of ``memory`` a raw
+# value must begin behind its version if its fields are expanded; and which bytes are not known.
+BEGIN, ROW, END_ROW, USED, KNOWN, SEED, PREFIX, WHICH, EMBEDDED_AT, EMBEDDED_SIZE, DESK = range(11)
 
-FINISHED, FULL, NEEDS_HAND = range(3)
-"""Why the kernel came back: nothing is left; no room for the next line; the next line is to be made by hand."""
+FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
+"""Why the kernel came back: nothing is left; no room for the next line; the next line is to be made by hand; it has
+embedded bytes that are not known."""
 
-NO_ROOM, UNFIT = -1, -2
-"""Instead of a position: the text is full; the program does not fit the record."""
+NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
+"""Instead of a position: the text is full; the program does not fit the record; its embedded bytes are not known."""
+
+# Columns of ``known``: embedded bytes in ``memory``, which field they are of, and what stands in a line for them.
+KNOWN_AT, KNOWN_SIZE, KNOWN_WHICH, TEXT_AT, TEXT_SIZE, KNOWN_COLUMNS = range(6)
 
 MOST_ESCAPED = 8
 """Bytes that one byte may become, and where their number stands in a row of ``escapes``."""
@@ -142,8 +149,44 @@ def _string(
 
 
 @part
+def find_known(desk: Any, slots: Any, known: Any, memory: Any, data: Any, start: Any, size: Any, which: Any) -> Any:
+    """The number of embedded bytes, −1 if they are not known; and its slot."""
+    mask = np.int64(len(slots) - 1)
+    slot = hash_bytes(data, start, size, desk[SEED] + which) & mask
+    while slots[U(slot)] != 0:
+        number = slots[U(slot)] - 1
+        is_like = known[number, KNOWN_SIZE] == size and known[number, KNOWN_WHICH] == which
+        if is_like and same_bytes(memory, known[number, KNOWN_AT], data, start, size):
+            return number, slot
+        slot = slot + 1 & mask
+    return np.int64(-1), slot
+
+
+@part
+def _embedded(
+    desk: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, start: Any, size: Any,
+    slots: Any, known: Any, memory: Any,
+) -> Any:  # fmt: skip
+    """Embedded bytes as a line has them."""
+    prefix = desk[PREFIX]
+    if prefix and prefix <= start - begin and same_bytes(memory, np.int64(0), data, begin, prefix):
+        number, _ = find_known(desk, slots, known, memory, data, start, size, ops[pc, ARGUMENT])
+        if number < 0:
+            desk[WHICH], desk[EMBEDDED_AT], desk[EMBEDDED_SIZE] = ops[pc, ARGUMENT], start, size
+            return np.int64(UNKNOWN)
+        return copy(out, at, memory, known[number, TEXT_AT], known[number, TEXT_SIZE])
+    at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+    if at >= 0:
+        at = _base64(out, at, data, start, size)
+    if at >= 0:
+        at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
+    return at
+
+
+@part
 def _read(
-    out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
+    desk: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, read: Any, end: Any,
+    escapes: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """The next value of the record: where it ends in the line, and in the record."""
     op = ops[pc, OP]
@@ -160,6 +203,9 @@ def _read(
         return write_number(out, at, number), read
     if number < 0 or number > end - read:
         return np.int64(UNFIT), read
+    if op == READ_EMBEDDED:
+        at = _embedded(desk, out, at, ops, pc, literals, data, begin, read, number, slots, known, memory)
+        return at, read + number
     return _base64(out, at, data, read, number), read + number
 
 
@@ -199,12 +245,13 @@ def _column(
 
 @part
 def _line(
-    out: Any, at: Any, pc: Any, ops: Any, literals: Any, longs: Any, ints: Any, texts: Any, names: Any, places: Any,
-    n: Any, escapes: Any,
+    desk: Any, out: Any, at: Any, pc: Any, ops: Any, literals: Any, longs: Any, ints: Any, texts: Any, names: Any,
+    places: Any, n: Any, escapes: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """The line of a row, and where it ends."""
     data = texts[k.RAW_VALUE]
-    read, end = _begin(ints, k.RAW_VALUE, n) + 2, np.int64(ints[k.ENDS_AT + k.RAW_VALUE, n])
+    begin, end = _begin(ints, k.RAW_VALUE, n) + 2, np.int64(ints[k.ENDS_AT + k.RAW_VALUE, n])
+    read = begin
     left = np.int64(0)
     is_entered = False
     while at >= 0:
@@ -219,7 +266,9 @@ def _line(
         if op < READ_INT32:
             at = np.int64(_column(out, at, op, argument, longs, ints, texts, names, places, n, escapes))
         elif op < ARRAY:
-            at, read = _read(out, at, ops, pc, literals, data, read, end, escapes)
+            at, read = _read(
+                desk, out, at, ops, pc, literals, data, begin, read, end, escapes, slots, known, memory
+            )  # fmt: skip
         else:
             if op == ARRAY:
                 left, read = _count(data, read, end)
@@ -239,7 +288,7 @@ def _line(
 @kernel
 def write_lines(
     desk: Any, out: Any, programs: Any, ops: Any, literals: Any, longs: Any, ints: Any, texts: Any, names: Any,
-    places: Any, escapes: Any,
+    places: Any, escapes: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """Write lines behind ``out[:desk[USED]]`` from ``desk[ROW]`` on; why it came back."""
     for n in range(desk[ROW], desk[END_ROW]):
@@ -249,9 +298,22 @@ def write_lines(
             continue
         if program == BY_HAND:
             return np.int64(NEEDS_HAND)
-        at = _line(out, desk[USED], program, ops, literals, longs, ints, texts, names, places, n, escapes)
+        at = _line(
+            desk, out, desk[USED], program, ops, literals, longs, ints, texts, names, places, n, escapes, slots, known,
+            memory,
+        )  # fmt: skip
         if at < 0:
-            return np.int64(FULL if at == NO_ROOM else NEEDS_HAND)
+            return np.int64(FULL if at == NO_ROOM else NEEDS_EMBEDDED if at == UNKNOWN else NEEDS_HAND)
         desk[USED] = at
     desk[ROW] = desk[END_ROW]
     return np.int64(FINISHED)
+
+
+@kernel
+def remember(desk: Any, slots: Any, known: Any, memory: Any) -> None:
+    """Enter row ``desk[KNOWN]`` of what is known; there is room."""
+    number = desk[KNOWN]
+    at, size, which = known[number, KNOWN_AT], known[number, KNOWN_SIZE], known[number, KNOWN_WHICH]
+    _, slot = find_known(desk, slots, known, memory, memory, at, size, which)
+    slots[slot] = number + 1
+    desk[KNOWN] = number + 1

@@ -1,4 +1,4 @@
-"""All records as lines of text: what the row functions of `tables` and a format's writer make of each, in bulk.
+"""All records as lines of text: what a format makes of each, in bulk.
 
 The kernel writes the lines of what it has read; what was read by hand, and what has no template, is made by hand and
 takes its place among them.
@@ -6,40 +6,45 @@ takes its place among them.
 
 from __future__ import annotations
 
+import secrets
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.events.tables import Chunk, Entries, Mask
 from offsets_log.columnar.sinks import kernels as sk
-from offsets_log.columnar.sinks.templates import Line, Maker, Templates, escapes_of, event_of
+from offsets_log.columnar.sinks.templates import Form, Maker, Templates, escapes_of, event_of
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
-from offsets_log.pipeline import Event
-from offsets_log.tables import decode_row
+from offsets_log.pipeline import BatchStart, Event, LogEvent
 
 TEXT_BYTES = 1 << 20
 """Of lines that are handed over at once, more or less."""
 MOST_TEMPLATES = 64
 """Segments whose templates are remembered."""
+LEAST_KNOWN, MOST_KNOWN = 1 << 6, 1 << 16
+LEAST_KNOWN_BYTES, MOST_KNOWN_BYTES = 1 << 12, 1 << 24
+"""Embedded fields that are remembered; where there are more than the most, all are forgotten behind a chunk."""
 
 
 class Press:
     """What all threads share that make lines of one format.
 
     Args:
-        line: the format.
+        form: the format.
     """
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
-        self.escapes = escapes_of(line)
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.escapes = escapes_of(form)
         self.escaped = {number: _text(row) for number, row in enumerate(self.escapes[:128])}
         self._templates: dict[tuple[int | None, str], Templates] = {}
         self._lock = threading.Lock()
@@ -51,7 +56,7 @@ class Press:
             if key not in self._templates:
                 if len(self._templates) >= MOST_TEMPLATES:
                     del self._templates[next(iter(self._templates))]
-                self._templates[key] = Templates(Maker(segment, offsets_partition, self.line))
+                self._templates[key] = Templates(Maker(segment, offsets_partition, self.form))
             return self._templates[key]
 
     def chunk(self) -> LineChunk:
@@ -103,6 +108,83 @@ class Names:
         self._used += len(data)
 
 
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """A line that was made by hand, and the segment of the batch that begins with it."""
+
+    line: bytes
+    begun: Segment | None = None
+
+
+@dataclass(slots=True)
+class Headings:
+    """Of a part, the heading of its first file, which is not in the text before the place where it becomes known, and
+    that of its last one."""
+
+    first: bytes | None = None
+    last: bytes | None = None
+
+
+class Known:
+    """What stands for embedded bytes, remembered by the bytes.
+
+    Args:
+        made: for each field, what stands for its bytes.
+        prefix: what else is kept at the begin of the memory.
+        desk: of the kernel, as `kernels.DESK` says.
+
+    Attributes:
+        slots: int64[n], a hash table of rows of ``known``.
+        known: int64[n, `kernels.KNOWN_COLUMNS`].
+        memory: the bytes and what stands for them.
+    """
+
+    def __init__(
+        self, made: Sequence[Callable[[bytes], bytes]], prefix: bytes, desk: npt.NDArray[np.int64]
+    ) -> None:  # fmt: skip
+        self._made = made
+        self._prefix = prefix
+        self._desk = desk
+        desk[sk.SEED] = secrets.randbits(61)
+        desk[sk.PREFIX] = len(self._prefix)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.slots = np.zeros(2 * LEAST_KNOWN, np.int64)
+        self.known = np.zeros((LEAST_KNOWN, sk.KNOWN_COLUMNS), np.int64)
+        self.memory = np.zeros(LEAST_KNOWN_BYTES, np.uint8)
+        self._desk[sk.KNOWN] = 0
+        self._used = len(self._prefix)
+        self.memory[: self._used] = list(self._prefix)
+
+    def trim(self) -> None:
+        """Forget all if it is much."""
+        if self._desk[sk.KNOWN] > MOST_KNOWN or self._used > MOST_KNOWN_BYTES:
+            self._forget()
+
+    def _grow(self) -> None:
+        count = len(self.known)
+        self.known = np.concatenate([self.known, np.zeros_like(self.known)])
+        self.slots = np.zeros(2 * len(self.slots), np.int64)
+        self._desk[sk.KNOWN] = 0
+        for _ in range(count):
+            sk.remember(self._desk, self.slots, self.known, self.memory)
+
+    def add(self, which: int, data: bytes) -> None:
+        """One more."""
+        text = self._made[which](data)
+        size = len(data) + len(text)
+        if self._desk[sk.KNOWN] == len(self.known):
+            self._grow()
+        while self._used + size > len(self.memory):
+            self.memory = np.concatenate([self.memory, np.zeros_like(self.memory)])
+        at, text_at = self._used, self._used + len(data)
+        self.memory[at : at + size] = np.frombuffer(data + text, np.uint8)
+        self.known[self._desk[sk.KNOWN]] = at, len(data), which, text_at, len(text)
+        self._used += size
+        sk.remember(self._desk, self.slots, self.known, self.memory)
+
+
 class LineChunk(Chunk):
     """Rows of a run of lines."""
 
@@ -112,12 +194,32 @@ class LineChunk(Chunk):
         self._names = Names(self.entries, press.escaped)
         self._out = np.zeros(TEXT_BYTES, np.uint8)
         self._desk = np.zeros(sk.DESK, np.int64)
+        self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._desk)
+        self._records_by_hand = 0
+        self._headings = Headings()
+        self.counts[k.HAS_BATCHES] = press.form.batch_line is not None
 
-    def row(self, event: Event, shown: Shown) -> bytes | None:
-        """The line of a record that was read by hand."""
+    def begin(self) -> None:
+        super().begin()
+        self._headings = Headings()
+
+    def clear(self) -> None:
+        super().clear()
+        self._records_by_hand = 0
+        self.known.trim()
+
+    def row(self, event: LogEvent, shown: Shown) -> ByHand | None:
+        """The line of something that was read by hand."""
+        if not isinstance(event, Event):
+            line = self.press.form.aside(event)
+            segment = event.segment if isinstance(event, BatchStart) else None
+            return None if line is None else ByHand(line, segment)
         decoded = event.decoded
         names = {} if decoded is None else {"group": decoded.group, "topic": decoded.key.get("topic")}
-        return self.press.line(decode_row(event)) if shown.shows(names) else None
+        if not shown.shows(names):
+            return None
+        self._records_by_hand += 1
+        return ByHand(self.press.form.line(event))
 
     def made(self, offsets_partition: int | None, shown: Shown) -> Lines:
         """The lines."""
@@ -126,8 +228,12 @@ class LineChunk(Chunk):
             self._names = Names(self.entries, self.press.escaped)
         self._names.update()
         is_shown = None if shown.is_all else self._shown(shown)
-        count = len(self._by_hand) + (self.rows if is_shown is None else int(np.count_nonzero(is_shown)))
-        return Lines(count, self._pieces(offsets_partition, is_shown))
+        is_record = self.ints[k.KIND, : self.rows] != k.BATCH
+        if is_shown is not None:
+            is_record &= is_shown
+            is_shown |= self.ints[k.KIND, : self.rows] == k.BATCH
+        count = self._records_by_hand + int(np.count_nonzero(is_record))
+        return Lines(len(self), count, self._headings, self._pieces(offsets_partition, is_shown))
 
     def _pieces(self, offsets_partition: int | None, is_shown: Mask | None) -> Iterator[memoryview]:
         begins = [begin for begin, _ in self._segments]
@@ -136,18 +242,34 @@ class LineChunk(Chunk):
         self._desk[sk.USED] = 0
         for at, end in pairwise([*cuts, self.rows]):
             first, last = np.searchsorted(places, [at, at + 1]).tolist()
-            for line in self._by_hand[first:last]:
-                yield from self._put(line)
+            for made in self._by_hand[first:last]:
+                if made.begun is not None:
+                    yield from self._heading(made.begun)
+                yield from self._put(made.line)
             if at < end:
                 segment = self._segments[bisect_right(begins, at) - 1][1]
+                yield from self._heading(segment)
                 yield from self._rows(segment, offsets_partition, at, end, is_shown)
         yield self._flushed()
+
+    def _heading(self, segment: Segment) -> Iterator[memoryview]:
+        """What stands before the first batch of a file; of the part's first file it is kept apart."""
+        heading, headings = self.press.form.heading(segment), self._headings
+        if not heading or heading == headings.last:
+            return
+        if headings.first is None:
+            yield self._flushed()
+            headings.first = heading
+        else:
+            yield from self._put(heading)
+        headings.last = heading
 
     def _rows(
         self, segment: Segment, offsets_partition: int | None, begin: int, end: int, is_shown: Mask | None
     ) -> Iterator[memoryview]:
         """Lines of rows that the kernel has read."""
         templates, names, desk = self.press.templates(segment, offsets_partition), self._names, self._desk
+        known = self.known
         programs = templates.programs(self.ints[:, begin:end])
         if is_shown is not None:
             programs[~is_shown[begin:end]] = sk.SKIPPED
@@ -155,13 +277,16 @@ class LineChunk(Chunk):
         while True:
             outcome = sk.write_lines(
                 desk, self._out, programs, templates.ops, templates.literals, self.longs, self.ints, self.texts,
-                names.data, names.places, self.press.escapes,
+                names.data, names.places, self.press.escapes, known.slots, known.known, known.memory,
             )  # fmt: skip
             if outcome == sk.FINISHED:
                 return
             if outcome == sk.NEEDS_HAND:
                 yield from self._put(self._line(segment, offsets_partition, int(desk[sk.ROW])))
                 desk[sk.ROW] += 1
+            elif outcome == sk.NEEDS_EMBEDDED:
+                at, size = desk[[sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
+                known.add(int(desk[sk.WHICH]), self.texts[k.RAW_VALUE, at : at + size].tobytes())
             elif desk[sk.USED]:
                 yield self._flushed()
             else:
@@ -176,9 +301,11 @@ class LineChunk(Chunk):
             offsets_partition,
             int(self.ints[k.ATTRIBUTES, row]),
             lambda op, number: int(columns[op][number, row]),
+            key=key,
+            value=value,
             decoded=decode_coordinator_record(key, value),  # of types whose layout no release changed
         )
-        return self.press.line(decode_row(event))
+        return self.press.form.line(event)
 
     def _raw(self, which: int, row: int) -> bytes:
         ends = self.ints[k.ENDS_AT + which]
@@ -203,9 +330,16 @@ class LineChunk(Chunk):
 
 
 class Lines:
-    """Lines of some rows; ``len`` says how many. Iterated over once: pieces of text, each good until the next."""
+    """Lines of some rows; ``len`` says how many. Iterated over once: pieces of text, each good until the next.
 
-    def __init__(self, count: int, pieces: Iterator[memoryview]) -> None:
+    Attributes:
+        records: how many of the lines are of records.
+        headings: of the part, as far as it was iterated over.
+    """
+
+    def __init__(self, count: int, records: int, headings: Headings, pieces: Iterator[memoryview]) -> None:
+        self.records = records
+        self.headings = headings
         self._count = count
         self._pieces = pieces
 

@@ -1,0 +1,59 @@
+"""Formats of lines: rows of `tables` by any writer, and the lines of kafka-dump-log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from offsets_log import dump_log
+from offsets_log.columnar.sinks.templates import Form
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import Segment
+from offsets_log.pipeline import Event, LogEvent
+from offsets_log.tables import Row, decode_row, to_base64
+
+
+def form_of_rows(line: Callable[[Row], bytes]) -> Form:
+    """A format that writes rows of `decode_row`."""
+    return Form(lambda event: line(decode_row(event)))
+
+
+def dump_log_form(locate: Callable[[Damage], None]) -> Form:
+    """The lines of `offsets_log.dump_log`.
+
+    Args:
+        locate: sets the position of damage that is told of.
+    """
+
+    def aside(event: LogEvent) -> bytes | None:
+        if isinstance(event, Damage):
+            locate(event)
+        line = dump_log.event_line(event)
+        return None if line is None else _ended(line)
+
+    return Form(
+        line=dump_log_line,
+        aside=aside,
+        heading=_heading,
+        batch_line=lambda batch, base_offset: _ended(dump_log.batch_line(batch, base_offset)),
+        expanded={name: partial(_expanded, name) for name in dump_log.EXPANDED},
+        expanded_in=len(dump_log.EXPANDED_TYPE).to_bytes(2) + dump_log.EXPANDED_TYPE.encode(),
+    )
+
+
+def dump_log_line(event: Event) -> bytes:
+    """The line of a record."""
+    return _ended(dump_log.record_line(event))
+
+
+def _ended(line: str) -> bytes:
+    return line.encode() + b"\n"
+
+
+def _heading(segment: Segment) -> bytes:
+    return b"".join(map(_ended, dump_log.heading(segment)))
+
+
+def _expanded(name: str, data: bytes) -> bytes:
+    expanded = dump_log.expand(name, data)
+    return dump_log.json_text(to_base64(data) if expanded is None else expanded).encode()

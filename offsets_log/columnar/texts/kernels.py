@@ -1,0 +1,527 @@
+"""The kernel of kafka-dump-log's text: plain batches with their records back to segment bytes.
+
+A line is read by a program (`programs`): rows of `OP_COLUMNS` numbers, each a literal that must stand there and then
+one value, which is kept as a fact or written behind what there is of the record. A batch of which one line is not
+exactly as its program says, or says something else than its sizes, is left to be read by hand with all of its lines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.scan.keys import is_utf8, same_bytes
+from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.log_format import batch as b
+
+# Columns of a program; ``OTHER`` is what is written, the quotes of what may stand there without, what an array has
+# instead of elements or between them.
+OP, ARGUMENT, LITERAL_AT, LITERAL_SIZE, OTHER_AT, OTHER_SIZE, OP_COLUMNS = range(7)
+
+# Operations, and what ARGUMENT is.
+END = 0  # attributes of a batch; of a record whether it IS_CONTROL, or IS_GROUP with a value
+FACT = 1  # its number
+INT = 2  # bytes that are written
+STRING = 3  # whether it MAY_BE_NULL or IS_COMPACT
+EMBEDDED = 4  # which of those that are known by their text
+WRITE = 5
+KEY = 6
+VALUE = 7
+ARRAY = 8  # operation behind it, which is entered behind its literal where there are no elements
+NEXT = 9  # first operation of an element, which is entered behind its literal
+
+# Facts are numbered as the columns of a chunk of `events`, those of 64 bits first.
+INTS_AT = k.LONGS
+FACTS = k.LONGS + k.ENDS_AT
+OF_BATCH, OF_RECORD = range(2)
+"""Rows of ``facts``."""
+
+# Numbers of the desk: where the next batch begins in the text and its line, bytes and rows of ``pairs`` written;
+# whether a batch had another size where it was printed, and a group the type whose members are expanded; the programs
+# that fitted last. Of the line that is read: where a part of the record begins, its size, an array's count and its
+# place.
+(
+    AT, LINE, USED, PAIRS, IS_RESIZED, IS_EXPANDED, LAST_OF_BATCHES, LAST_OF_RECORDS, BEGIN, SIZE, COUNT, COUNT_AT,
+    DESK,
+) = range(13)  # fmt: skip
+
+IS_CONTROL, IS_GROUP = 1, 2
+MAY_BE_NULL, IS_COMPACT = 1, 2
+
+FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
+"""Why the kernel came back: the text ends; no room for the next batch; it is to be read by hand; it has embedded text
+that is not known."""
+
+NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
+"""Instead of a position."""
+
+COUNT_BYTES = 4
+QUOTE, BACKSLASH, LEAST_CHARACTER = 34, 92, 32
+OPENING, CLOSING = 123, 125
+
+MOST_DIGITS = 18
+MOST_STRING = 0x7FFF
+MOST_STRING_HEAD = 4
+MOST_VARINT = 10
+AROUND_RECORD = 6 * MOST_VARINT
+INT32_MAX = np.iinfo(np.int32).max
+
+
+@inlined
+def _stands(text: Any, at: Any, literals: Any, start: Any, size: Any) -> Any:
+    """Whether a literal stands at a position."""
+    if size > len(text) - at:
+        return False
+    i = np.int64(0)
+    while i < size and text[U(at + i)] == literals[U(start + i)]:
+        i += 1
+    return i == size
+
+
+@part
+def _int(text: Any, at: Any) -> Any:
+    """An integer as JSON has it, and where it ends; UNFIT if it is another one or has too many digits."""
+    end = np.int64(len(text))
+    is_negative = at < end and text[U(at)] == 45
+    if is_negative:
+        at += 1
+    begin = at
+    value = np.int64(0)
+    while at < end and at - begin <= MOST_DIGITS and 48 <= text[U(at)] <= 57:
+        value = 10 * value + np.int64(text[U(at)]) - 48
+        at += 1
+    digits = at - begin
+    if digits == 0 or digits > MOST_DIGITS or (text[U(begin)] == 48 and (digits > 1 or is_negative)):
+        return value, np.int64(UNFIT)
+    return (-value if is_negative else value), at
+
+
+@inlined
+def _put(out: Any, at: Any, value: Any, size: Any) -> None:
+    """Big-endian."""
+    for i in range(size):
+        out[U(at + i)] = np.uint8(value >> 8 * (size - 1 - i) & 0xFF)
+
+
+@inlined
+def _zigzag(value: Any) -> Any:
+    return U(value << 1) ^ U(value >> 63)
+
+
+@inlined
+def _varint_size(value: Any) -> Any:
+    left = _zigzag(value)
+    size = np.int64(1)
+    while left >= U(0x80):
+        left >>= U(7)
+        size += 1
+    return size
+
+
+@inlined
+def _put_uvarint(out: Any, at: Any, left: Any) -> Any:
+    while left >= U(0x80):
+        out[U(at)] = np.uint8(left & U(0x7F) | U(0x80))
+        left >>= U(7)
+        at += 1
+    out[U(at)] = np.uint8(left)
+    return at + 1
+
+
+@inlined
+def _put_varint(out: Any, at: Any, value: Any) -> Any:
+    return _put_uvarint(out, at, _zigzag(value))
+
+
+@inlined
+def _fits(value: Any, bits: Any) -> Any:
+    """Whether a number is one of so many bits, signed."""
+    bound = np.int64(1) << (bits - 1)
+    return -bound <= value < bound
+
+
+@inlined
+def _write_literal(out: Any, used: Any, literals: Any, start: Any, size: Any) -> Any:
+    if size > len(out) - used:
+        return np.int64(NO_ROOM)
+    for i in range(size):
+        out[U(used + i)] = literals[U(start + i)]
+    return used + size
+
+
+@part
+def _plain_string(text: Any, at: Any) -> Any:
+    """Where a JSON string without escapes ends that begins behind its quote."""
+    end = np.int64(len(text))
+    while at < end and text[U(at)] >= LEAST_CHARACTER and text[U(at)] != QUOTE and text[U(at)] != BACKSLASH:
+        at += 1
+    return at
+
+
+@part
+def _string(text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used: Any) -> Any:
+    """A JSON string behind its length: where it ends in the text, and behind what is written."""
+    quote_at, quotes = ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]
+    is_compact = ops[pc, ARGUMENT] == IS_COMPACT
+    if len(out) - used < MOST_STRING_HEAD:
+        return np.int64(NO_ROOM), used
+    if not _stands(text, at, literals, quote_at, quotes):
+        _put(out, used, np.int64(-1), np.int64(2))
+        is_null = len(text) - at >= 4 and text[U(at)] == 110 and text[U(at + 1)] == 117
+        is_null = is_null and text[U(at + 2)] == 108 and text[U(at + 3)] == 108 and not is_compact
+        return (at + 4 if is_null else np.int64(UNFIT)), used + 2
+    begin = at + quotes
+    at = _plain_string(text, begin)
+    size = at - begin
+    if size > MOST_STRING or not is_utf8(text, begin, size) or not _stands(text, at, literals, quote_at, quotes):
+        return np.int64(UNFIT), used
+    if size + MOST_STRING_HEAD > len(out) - used:
+        return np.int64(NO_ROOM), used
+    if is_compact:
+        used = _put_uvarint(out, used, U(size + 1))
+    else:
+        _put(out, used, size, np.int64(2))
+        used += 2
+    for i in range(size):
+        out[U(used + i)] = text[U(begin + i)]
+    return at + quotes, used + size
+
+
+@part
+def _json_end(text: Any, at: Any) -> Any:
+    """Where a JSON string or object without escapes ends; UNFIT if it does not in this line."""
+    depth = np.int64(0)
+    end = np.int64(len(text))
+    while at < end and text[U(at)] >= LEAST_CHARACTER:
+        if text[U(at)] == QUOTE:
+            at = _plain_string(text, at + 1)
+            if at >= end or text[U(at)] != QUOTE:
+                return np.int64(UNFIT)
+        elif text[U(at)] == OPENING:
+            depth += 1
+        elif text[U(at)] == CLOSING:
+            depth -= 1
+        at += 1
+        if depth <= 0:
+            return at
+    return np.int64(UNFIT)
+
+
+@part
+def _embedded(
+    text: Any, at: Any, which: Any, out: Any, used: Any, known_desk: Any, slots: Any, known: Any, memory: Any
+) -> Any:  # fmt: skip
+    """What is known to stand for a text in a record; nothing is known for one that is to be read by hand."""
+    end = np.int64(_json_end(text, at))
+    if end < 0:
+        return end, used
+    number, _ = sk.find_known(known_desk, slots, known, memory, text, at, end - at, which)
+    if number < 0:
+        known_desk[sk.WHICH], known_desk[sk.EMBEDDED_AT], known_desk[sk.EMBEDDED_SIZE] = which, at, end - at
+        return np.int64(UNKNOWN), used
+    size = known[number, sk.TEXT_SIZE]
+    if size == 0:
+        return np.int64(UNFIT), used
+    used = np.int64(_write_literal(out, used, memory, known[number, sk.TEXT_AT], size))
+    return (end if used >= 0 else np.int64(NO_ROOM)), used
+
+
+@part
+def _begin_record(facts: Any, out: Any, used: Any) -> Any:
+    """What stands before the key; the facts are known."""
+    key_size, value_size = facts[OF_RECORD, INTS_AT + k.KEY_SIZE], facts[OF_RECORD, INTS_AT + k.VALUE_SIZE]
+    offset_delta = facts[OF_RECORD, k.RECORD_OFFSET] - facts[OF_BATCH, k.BATCH_BASE_OFFSET]
+    time_delta = facts[OF_RECORD, k.TIMESTAMP] - facts[OF_BATCH, k.BASE_TIMESTAMP]
+    if facts[OF_BATCH, INTS_AT + k.ATTRIBUTES] & bt.TIMESTAMP_TYPE_MASK:
+        time_delta = np.int64(0)
+    if not (_fits(key_size, 31) and _fits(value_size, 31) and key_size >= 0 and value_size >= -1):
+        return np.int64(UNFIT)
+    size = 2 + _varint_size(time_delta) + _varint_size(offset_delta) + _varint_size(key_size) + key_size
+    size += _varint_size(value_size) + max(value_size, 0)
+    if size + AROUND_RECORD > len(out) - used:
+        return np.int64(NO_ROOM)
+    used = _put_varint(out, used, size)
+    out[U(used)] = 0
+    used = _put_varint(out, _put_varint(out, used + 1, time_delta), offset_delta)
+    return _put_varint(out, used, key_size)
+
+
+@part
+def _value_of(
+    text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any, known_desk: Any,
+    slots: Any, known: Any, memory: Any,
+) -> Any:  # fmt: skip
+    """Do an operation: where the text goes on, and behind what is written; what is negative says why not."""
+    op, argument = ops[pc, OP], ops[pc, ARGUMENT]
+    if op == STRING:
+        return _string(text, at, ops, pc, literals, out, used)
+    if op == EMBEDDED:
+        return _embedded(text, at, argument, out, used, known_desk, slots, known, memory)
+    if op == WRITE:
+        used = np.int64(_write_literal(out, used, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
+        return at, used
+    number, at = _int(text, at)
+    if at < 0:
+        return at, used
+    if op == FACT:
+        facts[row, argument] = number
+        return at, used
+    if argument < 8 and not _fits(number, 8 * argument):
+        return np.int64(UNFIT), used
+    if argument > len(out) - used:
+        return np.int64(NO_ROOM), used
+    _put(out, used, number, argument)
+    return at, used + argument
+
+
+@part
+def _begin_part(desk: Any, ops: Any, pc: Any, literals: Any, facts: Any, out: Any, used: Any) -> Any:
+    """Begin a record with its key, or its value: behind what is written, or why not."""
+    if ops[pc, OP] == KEY:
+        size = facts[OF_RECORD, INTS_AT + k.KEY_SIZE]
+        used = np.int64(_begin_record(facts, out, used))
+    elif used - desk[BEGIN] != desk[SIZE]:
+        return np.int64(UNFIT)
+    else:
+        size = facts[OF_RECORD, INTS_AT + k.VALUE_SIZE]
+        used = np.int64(_put_varint(out, used, size) if len(out) - used >= MOST_VARINT else np.int64(NO_ROOM))
+    if used < 0:
+        return used
+    desk[BEGIN], desk[SIZE] = used, size
+    return np.int64(_write_literal(out, used, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
+
+
+@part
+def _end_record(desk: Any, facts: Any, argument: Any, out: Any, used: Any, prefix: Any, memory: Any) -> Any:
+    """End a record: behind what is written, or why not."""
+    if used - desk[BEGIN] != desk[SIZE]:
+        return np.int64(UNFIT)
+    if len(out) - used < MOST_VARINT + 1:
+        return np.int64(NO_ROOM)
+    at = desk[BEGIN] + 2
+    if argument & IS_GROUP and prefix <= used - at and same_bytes(memory, np.int64(0), out, at, prefix):
+        desk[IS_EXPANDED] = 1
+    if facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] < 0:
+        used = _put_varint(out, used, np.int64(-1))
+    out[U(used)] = 0
+    return used + 1
+
+
+@part
+def _step(desk: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used: Any) -> Any:
+    """Begin or go on with an array: the operation that follows, whether it is entered behind its literal, where the
+    text goes on, and behind what is written."""
+    if ops[pc, OP] == ARRAY:
+        if len(out) - used < COUNT_BYTES:
+            return pc, False, np.int64(NO_ROOM), used
+        desk[COUNT_AT], desk[COUNT] = used, 0
+        used += COUNT_BYTES
+    is_entered = bool(_stands(text, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
+    if is_entered == (ops[pc, OP] == NEXT):
+        desk[COUNT] += 1
+    _put(out, desk[COUNT_AT], desk[COUNT], np.int64(COUNT_BYTES))
+    if is_entered:
+        return ops[pc, ARGUMENT], True, at + ops[pc, OTHER_SIZE], used
+    return pc + 1, False, at, used
+
+
+@part
+def _line(
+    desk: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any,
+    known_desk: Any, slots: Any, known: Any, memory: Any,
+) -> Any:  # fmt: skip
+    """A line read by a program: where the next one begins, behind what is written, and END's argument."""
+    facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] = -1
+    is_entered = False
+    while at >= 0 and used >= 0:
+        if not is_entered:
+            if not _stands(text, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]):
+                return np.int64(UNFIT), used, np.int64(0)
+            at += ops[pc, LITERAL_SIZE]
+        is_entered = False
+        op = ops[pc, OP]
+        if op == END:
+            if row == OF_RECORD:
+                used = np.int64(_end_record(desk, facts, ops[pc, ARGUMENT], out, used, known_desk[sk.PREFIX], memory))
+            return (at if used >= 0 else used), used, ops[pc, ARGUMENT]
+        if op >= ARRAY:
+            pc, is_entered, at, used = _step(desk, text, at, ops, pc, literals, out, used)
+            continue
+        if op >= KEY:
+            used = np.int64(_begin_part(desk, ops, pc, literals, facts, out, used))
+        else:
+            at, used = _value_of(
+                text, at, ops, pc, literals, facts, row, out, used, known_desk, slots, known, memory
+            )  # fmt: skip
+        pc += 1
+    return (used if used < 0 else at), used, np.int64(0)
+
+
+@part
+def _any_line(
+    desk: Any, last: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any, row: Any, out: Any,
+    used: Any, known_desk: Any, slots: Any, known: Any, memory: Any,
+) -> Any:  # fmt: skip
+    """A line read by the first program that fits, beginning with the one that did last."""
+    count = np.int64(len(programs))
+    for i in range(count):
+        number = (desk[last] + i) % count
+        behind, end, argument = _line(
+            desk, text, at, ops, programs[number], literals, facts, row, out, used, known_desk, slots, known, memory
+        )  # fmt: skip
+        if behind != UNFIT:
+            desk[last] = number
+            return behind, end, argument
+    return np.int64(UNFIT), used, np.int64(0)
+
+
+@part
+def _is_header(facts: Any, attributes: Any) -> Any:
+    """Whether a batch's facts are what a header can hold."""
+    span = facts[OF_BATCH, k.LAST_OFFSET] - facts[OF_BATCH, k.BATCH_BASE_OFFSET]
+    return (
+        0 <= span <= INT32_MAX
+        and (facts[OF_BATCH, k.BASE_TIMESTAMP] >= 0 or attributes & b.DELETE_HORIZON_MASK == 0)
+        and 0 <= facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT] <= INT32_MAX
+        and _fits(facts[OF_BATCH, INTS_AT + k.PRODUCER_EPOCH], 16)
+        and _fits(facts[OF_BATCH, INTS_AT + k.BASE_SEQUENCE], 32)
+        and _fits(facts[OF_BATCH, INTS_AT + k.PARTITION_LEADER_EPOCH], 32)
+    )
+
+
+@part
+def _put_header(facts: Any, attributes: Any, out: Any, begin: Any, end: Any) -> None:
+    """The header of the batch whose records stand behind it."""
+    base = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
+    _put(out, begin, base, np.int64(8))
+    _put(out, begin + bt.LENGTH, end - begin - bt.LOG_OVERHEAD, np.int64(4))
+    _put(out, begin + bt.PARTITION_LEADER_EPOCH, facts[OF_BATCH, INTS_AT + k.PARTITION_LEADER_EPOCH], np.int64(4))
+    out[begin + bt.MAGIC] = 2
+    _put(out, begin + bt.ATTRIBUTES, attributes, np.int64(2))
+    _put(out, begin + bt.LAST_OFFSET_DELTA, facts[OF_BATCH, k.LAST_OFFSET] - base, np.int64(4))
+    _put(out, begin + bt.BASE_TIMESTAMP, facts[OF_BATCH, k.BASE_TIMESTAMP], np.int64(8))
+    _put(out, begin + bt.MAX_TIMESTAMP, facts[OF_BATCH, k.MAX_TIMESTAMP], np.int64(8))
+    _put(out, begin + bt.PRODUCER_ID, facts[OF_BATCH, k.PRODUCER_ID], np.int64(8))
+    _put(out, begin + bt.PRODUCER_EPOCH, facts[OF_BATCH, INTS_AT + k.PRODUCER_EPOCH], np.int64(2))
+    _put(out, begin + bt.BASE_SEQUENCE, facts[OF_BATCH, INTS_AT + k.BASE_SEQUENCE], np.int64(4))
+    _put(out, begin + bt.RECORDS_COUNT, facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT], np.int64(4))
+    _put(out, begin + bt.CRC, bt.crc32c(out, begin + bt.ATTRIBUTES, end), np.int64(4))
+
+
+@part
+def _time_by(text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any) -> Any:
+    """Take the time of the record at a position by a program; whether it fits so far."""
+    while ops[pc, OP] == FACT:
+        if not _stands(text, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]):
+            return False
+        number, at = _int(text, at + ops[pc, LITERAL_SIZE])
+        if at < 0:
+            return False
+        if ops[pc, ARGUMENT] == k.TIMESTAMP:
+            facts[OF_BATCH, k.BASE_TIMESTAMP] = number
+            return True
+        pc += 1
+    return False
+
+
+@part
+def _first_time(desk: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any) -> Any:
+    """Take the time of a batch's first record as its base; whether there is one."""
+    count = np.int64(len(programs))
+    i = np.int64(0)
+    while i < count and not _time_by(text, at, ops, programs[(desk[LAST_OF_RECORDS] + i) % count], literals, facts):
+        i += 1
+    return i < count
+
+
+@part
+def _records(
+    desk: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
+    used: Any, pairs: Any, row: Any, known_desk: Any, slots: Any, known: Any, memory: Any,
+) -> Any:  # fmt: skip
+    """The lines of a batch's records: where the next line begins, and behind what is written."""
+    count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
+    is_control = np.int64(IS_CONTROL if attributes & bt.CONTROL_MASK else 0)
+    least = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
+    for item in range(count):
+        at, used, argument = _any_line(
+            desk, LAST_OF_RECORDS, text, at, ops, programs, literals, facts, OF_RECORD, out, used, known_desk, slots,
+            known, memory,
+        )  # fmt: skip
+        if at < 0:
+            return at, used
+        offset = facts[OF_RECORD, k.RECORD_OFFSET]
+        if argument & IS_CONTROL != is_control or offset < least or offset > facts[OF_BATCH, k.LAST_OFFSET]:
+            return np.int64(UNFIT), used
+        least = offset + 1
+        pairs[row + item, 0] = offset
+        pairs[row + item, 1] = desk[LINE] + 1 + item
+    return at, used
+
+
+@part
+def _batch(
+    desk: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
+    pairs: Any, known_desk: Any, slots: Any, known: Any, memory: Any,
+) -> Any:  # fmt: skip
+    """The batch whose line was read, and its records behind it: where the next line begins, behind what is written in
+    ``out`` and ``pairs``."""
+    begin, row = desk[USED], desk[PAIRS]
+    facts[OF_BATCH, INTS_AT + k.ATTRIBUTES] = attributes
+    count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
+    if not _is_header(facts, attributes):
+        return np.int64(UNFIT), begin, row
+    if len(out) - begin < bt.HEADER_SIZE or count + 1 > len(pairs) - row:
+        return np.int64(NO_ROOM), begin, row
+    if attributes & b.DELETE_HORIZON_MASK == 0:
+        facts[OF_BATCH, k.BASE_TIMESTAMP] = b.NO_TIMESTAMP
+        if count and not _first_time(desk, text, at, ops, programs, literals, facts):
+            return np.int64(UNFIT), begin, row
+    pairs[row, 0] = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
+    pairs[row, 1] = -desk[LINE]
+    at, end = _records(
+        desk, text, at, attributes, ops, programs, literals, facts, out, begin + bt.HEADER_SIZE, pairs, row + 1,
+        known_desk, slots, known, memory,
+    )  # fmt: skip
+    if at >= 0:
+        _put_header(facts, attributes, out, begin, end)
+        if end - begin != facts[OF_BATCH, INTS_AT + k.SIZE]:
+            desk[IS_RESIZED] = 1
+    return at, end, row + 1 + count
+
+
+@kernel
+def read_batches(
+    desk: Any, text: Any, ops: Any, literals: Any, of_batches: Any, of_records: Any, facts: Any, out: Any, pairs: Any,
+    known_desk: Any, slots: Any, known: Any, memory: Any,
+) -> Any:  # fmt: skip
+    """Read batches from ``desk[AT]`` on, behind what is written; why it came back.
+
+    A batch is done when the line behind its last one is known to be another batch's, or the text ends there.
+    """
+    at = desk[AT]
+    line, used, rows = desk[LINE], desk[USED], desk[PAIRS]
+    while True:
+        is_end = at == len(text)
+        behind, attributes = at, np.int64(0)
+        if not is_end:
+            behind, _, attributes = _any_line(
+                desk, LAST_OF_BATCHES, text, at, ops, of_batches, literals, facts, OF_BATCH, out, used, known_desk,
+                slots, known, memory,
+            )  # fmt: skip
+            if behind < 0:
+                return np.int64(NEEDS_HAND)
+        desk[AT], desk[LINE], desk[USED], desk[PAIRS] = at, line, used, rows
+        if is_end:
+            return np.int64(FINISHED)
+        at, used, rows = _batch(
+            desk, text, behind, attributes, ops, of_records, literals, facts, out, pairs, known_desk, slots, known,
+            memory,
+        )  # fmt: skip
+        if at < 0:
+            return np.int64(FULL if at == NO_ROOM else NEEDS_EMBEDDED if at == UNKNOWN else NEEDS_HAND)
+        line += 1 + facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]

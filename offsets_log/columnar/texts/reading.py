@@ -1,0 +1,99 @@
+"""Runs of plain batches in kafka-dump-log's text, as segment bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from offsets_log import dump_log
+from offsets_log.columnar.scan.layout import read_only
+from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks.lines import Known
+from offsets_log.columnar.texts import kernels as tk
+from offsets_log.columnar.texts.programs import FORM, dump_log_programs
+from offsets_log.log_format.segment import Buffer
+
+OUT_BYTES = 1 << 22
+MOST_OUT_BYTES = 1 << 28
+"""Of batches that are handed over at once; a single one that needs more than the second is read by hand."""
+PAIR_ROWS = 1 << 16
+EMBEDDED = (*dump_log.EXPANDED, "topic_id")
+"""Fields whose bytes others find out from their text, in the order of their numbers."""
+
+Collapse = Callable[[bytes], bytes]
+"""The text of a field as it stands in a record; nothing for a text that is to be read by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Some batches.
+
+    Attributes:
+        data: their bytes.
+        lines: int64 numbers, record offset and line; where the line is negative, of a batch's base offset.
+        is_resized: whether one of them had another size where it was printed.
+        is_expanded: whether members were expanded.
+    """
+
+    data: bytes
+    lines: bytes
+    is_resized: bool
+    is_expanded: bool
+
+
+class BatchText:
+    """A text, read from wherever a batch begins to one that is not plain.
+
+    Args:
+        collapse: of each field in `EMBEDDED`.
+
+    Attributes:
+        at, line: where the next batch begins.
+    """
+
+    def __init__(self, buffer: Buffer, collapse: Sequence[Collapse]) -> None:
+        self._text = read_only(np.frombuffer(buffer, np.uint8))
+        self._out = np.zeros(OUT_BYTES, np.uint8)
+        self._pairs = np.zeros((PAIR_ROWS, 2), np.int64)
+        self._facts = np.zeros((2, tk.FACTS), np.int64)
+        self._desk = np.zeros(tk.DESK, np.int64)
+        self._known_desk = np.zeros(sk.DESK, np.int64)
+        self._known = Known(collapse, FORM.expanded_in, self._known_desk)
+        self.at, self.line = 0, 1
+
+    def batches(self, at: int, line: int) -> Iterator[Batches]:
+        """Plain batches from the one at a position on, as far as they follow each other."""
+        self.at, self.line = at, line
+        while True:
+            self._known.trim()
+            outcome = self._read()
+            if used := int(self._desk[tk.USED]):
+                lines = self._pairs[: self._desk[tk.PAIRS]].tobytes()
+                flags = map(bool, self._desk[[tk.IS_RESIZED, tk.IS_EXPANDED]])
+                yield Batches(self._out[:used].tobytes(), lines, *flags)
+            if outcome != tk.FULL or (not used and not self._more_room()):
+                return
+
+    def _read(self) -> int:
+        """Fill what there is room for; why it came to an end."""
+        desk, programs, known = self._desk, dump_log_programs(), self._known
+        desk[[tk.AT, tk.LINE, tk.USED, tk.PAIRS, tk.IS_RESIZED, tk.IS_EXPANDED]] = self.at, self.line, 0, 0, 0, 0
+        while True:
+            outcome: int = tk.read_batches(
+                desk, self._text, programs.ops, programs.literals, programs.of_batches, programs.of_records,
+                self._facts, self._out, self._pairs, self._known_desk, known.slots, known.known, known.memory,
+            )  # fmt: skip
+            self.at, self.line = int(desk[tk.AT]), int(desk[tk.LINE])
+            if outcome != tk.NEEDS_EMBEDDED:
+                return outcome
+            which, at, size = self._known_desk[[sk.WHICH, sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
+            known.add(which, self._text[at : at + size].tobytes())
+
+    def _more_room(self) -> bool:
+        if len(self._out) >= MOST_OUT_BYTES:
+            return False
+        self._out = np.zeros(2 * len(self._out), np.uint8)
+        self._pairs = np.zeros((2 * len(self._pairs), 2), np.int64)
+        return True
