@@ -107,10 +107,14 @@ def to_base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def to_json(value: Any, indent: int | None = None) -> str:
     """JSON, on one line unless indented, names of any alphabet as they are."""
-    separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(value, ensure_ascii=False, separators=separators, indent=indent)
+    if indent is None:
+        return _encode(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ": "), indent=indent)
 
 
 def without_untold(row: Row, untold: frozenset[str]) -> Row:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from offsets_log.errors import OutputError
+
+SYNCS_AT_ONCE = 16
+"""Files of a directory."""
 
 
 @contextmanager
@@ -55,8 +60,8 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
         try:
             temporary.mkdir()
             yield temporary
-            for made in (*temporary.rglob("*"), temporary):
-                _sync(made)
+            with ThreadPoolExecutor(SYNCS_AT_ONCE) as pool:  # which a file system writes together
+                deque(pool.map(_sync, (*temporary.rglob("*"), temporary)), 0)
             temporary.replace(target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

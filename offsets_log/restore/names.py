@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import shlex
+from functools import lru_cache
 from urllib.parse import quote
 
 from offsets_log.tables import Row
@@ -42,6 +43,7 @@ def shown(name: str) -> str:
     return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
+@lru_cache(1 << 14)
 def is_topic_name(name: str) -> bool:
     """Whether a broker can have a topic of this name."""
     return bool(_TOPIC.fullmatch(name)) and name not in (".", "..")
