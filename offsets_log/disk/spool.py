@@ -5,6 +5,7 @@ from __future__ import annotations
 import marshal
 import mmap
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -23,7 +24,8 @@ class Growing:
     """Bytes that grow: in memory as long as they are few, else in a temporary file that is mapped to be read."""
 
     def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(GROWING_BYTES_IN_MEMORY)  # noqa: SIM115
+        self._held = bytearray()
+        self._file: IO[bytes] | None = None
 
     def append(self, data: bytes) -> None:
         """Some more.
@@ -31,19 +33,25 @@ class Growing:
         Raises:
             OutputError: they do not fit the folder for temporary files.
         """
+        self._held += data
+        if len(self._held) > GROWING_BYTES_IN_MEMORY:
+            self._write()
+
+    def _write(self) -> None:
         with output_errors(tempfile.gettempdir()):
-            self._file.write(data)
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115
+                weakref.finalize(self, self._file.close)
+            self._file.write(self._held)
+            self._file.flush()
+        self._held = bytearray()
 
     def buffer(self) -> Buffer:
-        """All of them, read-only."""
-        size = self._file.tell()
-        self._file.seek(0)
-        if size <= GROWING_BYTES_IN_MEMORY:
-            data = self._file.read()
-            self._file.seek(size)
-            return data
-        self._file.flush()
-        return memoryview(mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ))
+        """All of them, read-only; none come behind."""
+        if self._file is None:
+            return memoryview(self._held).toreadonly()
+        self._write()
+        return memoryview(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 class Spool:
