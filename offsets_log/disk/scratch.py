@@ -43,6 +43,7 @@ class Scratch:
         size = self._dtype.itemsize * int(np.prod(shape))
         with output_errors(tempfile.gettempdir()):
             # Room is taken before it is written to: a mapping has no way to say that the disk is full.
-            os.posix_fallocate(self._file.fileno(), 0, size)
+            take_room = getattr(os, "posix_fallocate", None)  # not on macOS
+            take_room(self._file.fileno(), 0, size) if take_room else self._file.truncate(size)
             mapped = mmap.mmap(self._file.fileno(), size)
         return np.frombuffer(mapped, self._dtype).reshape(shape)
