@@ -133,6 +133,7 @@ class _OtherState(ColumnarState):
         self.names = []
         desk = self.arrays.desk
         desk[a.RULES], desk[a.BY_BIT], desk[a.IS_INSPECTED] = rules_of(way), way.transactions_by_bit, 0
+        desk[a.IS_READ_AGAIN] = 1
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """Groups are told by the first state."""

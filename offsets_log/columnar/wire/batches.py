@@ -100,7 +100,7 @@ def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
     if at == desk[a.CHECKED]:
         return desk[a.CHECKED_SIZE]
     size = _size_at(data, at, end)
-    if size < 0:
+    if size < 0 or desk[a.IS_READ_AGAIN]:
         return size
     behind = at + size
     next_size = _size_at(data, behind, end)
