@@ -65,6 +65,14 @@ def _shows_all_offsets(path: Path, truth: dict[str, Any]) -> bool:
     return bool(rows.count("\n") == truth["served"]["keys"])
 
 
+def _has_rows(path: Path, truth: dict[str, Any]) -> bool:
+    return rows_in(path) > 0
+
+
+def _plans_all_offsets(path: Path, truth: dict[str, Any]) -> bool:
+    return len(json.loads((path / "plan.json").read_bytes())["offsets"]) == int(truth["served"]["keys"])
+
+
 # ------------------------------------------------------------------------------------------ commands
 
 
@@ -95,6 +103,11 @@ class Command:
 
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
 COMPACT_TABLE = Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets)
+TOP_OF_SOME = Command("top", ("-g", "*1*", "-o", "jsonl"), "top.jsonl", _has_rows)
+RESCUE = Command("rescue", (), "rescue", _plans_all_offsets)
+EXPIRE = Command("expire", ("-o", "jsonl"), "expire.jsonl", _has_rows)
+DIFF = Command("diff", ("--from-offset", "1000", "-o", "jsonl"), "diff.jsonl", _has_rows)
+REPORT = Command("report", (), "report.html", _has_rows)
 INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
 DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
 DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)

@@ -11,7 +11,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMPACT, COMPACT_TABLE, DECODE, DECODE_JSONL, INFO, REBUILD, construct_path
+from benchmarks.commands import (
+    COMPACT,
+    COMPACT_TABLE,
+    DECODE,
+    DECODE_JSONL,
+    DIFF,
+    EXPIRE,
+    INFO,
+    REBUILD,
+    REPORT,
+    RESCUE,
+    TOP_OF_SOME,
+    construct_path,
+)
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -46,6 +59,11 @@ SUBJECTS = (
     Subject("decode, none", DECODE.measure),
     Subject("decode to jsonl, none", DECODE_JSONL.measure, at_most=TEXT_BYTES),
     Subject("rebuild, none", REBUILD.measure),
+    Subject("top of some groups, none", TOP_OF_SOME.measure, at_most=TEXT_BYTES),
+    Subject("rescue, none", RESCUE.measure, at_most=TEXT_BYTES),
+    Subject("expire, none", EXPIRE.measure, at_most=TEXT_BYTES),
+    Subject("diff, none", DIFF.measure, at_most=TEXT_BYTES),
+    Subject("report, none", REPORT.measure, at_most=TEXT_BYTES),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),
