@@ -76,6 +76,35 @@ def _has_all_lines(path: Path, truth: dict[str, Any]) -> bool:
     return bool(files and rows_in(path) == truth["records"] + truth["batches"] + 2 * files)
 
 
+def _has_rows(path: Path, truth: dict[str, Any]) -> bool:
+    return rows_in(path) > 0
+
+
+def _plans_all_offsets(path: Path, truth: dict[str, Any]) -> bool:
+    return len(json.loads((path / "plan.json").read_bytes())["offsets"]) == int(truth["served"]["keys"])
+
+
+def _loads(path: Path, truth: dict[str, Any]) -> bool:
+    """Whether the newest release loads it all, and as many records were read as there are."""
+    document = json.loads(path.read_bytes())
+    (loads,) = document["loads"].values()
+    (size,) = (row["detail"] for row in document["findings"] if row["rule"] == "J-1")
+    return bool(list(loads.values())[-1]["ok"] and size["records"] == truth["records"])
+
+
+def _tells_all_commits(path: Path, truth: dict[str, Any]) -> bool:
+    with path.open("rb") as lines:
+        return sum(b'"event":"commit"' in line for line in lines) == int(truth["offset_commits"])
+
+
+def _tells_generations(path: Path, truth: dict[str, Any]) -> bool:
+    return bool(rows_in(path) == truth["group_metadata"])
+
+
+def _tells_some(path: Path, truth: dict[str, Any]) -> bool:
+    return 0 < rows_in(path) < truth["records"]
+
+
 # ------------------------------------------------------------------------------------------ commands
 
 
@@ -114,46 +143,30 @@ def _text_of(log: Log, folder: Path) -> Path:
     return text
 
 
-COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
-COMPACT_TABLE = Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets)
-
-
-def _loads(path: Path, truth: dict[str, Any]) -> bool:
-    """Whether the newest release loads it all, and as many records were read as there are."""
-    document = json.loads(path.read_bytes())
-    (loads,) = document["loads"].values()
-    (size,) = (row["detail"] for row in document["findings"] if row["rule"] == "J-1")
-    return bool(list(loads.values())[-1]["ok"] and size["records"] == truth["records"])
-
-
-INFO = Command("info", ("-o", "jsonl"), "info.jsonl", _counts)
-CHECK = Command("check", ("-o", "json"), "check.json", _loads)
-DECODE = Command("decode", ("-o", "parquet"), "records", _has_all_records)
 BUSIEST_GROUP = "billing-indexer-00000"
-
-
-def _tells_all_commits(path: Path, truth: dict[str, Any]) -> bool:
-    with path.open("rb") as lines:
-        return sum(b'"event":"commit"' in line for line in lines) == int(truth["offset_commits"])
-
-
-def _tells_generations(path: Path, truth: dict[str, Any]) -> bool:
-    return bool(rows_in(path) == truth["group_metadata"])
-
-
-def _tells_some(path: Path, truth: dict[str, Any]) -> bool:
-    return 0 < rows_in(path) < truth["records"]
-
-
-HISTORY = Command("history", ("-g", "*", "-o", "jsonl"), "history.jsonl", _tells_all_commits)
-HISTORY_OF_ONE = Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "history.jsonl", _tells_some)
-REBALANCES = Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations)
-DECODE_OF_ONE = Command("decode", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "records.jsonl", _tells_some)
-DECODE_JSONL = Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records)
-DECODE_CSV = Command("decode", ("-o", "csv"), "records.csv", _has_all_records_and_a_head)
-DECODE_DUMP_LOG = Command("decode", ("--as", "dump-log"), "dump.txt", _has_all_lines)
-COMPACT_TEXT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves, is_of_text=True)
-REBUILD = Command("rebuild", ("-o", "json"), "memory.json", _serves)
+"""Of a generated log."""
+COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
+COMMANDS = {
+    "compact to a table": Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets),
+    "info": Command("info", ("-o", "jsonl"), "info.jsonl", _counts),
+    "check, all releases": Command("check", ("-o", "json"), "check.json", _loads),
+    "rebuild": Command("rebuild", ("-o", "json"), "memory.json", _serves),
+    "rescue": Command("rescue", (), "rescue", _plans_all_offsets),
+    "expire": Command("expire", ("-o", "jsonl"), "expire.jsonl", _has_rows),
+    "diff": Command("diff", ("--from-offset", "1000", "-o", "jsonl"), "diff.jsonl", _has_rows),
+    "top of some groups": Command("top", ("-g", "*1*", "-o", "jsonl"), "top.jsonl", _has_rows),
+    "report": Command("report", (), "report.html", _has_rows),
+    "rebalances": Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations),
+    "history of one group": Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "history.jsonl", _tells_some),
+    "history": Command("history", ("-g", "*", "-o", "jsonl"), "history.jsonl", _tells_all_commits),
+    "decode of one group": Command("decode", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "records.jsonl", _tells_some),
+    "decode": Command("decode", ("-o", "parquet"), "records", _has_all_records),
+    "decode to jsonl": Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records),
+    "decode to csv": Command("decode", ("-o", "csv"), "records.csv", _has_all_records_and_a_head),
+    "decode --as dump-log": Command("decode", ("--as", "dump-log"), "dump.txt", _has_all_lines),
+    "compact of a dump-log text": Command("compact", ("-o", "parquet"), "offsets.parquet", _serves, is_of_text=True),
+}
+"""What is measured besides `compact` → the command."""
 
 
 def construct_state(log: Log) -> CoordinatorState:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks import commands as c
+from benchmarks.commands import COMMANDS, COMPACT, construct_path
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -22,6 +22,14 @@ CODECS = ("none", "lz4", "snappy", "zstd", "gzip")
 CONSTRUCT_BYTES = 2 * 10**6
 TEXT_BYTES = 200 * 10**6
 DUMP_LOG_BYTES = 50 * 10**6
+AT_MOST = {
+    "history": TEXT_BYTES,
+    "decode to jsonl": TEXT_BYTES,
+    "decode to csv": TEXT_BYTES,
+    "decode --as dump-log": TEXT_BYTES,
+    "compact of a dump-log text": DUMP_LOG_BYTES,
+}
+"""Of commands whose output is longer than the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +48,9 @@ SUBJECTS = (
     Subject("memcpy", bounds.copying),
     Subject("read, page cache", bounds.reading),
     Subject("CRC-32C, one call", bounds.checksums),
-    *(Subject(f"compact, {codec}", c.COMPACT.measure, codec) for codec in CODECS),
-    Subject("compact to a table, none", c.COMPACT_TABLE.measure, at_most=TEXT_BYTES),
-    Subject("info, none", c.INFO.measure),
-    Subject("check, all releases, none", c.CHECK.measure),
-    Subject("decode, none", c.DECODE.measure),
-    Subject("decode to jsonl, none", c.DECODE_JSONL.measure, at_most=TEXT_BYTES),
-    Subject("decode to csv, none", c.DECODE_CSV.measure, at_most=TEXT_BYTES),
-    Subject("decode --as dump-log, none", c.DECODE_DUMP_LOG.measure, at_most=TEXT_BYTES),
-    Subject("compact of a dump-log text", c.COMPACT_TEXT.measure, at_most=DUMP_LOG_BYTES),
-    Subject("decode of one group to jsonl, none", c.DECODE_OF_ONE.measure),
-    Subject("history to jsonl, none", c.HISTORY.measure, at_most=TEXT_BYTES),
-    Subject("history of one group to jsonl, none", c.HISTORY_OF_ONE.measure),
-    Subject("rebalances to jsonl, none", c.REBALANCES.measure),
-    Subject("rebuild, none", c.REBUILD.measure),
-    Subject("construct path, in process", c.construct_path, at_most=CONSTRUCT_BYTES),
+    *(Subject(f"compact, {codec}", COMPACT.measure, codec) for codec in CODECS),
+    *(Subject(what, command.measure, at_most=AT_MOST.get(what)) for what, command in COMMANDS.items()),
+    Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),
     Subject("kafka-dump-log 4.3", peers.dump_log, kind=KAFKA, at_most=DUMP_LOG_BYTES),
