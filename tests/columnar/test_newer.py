@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.finish import values
+from offsets_log.columnar.finish import timelines
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import replay as columnar
-from offsets_log.columnar.folds.state import ColumnarState, newer_layouts
+from offsets_log.columnar.folds.known import newer_layouts
+from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
@@ -122,7 +123,7 @@ def test_plain_records_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch
     expected = construct_answer(log, MODERN)
     assert not expected["problems"]
     monkeypatch.setattr(columnar.Piece, "take", by_hand)
-    monkeypatch.setattr(values, "read_again", none_again)
+    monkeypatch.setattr(timelines, "read_again", none_again)
     assert columnar_answer(log, MODERN, pieces=pieces) == expected
 
 

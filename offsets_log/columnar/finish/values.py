@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -10,23 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds import newer
-from offsets_log.columnar.folds.replay import Piece
-from offsets_log.columnar.folds.state import ColumnarState, Pointer, Release
+from offsets_log.columnar.finish.timelines import group_names, names_told, timelines
+from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import winners as wn
 from offsets_log.columnar.scan.layout import Layout, Scanner
-from offsets_log.columnar.scan.reading import Order, Place
 from offsets_log.columnar.wire.programs import SIZES, compile_program, table_of
 from offsets_log.log_format.primitives import Uuid, decode_string
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_coordinator_record
+from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.messages.schema import Message, Scalar
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, in_order, settle_groups
 from offsets_log.replay.group import Group
-from offsets_log.replay.groups import replay_timeline
 from offsets_log.replay.partial import OffsetAndMetadata
-from offsets_log.replay.timeline import GroupEvent, Timeline
-from offsets_log.replay.topic_names import names_in
 
 KEY_FIELDS = ("group", "topic", "partition")
 VALUE_FIELDS = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "topic_id")
@@ -137,7 +132,7 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
     committed_values, pending_values = tuple(values[: len(committed)]), tuple(values[len(committed) :])
     groups, problems = settle_groups(
         state.profile,
-        dict(_timelines(layout, state, scanner, whole_groups)),
+        dict(timelines(layout, state, scanner, whole_groups)),
         committed={value.group for value in committed_values},
         pending={value.group for value in pending_values},
         end_offset=state.end_offset,
@@ -148,7 +143,7 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
         committed=committed_values,
         pending=pending_values,
         problems=in_order((*state.problems, *problems)),
-        topic_names=topic_names(state, _names_told(layout, state, scanner)),
+        topic_names=topic_names(state, names_told(layout, state, scanner)),
         end_offset=state.end_offset,
     )
 
@@ -188,7 +183,7 @@ def _groups(layout: Layout, state: ColumnarState, scanner: Scanner, found: Found
     names = group_names(state)
     groups, _ = settle_groups(
         state.profile,
-        dict(_timelines(layout, state, scanner, whole)),
+        dict(timelines(layout, state, scanner, whole)),
         committed=_groups_of(state, names, found.committed),
         pending=_groups_of(state, names, found.pending[:, 0]),
         end_offset=state.end_offset,
@@ -249,165 +244,6 @@ class _Texts(dict[bytes, str]):
         text = decode_string(raw)
         self[raw] = text
         return text
-
-
-# ------------------------------------------------------------------------------------------------ groups
-
-
-def group_names(state: ColumnarState) -> list[str]:
-    """By group number."""
-    s = state.arrays
-    return [s.text_at(at).decode() for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT].tolist()]
-
-
-def _timelines(
-    layout: Layout, state: ColumnarState, scanner: Scanner, whole_groups: bool
-) -> Iterator[tuple[str, Timeline]]:
-    names = group_names(state)
-    newer = newer_events(state, names, only_existence=not whole_groups)
-    events = [
-        newer.get(group, [*state.events.get(group, ()), *state.latest_events(group)]) for group in range(len(names))
-    ]
-    pointers = [event for of_group in events if of_group for event in of_group if isinstance(event, Pointer)]
-    records = records_at(layout, scanner, pointers, whole_groups, state.release)
-    made: dict[str, Timeline] = {}
-    again = []
-    for group, (name, of_group) in enumerate(zip(names, events, strict=True)):
-        timeline = Timeline([next(records) if isinstance(event, Pointer) else event for event in of_group or ()])
-        if of_group is None or (whole_groups and group in newer and replay_timeline(name, timeline, state.profile)[1]):
-            again.append(name)
-        if timeline.events or of_group is None:
-            made[name] = timeline
-    yield from (made | read_again(layout, state, scanner, again)).items()
-
-
-def newer_events(
-    state: ColumnarState, names: Sequence[str], *, only_existence: bool
-) -> dict[int, list[GroupEvent | Pointer] | None]:
-    """The timelines of groups with records of newer kinds, by number: None for those that must be read again.
-
-    Args:
-        only_existence: it is enough that a timeline says whether its group is there at the end.
-    """
-    s = state.arrays
-    groups, rows = s.groups[: len(names)], _newer_rows(state)
-    groups[rows[_is_between(state), a.GROUP], a.NEWER_FLAGS] |= newer.WHOLE
-    found: dict[int, list[GroupEvent | Pointer] | None] = {}
-    unfinished: dict[int, list[GroupEvent | Pointer]] = {}
-    for group in np.flatnonzero(groups[:, a.NEWER_KIND]).tolist():
-        flags, anchor = groups[group, a.NEWER_FLAGS], int(groups[group, a.ANCHOR_OFFSET])
-        if flags & newer.WHOLE:
-            found[group] = None
-        elif only_existence and anchor != a.NEVER and not flags & newer.ENDED:
-            found[group] = [GroupEvent(anchor, None)]  # a value made it, and nothing removed it
-        elif any(event.record_offset >= groups[group, a.NEWER_SINCE] for event in state.events.get(group, ())):
-            found[group] = None  # offsets of magic 0 and 1 are in no order
-        else:
-            found[group] = unfinished[group] = [*state.events.get(group, ()), *state.latest_events(group)]
-            if anchor != a.NEVER:
-                batch, index = groups[group, [a.ANCHOR_BATCH, a.ANCHOR_INDEX]].tolist()
-                unfinished[group].append(_event(state, anchor, batch, index, 0))
-    if unfinished:
-        last = rows[rows[:, a.LAST_OFFSET_OF] != a.NEVER]
-        columns = [a.GROUP, a.LAST_OFFSET_OF, a.BATCH, a.INDEX, a.IS_REMOVED]
-        for group, offset, batch, index, is_removed in last[:, columns].tolist():
-            if group in unfinished and offset != groups[group, a.ANCHOR_OFFSET]:
-                unfinished[group].append(_event(state, offset, batch, index, is_removed))
-    for events in unfinished.values():
-        events.sort(key=lambda event: event.record_offset)
-    return found
-
-
-def _newer_rows(state: ColumnarState) -> a.Int64s:
-    """Rows of keys of newer kinds."""
-    rows = state.arrays.rows[: state.arrays.desk[a.ROWS]]
-    found: a.Int64s = rows[rows[:, a.TARGET] == a.IS_NEWER]
-    return found
-
-
-def _is_between(state: ColumnarState) -> npt.NDArray[np.bool_]:
-    """Of the rows of newer kinds, which are of members that were on their way when the log ended."""
-    s = state.arrays
-    is_newer = s.rows[: s.desk[a.ROWS], a.TARGET] == a.IS_NEWER
-    states = s.region("more")[: len(is_newer), newer.STATE_OF][is_newer]
-    is_member = np.isin(_record_types(state, _newer_rows(state)), newer.MEMBER_TYPES)
-    return is_member & np.isin(states & newer.PHASE, newer.BETWEEN)
-
-
-def _record_types(state: ColumnarState, rows: a.Int64s) -> a.Int64s:
-    arena, at = state.arrays.arena, rows[:, a.KEY_AT]
-    numbers: a.Int64s = arena[at].astype(np.int64) << 8 | arena[at + 1]
-    return numbers
-
-
-def _event(state: ColumnarState, offset: int, batch: int, index: int, is_tombstone: int) -> GroupEvent | Pointer:
-    if batch == a.BY_HAND:
-        return state.group_records[index]
-    return Pointer(offset, batch, index, bool(is_tombstone), is_newer=True)
-
-
-def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Sequence[str]) -> dict[str, Timeline]:
-    """All that the records of some groups do to these groups."""
-    if not names:
-        return {}
-    read = ColumnarState(state.profile, until=state.until, release=state.release, with_newer=True)
-    numbers = {read.read_again(name): name for name in names}
-    order = Order(layout.log, state.until, state.release)
-    begin = order.begin(Place(0, 0))
-    assert begin is not None
-    Piece(order, begin, scanner, lambda seen: None, read).run(order.end, lambda size_bytes: None)
-    kept = read.arrays.region("kept")[: read.arrays.desk[a.KEPT]].tolist()
-    events = [
-        (group, GroupEvent(offset, None) if what == a.AN_OFFSET else _event(read, offset, batch, index, 0))
-        for group, offset, batch, index, what in kept
-    ]
-    pointers = [event for _, event in events if isinstance(event, Pointer)]
-    records = records_at(layout, scanner, pointers, True, state.release)
-    timelines = {name: Timeline() for name in names}
-    for group, event in events:
-        timelines[numbers[group]].events.append(next(records) if isinstance(event, Pointer) else event)
-    for group, name in numbers.items():
-        timelines[name].events += [event for event in read.latest_events(group) if isinstance(event, GroupEvent)]
-    return timelines
-
-
-def records_at(
-    layout: Layout, scanner: Scanner, pointers: Sequence[Pointer], whole: bool, release: Release | None = None
-) -> Iterator[GroupEvent]:
-    """The records that pointers stand for; those of type 2 with their members only if they are asked for."""
-    row = RECORD_TYPES[2]
-    empty = row.values[0].zeros(0)
-    read = [pointer for pointer in pointers if whole or pointer.is_newer]
-    places = np.array([(pointer.batch, pointer.index) for pointer in read], np.int64).reshape(-1, 2)
-    copied, table = scanner.gather(layout, places)
-    raw, found = copied.tobytes(), iter(table.tolist())
-    for pointer in pointers:
-        if whole or pointer.is_newer:
-            place = next(found)
-            key = raw[place[wn.KEY] : place[wn.KEY] + place[wn.KEY_SIZE]]
-            data = raw[place[wn.VALUE] : place[wn.VALUE] + place[wn.VALUE_SIZE]] if place[wn.VALUE_SIZE] >= 0 else None
-            yield GroupEvent(pointer.record_offset, decode_coordinator_record(key, data, release))
-        else:
-            value = None if pointer.is_tombstone else empty
-            yield GroupEvent(pointer.record_offset, CoordinatorRecord(record_type=2, key=row.key.zeros(0), value=value))
-
-
-def _names_told(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[tuple[int, bytes, str]]:
-    """Topic ids and names in records of newer kinds, with the records' offsets; those read by hand are in ``names``."""
-    rows = _newer_rows(state)
-    names_topics = newer.TYPES[_record_types(state, rows), newer.NAMES] == 1
-    last = rows[names_topics & (rows[:, a.LAST_OFFSET_OF] != a.NEVER) & (rows[:, a.IS_REMOVED] == 0)]
-    told = state.arrays.region("told")[: state.arrays.desk[a.TOLD]]
-    places = np.concatenate([told, last[:, [a.LAST_OFFSET_OF, a.BATCH, a.INDEX]]])
-    pointers = [
-        Pointer(offset, batch, index, False, is_newer=True)
-        for offset, batch, index in places.tolist()
-        if batch != a.BY_HAND
-    ]
-    for event in records_at(layout, scanner, pointers, True, state.release):
-        if event.record is not None:
-            for topic_id, name in names_in(event.record):
-                yield event.record_offset, topic_id, name
 
 
 def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = ()) -> dict[bytes, str]:

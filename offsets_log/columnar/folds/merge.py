@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds.newer import link_member
+from offsets_log.columnar.folds.newer_merge import link_member
 from offsets_log.columnar.folds.offsets import (
     apply_value,
     end_values,
