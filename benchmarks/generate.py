@@ -68,6 +68,8 @@ class Options:
 
 
 MIXES = ("classic", "modern")
+LEAVING = 3
+"""Records by which a member leaves."""
 NEWER = 0.2
 """Share of the batches of a modern log that are of newer groups."""
 
@@ -142,7 +144,7 @@ def _largest_batch(made: k.Content, chances: k.Chances) -> int:
     newer = made.newer
     sizes = newer[:, k.NEWER_KEY_END] - newer[:, k.NEWER_KEY] + newer[:, k.NEWER_VALUE_END] - newer[:, k.NEWER_VALUE]
     record = max(commit, int(sizes.max(initial=0)) + around)
-    return k.HEADER_SIZE + max(group, record * int(chances.lengths.max()))
+    return k.HEADER_SIZE + max(group, record * (int(chances.lengths.max()) + LEAVING))
 
 
 def _first_state(count: int, made: k.Content, longest: int, options: Options, partition: int) -> k.State:

@@ -295,7 +295,7 @@ def _put_newer(content: Any, state: Any, out: Any, start: Any, group: Any, lengt
     at = start + HEADER_SIZE
     first, behind = content.newer_begins[group], content.newer_begins[group + 1]
     count = ZERO
-    while count < length:
+    while count < length or content.newer[first + rounds[ROW], IS_LEAVING]:  # who leaves does so in one batch
         row = content.newer[first + rounds[ROW]]
         life = rounds[ROUND] // ROUNDS_OF_LIFE
         if not row[IS_LEAVING] or (life > 0 and rounds[ROUND] % ROUNDS_OF_LIFE == 0):
@@ -319,8 +319,8 @@ def _put_newer(content: Any, state: Any, out: Any, start: Any, group: Any, lengt
         if first + rounds[ROW] == behind:
             rounds[ROW] = 0
             rounds[ROUND] += 1
-    state.counts[NEWER_RECORDS] += length
-    _end_batch(state, out, start, at, length, ZERO, NO_PRODUCER)
+    state.counts[NEWER_RECORDS] += count
+    _end_batch(state, out, start, at, count, ZERO, NO_PRODUCER)
     return at
 
 

@@ -30,10 +30,11 @@ class Log:
         return Options(**self.truth["options"])
 
 
-def generated_log(work: Path, codec: str, size_bytes: int, *, groups: int = 500) -> Log:
-    """The log of that codec and so many uncompressed bytes; written if it is not there as it would be written now."""
-    options = Options(codec=codec, bytes=size_bytes, groups=groups)
-    folder = work / (f"{codec}-{size_bytes}" + (f"-{groups}" if groups != 500 else ""))
+def generated_log(work: Path, codec: str, size_bytes: int, *, groups: int = 500, mix: str = "classic") -> Log:
+    """The log of that codec, mix and so many uncompressed bytes; written if it is not there as it would be now."""
+    options = Options(codec=codec, bytes=size_bytes, groups=groups, mix=mix)
+    more = [*([str(groups)] if groups != 500 else []), *([mix] if mix != "classic" else [])]
+    folder = work / "-".join([codec, str(size_bytes), *more])
     try:
         truth = json.loads((folder / TRUTH).read_bytes())
     except FileNotFoundError:

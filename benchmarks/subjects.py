@@ -41,6 +41,7 @@ class Subject:
     codec: str = "none"
     kind: str = OWN
     at_most: int | None = None
+    mix: str = "classic"
 
 
 BASE = "compact, none"
@@ -50,6 +51,8 @@ SUBJECTS = (
     Subject("CRC-32C, one call", bounds.checksums),
     *(Subject(f"compact, {codec}", COMPACT.measure, codec) for codec in CODECS),
     *(Subject(what, command.measure, at_most=AT_MOST.get(what)) for what, command in COMMANDS.items()),
+    Subject("compact, modern", COMPACT.measure, mix="modern"),
+    Subject("rebuild, modern", COMMANDS["rebuild"].measure, mix="modern"),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),
@@ -65,7 +68,7 @@ HEAD = (
 def measure(subjects: Sequence[Subject], work: Path, size_bytes: int, repeat: int) -> Iterator[dict[str, Any]]:
     """A row each, as it is kept in ``--json``; ``problem`` says why there are no figures."""
     for subject in subjects:
-        log = generated_log(work, subject.codec, min(size_bytes, subject.at_most or size_bytes))
+        log = generated_log(work, subject.codec, min(size_bytes, subject.at_most or size_bytes), mix=subject.mix)
         row: dict[str, Any] = {"what": subject.what, "codec": subject.codec, "kind": subject.kind}
         sys.stderr.write(f"measuring {subject.what}\n")
         try:

@@ -87,6 +87,20 @@ def test_a_seed_makes_one_log_and_a_codec_changes_no_record(tmp_path: Path) -> N
     assert packed["bytes"] < first["bytes"]
 
 
+def test_modern_mix(tmp_path: Path) -> None:
+    """A fifth is of newer groups, and a coordinator loads it."""
+    truth = generate(tmp_path / "log", replace(SMALL, bytes=600_000, mix="modern"))
+    events = events_of(tmp_path / "log")
+    decoded = [event.decoded for event in events if isinstance(event, Event) and event.decoded is not None]
+    newer = [record for record in decoded if record.record_type > 2]
+    assert len(newer) == truth["newer_records"]
+    assert len(newer) / len(decoded) == pytest.approx(0.2, rel=0.3)
+    state = finish(replay(iter(events), MODERN, on_damage=fail))
+    assert not state.problems
+    assert {group.kind for group in state.groups.values()} == {"classic", "consumer", "share", "streams"}
+    assert served(tmp_path / "log") == truth["served"]
+
+
 def test_shares_are_respected(tmp_path: Path) -> None:
     options = Options(
         bytes=400_000, groups=50, batch=8, transactions=0.1, groups_metadata=0.03, tombstones=0.04, with_metadata=0.4

@@ -17,6 +17,7 @@ from offsets_log.checking.places import Place, find_places, place_of, places_amo
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
+from offsets_log.columnar.finish import timelines as tl
 from offsets_log.columnar.finish import values as vl
 from offsets_log.columnar.folds import inspection
 from offsets_log.columnar.folds.replay import Replayed
@@ -121,7 +122,7 @@ def complete(state: CheckedState, finder: Finder) -> Findings:
     transactions, buried, other_names = OpenTransactions(), BuriedOffsets(), Names()
     for event in _open_transactions(state, finder):
         transactions.saw_record(event, place_of(event))
-    names = vl.group_names(state)
+    names = tl.group_names(state)
     under_type_0 = state.offsets.groups | {names[number] for number in _groups_under_type_0(state).tolist()}
     looked_at = under_type_0 | {name for name in names if REPLACEMENT in name}
     for event in finder.of_groups(looked_at) if looked_at else ():
@@ -221,7 +222,7 @@ class _Offsets:
     def of(cls, state: ColumnarState, number_of: Mapping[str, int]) -> _Offsets:
         """Those of a state."""
         count = len(number_of)
-        numbers = np.array([number_of[name] for name in vl.group_names(state)], np.int64)
+        numbers = np.array([number_of[name] for name in tl.group_names(state)], np.int64)
         rows = state.arrays.rows
         live = rows[vl.find(state).committed]
         groups = numbers[live[:, a.GROUP]] if len(live) else np.zeros(0, np.int64)
@@ -244,7 +245,7 @@ class Coordinators:
         self.state = state
         self.finder = finder
         self.firsts = firsts
-        self.names = vl.group_names(state)
+        self.names = tl.group_names(state)
         self._number_of = {name: number for number, name in enumerate(self.names)}
         self._offsets: dict[int, _Offsets] = {}
         self._timelines = dict(self._mixed_timelines(scanner))
@@ -300,7 +301,7 @@ class Coordinators:
         """Of the groups of which records were read by hand."""
         events = {number: [*before, *self.state.latest_events(number)] for number, before in self.state.events.items()}
         pointers = [event for of_group in events.values() for event in of_group if isinstance(event, Pointer)]
-        records = vl.records_at(self.layout, scanner, pointers, True)
+        records = tl.records_at(self.layout, scanner, pointers, True)
         for number, of_group in events.items():
             timeline = [next(records) if isinstance(event, Pointer) else event for event in of_group]
             yield self.names[number], Timeline(timeline)

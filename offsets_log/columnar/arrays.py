@@ -45,6 +45,13 @@ ROW_SIZE = 8
 IS_GROUP = -1
 SIZE_BYTES = 4
 
+# A row of a key of the newer kinds of groups, see `folds.newer`; INDEX and BATCH are of its last record.
+IS_NEWER = -2
+"""In the place of TARGET."""
+LAST_OFFSET_OF = RECORD_OFFSET
+MEMBER = APPLIED_OFFSET  # the row of the member's own key
+IS_REMOVED = TOMBSTONE_OFFSET  # whether the last record is a tombstone
+
 # A row of ``groups``.
 NAME_AT = 0
 METADATA_OFFSET = 1  # of the last type 2 record, NEVER without one
@@ -52,8 +59,16 @@ METADATA_BATCH = 2
 METADATA_INDEX = 3
 IS_TOMBSTONE = 4  # the last type 2 record
 VALUE_OFFSET = 5  # of the last offset value, whatever became of it
-FIRST_OFFSET_OF_GROUP = 6  # of the first record that names it, NEVER while none is known
-GROUP_SIZE = 7
+NEWER_KIND = 6  # of the records of a newer kind, 0 without one
+NEWER_SINCE = 7  # offset of the first
+NEWER_LAST = 8  # of the last
+NEWER_FLAGS = 9
+ANCHOR_OFFSET = 10  # of a value that made the group, NEVER without one
+ANCHOR_BATCH = 11
+ANCHOR_INDEX = 12
+VALUE_BEFORE = 13  # offset of an offset value between the type 2 record and the first of a newer kind, NEVER without
+FIRST_OFFSET_OF_GROUP = 14  # of the first record that names it, NEVER while none is known
+GROUP_SIZE = 15
 
 # Regions of ``cold``: each has a place on the desk where it begins, and one for its room in entries.
 PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
@@ -81,15 +96,33 @@ UNENDED_SIZE = 4
 """What a survey has seen of a producer: records of offsets without a marker yet, the first one, and whether there was
 a marker at all."""
 
+OWNED_GROUP, OWNED_HIGH, OWNED_LOW, OWNED_PARTITION, OWNER, OWNER_TURN, FIRST_OWNED, FIRST_OWNER = range(8)
+OWNED_SIZE = 8
+"""A partition that a member of a consumer group took, and which of the member's assignments did it last; the first
+record that took it, and its key."""
+
+TOLD_OFFSET, TOLD_BATCH, TOLD_INDEX = range(3)
+TOLD_SIZE = 3
+"""A record with names of topics whose key has a later one."""
+
+KEPT_GROUP, KEPT_OFFSET, KEPT_BATCH, KEPT_INDEX, KEPT_WHAT = range(5)
+KEPT_SIZE = 5
+AN_OFFSET, A_VALUE, A_TOMBSTONE = range(3)
+"""Any record of a group that is read again, or that there were offset values of it."""
+
 REGIONS = (
     ("group_slots", 1),
     ("producer_slots", 1),
+    ("owned_slots", 1),
     ("producers", PRODUCER_SIZE),
     ("opened", OPEN_SIZE),
     ("cancelled", CANCELLED_SIZE),
     ("more", MORE_SIZE),
     ("named", NAMED_SIZE),
     ("unended", UNENDED_SIZE),
+    ("owned", OWNED_SIZE),
+    ("told", TOLD_SIZE),
+    ("kept", KEPT_SIZE),
 )
 
 # Places on the desk: what kernels change.
@@ -118,39 +151,48 @@ MISSING = 21
 RESOLUTION = 22  # how many transactions were resolved
 SEED = 23
 # Where the regions of ``cold`` begin, and their room.
-GROUP_SLOTS_AT, PRODUCER_SLOTS_AT, PRODUCERS_AT, OPENED_AT, CANCELLED_AT, MORE_AT, NAMED_AT, UNENDED_AT = range(24, 32)
 (
-    GROUP_SLOTS_ROOM, PRODUCER_SLOTS_ROOM, PRODUCERS_ROOM, OPENED_ROOM, CANCELLED_ROOM, MORE_ROOM, NAMED_ROOM,
-    UNENDED_ROOM,
-) = range(32, 40)  # fmt: skip
+    GROUP_SLOTS_AT, PRODUCER_SLOTS_AT, OWNED_SLOTS_AT, PRODUCERS_AT, OPENED_AT, CANCELLED_AT, MORE_AT, NAMED_AT,
+    UNENDED_AT, OWNED_AT, TOLD_AT, KEPT_AT,
+) = range(24, 36)  # fmt: skip
+(
+    GROUP_SLOTS_ROOM, PRODUCER_SLOTS_ROOM, OWNED_SLOTS_ROOM, PRODUCERS_ROOM, OPENED_ROOM, CANCELLED_ROOM, MORE_ROOM,
+    NAMED_ROOM, UNENDED_ROOM, OWNED_ROOM, TOLD_ROOM, KEPT_ROOM,
+) = range(36, 48)  # fmt: skip
 # What a scan is told.
-STOP = 40
-SEGMENT = 41  # where the segment begins in the log
-BASE_OFFSET = 42  # of the segment, NOTHING if its name tells none
-FOLLOWING = 43  # base offset of the segment behind it, NOTHING without one
-UNTIL_OFFSET = 44
-UNTIL_TIME = 45
-RULES = 46
-BY_BIT = 47  # whether the transactional bit tells a transaction, else a producer id does
-PAUSE = 48  # bytes of one call
-WINDOW_COUNT = 49  # batches in the window
+STOP = 48
+SEGMENT = 49  # where the segment begins in the log
+BASE_OFFSET = 50  # of the segment, NOTHING if its name tells none
+FOLLOWING = 51  # base offset of the segment behind it, NOTHING without one
+UNTIL_OFFSET = 52
+UNTIL_TIME = 53
+RULES = 54
+BY_BIT = 55  # whether the transactional bit tells a transaction, else a producer id does
+PAUSE = 56  # bytes of one call
+WINDOW_COUNT = 57  # batches in the window
+OWNED = 58
+TOLD = 59
+KEPT = 60
 # What `primitives.walk` notes and needs.
-NOTES = 50
+NOTES = 61
 NOTES_SIZE = 8
-STACK = 58
-STACK_SIZE = 16
-DISTINCT_COUNT = 74
-DISTINCT = 75
+STACK = NOTES + NOTES_SIZE
+FRAME_SIZE = 3
+MOST_FRAMES = 8
+DISTINCT_COUNT = STACK + FRAME_SIZE * MOST_FRAMES
+DISTINCT = DISTINCT_COUNT + 1
 MAX_DISTINCT = 512
 KEY_PROGRAMS = DISTINCT + MAX_DISTINCT
 KEY_TYPES = 3
-"""Types 0, 1 and 2 are known to the kernels."""
-VALUE_PROGRAMS = KEY_PROGRAMS + KEY_TYPES
+"""Types 0, 1 and 2 are known to all kernels."""
+RECORD_TYPES = 24
+"""The others, of the newer kinds of groups, to those whose desk has programs for them."""
+VALUE_PROGRAMS = KEY_PROGRAMS + RECORD_TYPES
 VERSIONS = 8
-ONE_STRING = VALUE_PROGRAMS + KEY_TYPES * VERSIONS
-AROUND_STRING = ONE_STRING + KEY_TYPES * VERSIONS
+ONE_STRING = VALUE_PROGRAMS + RECORD_TYPES * VERSIONS
+AROUND_STRING = ONE_STRING + RECORD_TYPES * VERSIONS
 """Of values that are numbers around one string: bytes before its length, and all bytes but the string's."""
-HASHES = AROUND_STRING + KEY_TYPES * VERSIONS
+HASHES = AROUND_STRING + RECORD_TYPES * VERSIONS
 BLOCK = 64
 CODEC_IDS = CODEC_MASK + 1
 FOUND = HASHES + BLOCK
@@ -162,7 +204,7 @@ IS_SURVEYED = CODECS_FIRST + CODEC_IDS
 RECORDS_OF = IS_SURVEYED + 1  # by record type, and by value version or NO_VERSION
 NO_VERSION = VERSIONS
 """Instead of a value version: a tombstone."""
-MARKERS = RECORDS_OF + KEY_TYPES * (VERSIONS + 1)  # COMMIT, ABORT
+MARKERS = RECORDS_OF + RECORD_TYPES * (VERSIONS + 1)  # COMMIT, ABORT
 NOT_DECODED = MARKERS + 2
 RECORD_KINDS = NOT_DECODED + 1 - RECORDS_OF
 RECORDS_FIRST = NOT_DECODED + 1  # of each of these kinds, how many others there were before its first

@@ -139,7 +139,7 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Gro
 # ------------------------------------------------------------------------------------- the newer kinds
 
 
-def _replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
+def replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 3, 11, 17: the group's epoch; their tombstone removes the group."""
     if record.value is not None:
         group.group_epoch = record.value["epoch"]
@@ -154,7 +154,7 @@ def _replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -
     fold.group = None
 
 
-def _replay_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
+def replay_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 5, 10, 19: a member; the tombstone comes after that of its current assignment."""
     member_id = record.key["member_id"]
     if record.value is not None:
@@ -170,7 +170,7 @@ def _replay_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
     del group.members[member_id]
 
 
-def _replay_target_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
+def replay_target_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 6, 12, 20: the epoch of the target assignment."""
     if record.value is not None:
         group.assignment_epoch = record.value["assignment_epoch"]
@@ -180,7 +180,7 @@ def _replay_target_metadata(fold: GroupFold, group: Group, record: CoordinatorRe
         group.assignment_epoch = NO_EPOCH
 
 
-def _replay_target_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
+def replay_target_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 7, 13, 21: what a member shall get."""
     if record.value is not None:
         group.targets[record.key["member_id"]] = record.value
@@ -188,7 +188,7 @@ def _replay_target_member(fold: GroupFold, group: Group, record: CoordinatorReco
         group.targets.pop(record.key["member_id"], None)
 
 
-def _replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
+def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 8, 14, 22: what a member has."""
     member_id = record.key["member_id"]
     if record.value is None:
@@ -233,7 +233,7 @@ def _take_partitions(profile: Profile, group: Group, value: dict[str, Any]) -> N
         group.partition_epochs[partition] = epoch
 
 
-def _replay_regular_expression(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
+def replay_regular_expression(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Type 16: what a regular expression resolved to."""
     if record.value is not None:
         group.regular_expressions[record.key["regular_expression"]] = record.value
@@ -241,12 +241,12 @@ def _replay_regular_expression(fold: GroupFold, group: Group, record: Coordinato
         group.regular_expressions.pop(record.key["regular_expression"], None)
 
 
-def _replay_topology(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
+def replay_topology(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Type 23: the topology of a streams group."""
     group.topology = record.value
 
 
-def _replay_existence(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
+def replay_existence(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
     """Types 4, 9, 15: nothing of them is part of a group's answers, but they need their group."""
 
 
@@ -259,24 +259,24 @@ class Branch:
 
 
 BRANCHES: dict[int, Branch] = {
-    3: Branch(CONSUMER, _replay_metadata),
-    4: Branch(CONSUMER, _replay_existence),
-    5: Branch(CONSUMER, _replay_member),
-    6: Branch(CONSUMER, _replay_target_metadata),
-    7: Branch(CONSUMER, _replay_target_member),
-    8: Branch(CONSUMER, _replay_current),
-    9: Branch(SHARE, _replay_existence),
-    10: Branch(SHARE, _replay_member),
-    11: Branch(SHARE, _replay_metadata),
-    12: Branch(SHARE, _replay_target_metadata),
-    13: Branch(SHARE, _replay_target_member),
-    14: Branch(SHARE, _replay_current),
-    15: Branch(SHARE, _replay_existence),
-    16: Branch(CONSUMER, _replay_regular_expression),
-    17: Branch(STREAMS, _replay_metadata),
-    19: Branch(STREAMS, _replay_member),
-    20: Branch(STREAMS, _replay_target_metadata),
-    21: Branch(STREAMS, _replay_target_member),
-    22: Branch(STREAMS, _replay_current),
-    23: Branch(STREAMS, _replay_topology),
+    3: Branch(CONSUMER, replay_metadata),
+    4: Branch(CONSUMER, replay_existence),
+    5: Branch(CONSUMER, replay_member),
+    6: Branch(CONSUMER, replay_target_metadata),
+    7: Branch(CONSUMER, replay_target_member),
+    8: Branch(CONSUMER, replay_current),
+    9: Branch(SHARE, replay_existence),
+    10: Branch(SHARE, replay_member),
+    11: Branch(SHARE, replay_metadata),
+    12: Branch(SHARE, replay_target_metadata),
+    13: Branch(SHARE, replay_target_member),
+    14: Branch(SHARE, replay_current),
+    15: Branch(SHARE, replay_existence),
+    16: Branch(CONSUMER, replay_regular_expression),
+    17: Branch(STREAMS, replay_metadata),
+    19: Branch(STREAMS, replay_member),
+    20: Branch(STREAMS, replay_target_metadata),
+    21: Branch(STREAMS, replay_target_member),
+    22: Branch(STREAMS, replay_current),
+    23: Branch(STREAMS, replay_topology),
 }

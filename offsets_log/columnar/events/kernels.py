@@ -75,8 +75,10 @@ FULL = sc.STOPPED + 1
 
 # Columns of ``SHAPES``, one row a value version: positions behind the version's two bytes, and behind the metadata.
 BEFORE_TEXT, AFTER_TEXT, LEADER_AT, EXPIRE_AT, IS_FLEXIBLE, SHAPE_COLUMNS = range(6)
+TOPIC_ID_TAG = next(row.tag for row in OFFSET_COMMIT_VALUE.fields if row.name == "topic_id")
+TOPIC_ID_SIZE = SIZES["uuid"]
 NO_TAGS = 1
-ONLY_TOPIC_ID = 3 + 16
+ONLY_TOPIC_ID = 3 + TOPIC_ID_SIZE
 """Bytes of a section of tagged fields with nothing, and with a topic id."""
 
 
@@ -280,6 +282,12 @@ def metadata_at(data: Any, at: Any, end: Any, version: Any) -> Any:
 
 
 @inlined
+def _is_topic_id(data: Any, at: Any) -> Any:
+    """Whether a section of tagged fields begins with a topic id, its only one."""
+    return data[U(at)] == 1 and data[U(at + 1)] == TOPIC_ID_TAG and data[U(at + 2)] == TOPIC_ID_SIZE
+
+
+@inlined
 def _add_commit(
     desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
     data: Any, key: Any, key_size: Any, value: Any, size: Any,
@@ -297,10 +305,10 @@ def _add_commit(
     left = value + size - after
     topic_id = np.int64(a.NOTHING)
     if SHAPES[version, IS_FLEXIBLE]:
-        if left == ONLY_TOPIC_ID and data[U(after)] == 1 and data[U(after + 1)] == 0 and data[U(after + 2)] == 16:
+        if left == ONLY_TOPIC_ID and _is_topic_id(data, after):
             if be64(data, after + 3) != 0 or be64(data, after + 11) != 0:
                 topic_id = _number_of(
-                    desk, counts, slots, entries, arena, data, after + 3, np.int64(16), np.int64(IS_TOPIC_ID)
+                    desk, counts, slots, entries, arena, data, after + 3, np.int64(TOPIC_ID_SIZE), np.int64(IS_TOPIC_ID)
                 )
                 if topic_id < 0:
                     return sc.NEEDS_ROOM

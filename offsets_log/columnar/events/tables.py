@@ -17,7 +17,7 @@ from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, event_row, table_of_events
 from offsets_log.columnar.finish.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.programs import NoProgramError, Program, compile_program, desk_of
+from offsets_log.columnar.wire.programs import Program, compile_program, desk_of
 from offsets_log.log_format.compression import CODECS
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
@@ -131,10 +131,7 @@ def _programs() -> dict[tuple[int, int | None], Program]:
     for version in range(a.VERSIONS):
         layouts = list(RECORD_TYPES[2].layouts(version))
         if len(layouts) == 1:
-            try:
-                programs[2, version] = compile_program(layouts[0], version)
-            except NoProgramError:
-                continue
+            programs[2, version] = compile_program(layouts[0], version)
     return programs
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.finish import values as fi
+from offsets_log.columnar.finish.timelines import group_names
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.jit.compiled import U, kernel
 from offsets_log.columnar.scan import winners as wn
@@ -107,7 +108,7 @@ def served_table(
     rows = state.arrays.rows
     if np.any(rows[found.committed, a.BATCH] == a.BY_HAND):
         return None
-    names = fi.group_names(state)
+    names = group_names(state)
     is_shown = np.array([shows_group(name) for name in names], np.bool_)
     if not orphans:
         is_shown &= fi.existing_groups(layout, state, scanner, found)

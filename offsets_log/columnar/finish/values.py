@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds.state import ColumnarState, Pointer
+from offsets_log.columnar.finish.timelines import group_names, names_told, timelines
+from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import winners as wn
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire.programs import SIZES, compile_program, table_of
 from offsets_log.log_format.primitives import Uuid, decode_string
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_coordinator_record
+from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.messages.schema import Message, Scalar
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, in_order, settle_groups
 from offsets_log.replay.group import Group
 from offsets_log.replay.partial import OffsetAndMetadata
-from offsets_log.replay.timeline import GroupEvent, Timeline
 
 KEY_FIELDS = ("group", "topic", "partition")
 VALUE_FIELDS = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "topic_id")
@@ -135,7 +135,7 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
     committed_values, pending_values = tuple(values[: len(committed)]), tuple(values[len(committed) :])
     groups, problems = settle_groups(
         state.profile,
-        dict(_timelines(layout, state, scanner, whole_groups)),
+        dict(timelines(layout, state, scanner, whole_groups)),
         committed={value.group for value in committed_values},
         pending={value.group for value in pending_values},
         end_offset=state.end_offset,
@@ -146,7 +146,7 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
         committed=committed_values,
         pending=pending_values,
         problems=in_order((*state.problems, *problems)),
-        topic_names=topic_names(state),
+        topic_names=topic_names(state, names_told(layout, state, scanner)),
         end_offset=state.end_offset,
     )
 
@@ -191,7 +191,7 @@ def _groups(layout: Layout, state: ColumnarState, scanner: Scanner, found: Found
     names = group_names(state)
     groups, _ = settle_groups(
         state.profile,
-        dict(_timelines(layout, state, scanner, whole)),
+        dict(timelines(layout, state, scanner, whole)),
         committed=_groups_of(state, names, found.committed),
         pending=_groups_of(state, names, found.pending[:, 0]),
         end_offset=state.end_offset,
@@ -254,57 +254,19 @@ class _Texts(dict[bytes, str]):
         return text
 
 
-# ------------------------------------------------------------------------------------------------ groups
+def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = ()) -> dict[bytes, str]:
+    """Topic id → name, as the last record with both says.
 
-
-def group_names(state: ColumnarState) -> list[str]:
-    """By group number."""
-    s = state.arrays
-    return [s.text_at(at).decode() for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT].tolist()]
-
-
-def _timelines(
-    layout: Layout, state: ColumnarState, scanner: Scanner, whole_groups: bool
-) -> Iterator[tuple[str, Timeline]]:
-    names = group_names(state)
-    events = [[*state.events.get(group, ()), *state.latest_events(group)] for group in range(len(names))]
-    pointers = [event for of_group in events for event in of_group if isinstance(event, Pointer)]
-    records = records_at(layout, scanner, pointers, whole_groups)
-    for name, of_group in zip(names, events, strict=True):
-        if of_group:
-            yield name, Timeline([next(records) if isinstance(event, Pointer) else event for event in of_group])
-
-
-def records_at(layout: Layout, scanner: Scanner, pointers: Sequence[Pointer], whole: bool) -> Iterator[GroupEvent]:
-    """The type 2 records that pointers stand for; with their members only if they are asked for."""
-    row = RECORD_TYPES[2]
-    if not whole:
-        layout_of_value = row.values[0]
-        value = layout_of_value.zeros(0)
-        for pointer in pointers:
-            record = CoordinatorRecord(
-                record_type=2, key=row.key.zeros(0), value=None if pointer.is_tombstone else value
-            )
-            yield GroupEvent(pointer.record_offset, record)
-        return
-    places = np.array([(pointer.batch, pointer.index) for pointer in pointers], np.int64).reshape(-1, 2)
-    copied, table = scanner.gather(layout, places)
-    raw = copied.tobytes()
-    for pointer, place in zip(pointers, table.tolist(), strict=True):
-        key = raw[place[wn.KEY] : place[wn.KEY] + place[wn.KEY_SIZE]]
-        data = raw[place[wn.VALUE] : place[wn.VALUE] + place[wn.VALUE_SIZE]] if place[wn.VALUE_SIZE] >= 0 else None
-        yield GroupEvent(pointer.record_offset, decode_coordinator_record(key, data))
-
-
-def topic_names(state: ColumnarState) -> dict[bytes, str]:
-    """Topic id → name, as the last record with both says."""
+    Args:
+        told: more of `ColumnarState.names`.
+    """
     s = state.arrays
     rows = s.desk[a.ROWS]
     more = s.region("more")[:rows]
     known = np.flatnonzero((more[:, a.TOPIC_HIGH] != 0) | (more[:, a.TOPIC_LOW] != 0))
     named = s.region("named")[: s.desk[a.NAMED]]
     latest = np.column_stack([known, more[known][:, [a.TOPIC_HIGH, a.TOPIC_LOW, a.TOPIC_OFFSET]]])
-    entries = list(state.names)
+    entries = [*state.names, *told]
     for row, high, low, record_offset in np.concatenate([named, latest]).tolist():
         fields = decode_coordinator_record(s.text_at(int(s.rows[row, a.KEY_AT])), None).key
         entries.append((record_offset, high.to_bytes(8, signed=True) + low.to_bytes(8, signed=True), fields["topic"]))

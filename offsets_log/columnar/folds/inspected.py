@@ -16,8 +16,9 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import inspection
+from offsets_log.columnar.folds.known import rules_of
 from offsets_log.columnar.folds.replay import Piece
-from offsets_log.columnar.folds.state import ColumnarState, rules_of
+from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
@@ -126,6 +127,8 @@ class _OtherState(ColumnarState):
 
     def __init__(self, first: InspectedState, way: Profile) -> None:
         self.profile = way
+        self.until, self.release = first.until, first.release
+        self.newer, self.group_records = {}, []
         self.arrays = first.arrays.copy()
         self.values = list(first.values)
         self.events = {}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds.newer_merge import link_member
 from offsets_log.columnar.folds.offsets import (
     apply_value,
     end_values,
@@ -67,6 +68,7 @@ def number_all(
                 target = target if target < 0 else numbers[0, target] if target != i else np.int64(ITSELF)
                 key_at = put(desk, arena, right_arena, at, size)
                 row = add_row(desk, slots, rows, found, key_at, target, numbers[1, right_rows[i, a.GROUP]])
+                link_member(rows, row, right_rows, np.int64(i), numbers)
             numbers[0, i] = row
     for i in range(right_desk[a.PRODUCERS]):
         producer_id = right_cold[producer_at(right_desk, i) + a.PRODUCER_ID]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds import census, inspection
+from offsets_log.columnar.folds import census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import HIGH, LOW, NEEDS_ROOM, find_row, intern, is_at
-from offsets_log.columnar.wire.primitives import be64, hash_bytes
+from offsets_log.columnar.scan.keys import HIGH, LOW, NEEDS_ROOM, find_row, intern, intern_newer, is_at
+from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
 
 DONE = 0
 FULL = 1
@@ -234,11 +234,47 @@ def row_of(
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
+    number = be16(data, start)
+    if number >= a.KEY_TYPES:
+        member_type = newer.TYPES[number, newer.OF_MEMBER]
+        return intern_newer(desk, slots, rows, groups, arena, cold, data, start, size, found, member_type)
     known = desk[a.GROUPS]
     row = intern(desk, slots, rows, groups, arena, cold, data, start, size, found)
     if desk[a.GROUPS] > known:
         groups[known, a.FIRST_OFFSET_OF_GROUP] = staged[U(i), a.OFFSET]
     return row
+
+
+@inlined
+def _replay_group(desk: Any, rows: Any, groups: Any, cold: Any, row: Any, staged: Any, i: Any, data: Any) -> Any:
+    """A staged record of a group; False without room."""
+    batch, index, record_offset = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX], staged[i, a.OFFSET]
+    is_value = staged[i, a.KIND] == a.VALUE
+    if rows[row, a.TARGET] == a.IS_NEWER:
+        number, value, size = be16(data, staged[i, a.KEY]), staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+        return newer.replay_newer(
+            desk, rows, groups, cold, row, number, is_value, record_offset, batch, index, data, value, size
+        )
+    group = rows[row, a.GROUP]
+    if groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
+        return newer.keep(desk, groups, cold, group, is_value, record_offset, batch, index)
+    groups[group, a.METADATA_OFFSET] = record_offset
+    groups[group, a.METADATA_BATCH] = batch
+    groups[group, a.METADATA_INDEX] = index
+    groups[group, a.IS_TOMBSTONE] = not is_value
+    if groups[group, a.NEWER_KIND] != 0:
+        groups[group, a.NEWER_FLAGS] |= newer.WHOLE
+    return True
+
+
+@inlined
+def _note_staged_id(desk: Any, cold: Any, row: Any, staged: Any, i: Any, data: Any) -> Any:
+    """The topic id of a staged record, if it has one; False without room."""
+    topic_id = staged[i, a.TOPIC_ID_AT]
+    if topic_id < 0:
+        return True
+    high, low = be64(data, topic_id), be64(data, topic_id + 8)
+    return (high == 0 and low == 0) or note_topic_id(desk, cold, row, high, low, staged[i, a.OFFSET])
 
 
 @part
@@ -265,19 +301,13 @@ def flush(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, 
             if row < 0:
                 return FULL if row == NEEDS_ROOM else DOUBTFUL_KEY
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
-            if rows[U(row), a.TARGET] == a.IS_GROUP:
-                group = rows[row, a.GROUP]
-                groups[group, a.METADATA_OFFSET] = record_offset
-                groups[group, a.METADATA_BATCH] = batch
-                groups[group, a.METADATA_INDEX] = index
-                groups[group, a.IS_TOMBSTONE] = kind == a.TOMBSTONE
+            if rows[U(row), a.TARGET] < 0:
+                if not _replay_group(desk, rows, groups, cold, row, staged, i, data):
+                    return FULL
                 continue
             row = rows[U(row), a.TARGET]
-            topic_id = staged[i, a.TOPIC_ID_AT]
-            if topic_id >= 0:
-                high, low = be64(data, topic_id), be64(data, topic_id + 8)
-                if (high != 0 or low != 0) and not note_topic_id(desk, cold, row, high, low, record_offset):
-                    return FULL
+            if not _note_staged_id(desk, cold, row, staged, i, data):
+                return FULL
             producer = staged[i, a.STAGED_PRODUCER]
             if not replay_offset(
                 desk, rows, groups, cold, row, kind == a.VALUE, record_offset, batch, index, producer, rules

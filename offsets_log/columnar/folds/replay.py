@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from typing import Any
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import offsets
@@ -125,6 +126,7 @@ class Replay:
     ) -> None:
         self.order = Order(log, until, release)
         self.profile = profile
+        self.how: dict[str, Any] = {"until": until, "release": release, "with_newer": True}
         self.cuts = _cuts(self.order.layout, pieces)
 
     def start(self, pool: ThreadPoolExecutor, advance: Advance) -> list[Future[_Part]]:
@@ -135,7 +137,7 @@ class Replay:
 
     def new_state(self) -> ColumnarState:
         """What a piece begins with."""
-        return ColumnarState(self.profile)
+        return ColumnarState(self.profile, **self.how)
 
     def _replay_piece(self, cut: Place, end: Place, advance: Advance) -> _Part:
         cursor = self.order.begin(cut)

@@ -6,34 +6,30 @@ takes whole segments. `merge` joins neighbouring pieces, `to_partial` gives the 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds import merge
+from offsets_log.columnar.folds import merge, newer, newer_merge
 from offsets_log.columnar.folds import offsets as fold
+from offsets_log.columnar.folds.known import Release, new_state, newer_layouts, newer_programs
 from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.scan import keys
-from offsets_log.columnar.wire.programs import NoProgramError, Program, compile_program, desk_of
+from offsets_log.columnar.wire.primitives import be16
 from offsets_log.log_format import primitives
-from offsets_log.log_format.record import Record
-from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
 from offsets_log.messages.registry import (
     RECORD_TYPES,
     CoordinatorRecord,
-    decode_coordinator_record,
     encode_coordinator_record,
 )
-from offsets_log.messages.schema import Message
+from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
-from offsets_log.replay.refusal import Verdict, verdict_on
 from offsets_log.replay.timeline import GroupEvent
 from offsets_log.survey import Survey
 
@@ -41,73 +37,6 @@ GROUP_METADATA = 2
 
 SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
 """Places on the desk that add up when pieces are joined."""
-
-DISTINCT = {GROUP_METADATA_VALUE.name: ("group_instance_id",)}
-"""Message → string fields that end a load where one text stands twice (``L-31``)."""
-
-
-def rules_of(profile: Profile) -> int:
-    """The profile as the bits that `offsets` asks."""
-    return (
-        fold.LATEST_BY_RECORD * profile.latest_by_record
-        | fold.ENDS_BY_RECORD * (profile.cancels_pending == "all")
-        | fold.TOMBSTONE_SPARES_COMMITTED * profile.tombstone_spares_committed
-        | fold.CANCELS_OWN * (profile.cancels_pending == "own")
-    )
-
-
-@cache
-def plain_programs(profile: Profile) -> dict[tuple[int, int | None], Program]:
-    """(record type, value version; None for the key) → program, as far as records of it are replayed whatever they say.
-
-    Whether they are is asked of `replay.refusal` with a value of zeros.
-    """
-    programs: dict[tuple[int, int | None], Program] = {}
-    for number in range(a.KEY_TYPES):
-        row = RECORD_TYPES[number]
-        programs[number, None] = compile_program(row.key, 0, noted=keys.KEY_NOTES)
-        for version in range(a.VERSIONS):
-            layouts = list(row.layouts(version))
-            if len(layouts) == 1 and _is_plain(number, version, layouts[0], profile):
-                distinct = DISTINCT.get(layouts[0].name, ())
-                try:
-                    programs[number, version] = compile_program(
-                        layouts[0], version, noted=("topic_id",), distinct=distinct
-                    )
-                except NoProgramError:
-                    continue
-    return programs
-
-
-def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> bool:
-    sample = CoordinatorRecord(
-        record_type=number,
-        key=RECORD_TYPES[number].key.zeros(0),
-        value_version=version,
-        value=layout.zeros(version),
-        layout=layout,
-    )
-    raw_key, raw_value = encode_coordinator_record(sample)
-    decoded = decode_coordinator_record(raw_key, raw_value)
-    return verdict_on(Record(offset=0, key=raw_key, value=raw_value), decoded, None, profile) is Verdict.REPLAY
-
-
-def new_state(profile: Profile) -> a.State:
-    """Arrays with the profile's programs and rules, nothing replayed yet."""
-    programs = plain_programs(profile)
-    state = a.State(desk_of(programs, seed=secrets.randbits(62)))
-    for number in range(a.KEY_TYPES):
-        for version in range(a.VERSIONS):
-            program = programs.get((number, version))
-            shape = None if program is None else program.one_string
-            place = number * a.VERSIONS + version
-            # The version stands in two bytes before, the string's length in two behind them.
-            state.desk[a.ONE_STRING + place] = a.NOTHING if shape is None else shape[0] + 2
-            state.desk[a.AROUND_STRING + place] = 0 if shape is None else sum(shape) + 4
-    state.desk[a.RULES] = rules_of(profile)
-    state.desk[a.BY_BIT] = profile.transactions_by_bit
-    return state
-
 
 # ------------------------------------------------------------------------------- kernels for one record
 
@@ -128,6 +57,23 @@ def _replay_one(
 
 
 @kernel
+def _replay_newer_one(
+    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, key_size: Any, is_value: Any,
+    record_offset: Any, index: Any,
+) -> Any:  # fmt: skip
+    number = be16(data, np.int64(0))
+    member_type = newer.TYPES[number, newer.OF_MEMBER]
+    row = keys.find_newer(desk, slots, rows, groups, arena, cold, data, np.int64(key_size), member_type)
+    if row < 0:
+        return False
+    size = np.int64(len(data) - key_size) if is_value else np.int64(-1)
+    batch = np.int64(a.BY_HAND)
+    return newer.replay_newer(
+        desk, rows, groups, cold, row, number, is_value, record_offset, batch, index, data, np.int64(key_size), size
+    )
+
+
+@kernel
 def _mark_one(desk: Any, rows: Any, cold: Any, producer_id: Any, commits: Any, marker_offset: Any) -> Any:
     producer = keys.intern_producer(desk, cold, producer_id)
     return producer >= 0 and fold.mark(desk, rows, cold, producer, commits, marker_offset, desk[a.RULES])
@@ -135,12 +81,13 @@ def _mark_one(desk: Any, rows: Any, cold: Any, producer_id: Any, commits: Any, m
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A type 2 record that was not kept: where its batch begins in the log, and its place among the batch's records."""
+    """A record of a group that was not kept: where its batch begins in the log, its place among the batch's records."""
 
     record_offset: int
     batch: int
     index: int
     is_tombstone: bool
+    is_newer: bool = False
 
 
 class ColumnarState:
@@ -151,12 +98,24 @@ class ColumnarState:
         values: offsets read by hand, to which rows refer by index.
         events: group number → the group's timeline before what `arrays` knows of the group.
         problems, names: as in `PartialState`; ``names`` are (record offset, topic id, name).
+        newer: record type → layout of the newer kinds' records that `arrays` takes; all others are in ``events``.
+        group_records: of these the ones that were read by hand, to which rows refer by index.
+
+    Args:
+        until, release: how the log is read, see `pipeline.iter_events`.
+        with_newer: take records of newer kinds as `newer` does. Some groups may have to be read again then.
     """
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(
+        self, profile: Profile, *, until: Until = EVERYTHING, release: Release | None = None, with_newer: bool = False
+    ) -> None:
         self.profile = profile
-        self.arrays = new_state(profile)
+        self.until = until
+        self.release = release
+        self.newer = newer_layouts(profile, release) if with_newer else {}
+        self.arrays = new_state(profile, newer_programs(profile, release) if with_newer else {})
         self.values: list[OffsetAndMetadata] = []
+        self.group_records: list[GroupEvent] = []
         self.events: dict[int, list[GroupEvent | Pointer]] = {}
         self.problems: list[Problem] = []
         self.names: list[tuple[int, bytes, str]] = []
@@ -183,8 +142,48 @@ class ColumnarState:
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """As `PartialState.add_group_record`."""
         group = self.group_number(record.group)
-        self.carry(group)
-        self.events[group].append(GroupEvent(record_offset, record))
+        if self.arrays.groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
+            self._keep(group, GroupEvent(record_offset, record))
+        elif self.newer and record.record_type != GROUP_METADATA:
+            self._add_newer(group, record, record_offset)
+        elif self.arrays.groups[group, a.NEWER_KIND]:
+            self._make_whole(group)
+        else:
+            self.carry(group)
+            self.events[group].append(GroupEvent(record_offset, record))
+
+    def read_again(self, name: str) -> int:
+        """Keep all that records do to a group from now on; its number."""
+        group = self.group_number(name)
+        self.arrays.groups[group, a.NEWER_FLAGS] |= newer.READ_AGAIN
+        return group
+
+    def _keep(self, group: int, event: GroupEvent) -> None:
+        self.group_records.append(event)
+        s, index = self.arrays, len(self.group_records) - 1
+        while not newer.keep_one(s.desk, s.groups, s.cold, group, event.record_offset, index):
+            self.grow()
+
+    def _add_newer(self, group: int, record: CoordinatorRecord, record_offset: int) -> None:
+        number = record.record_type
+        if number not in self.newer or record.layout not in (None, self.newer[number]) or record_offset < 0:
+            self._make_whole(group)
+            return
+        key = canonical_key(number, tuple(map(plain, record.key.values())))
+        value = encode_coordinator_record(replace(record, value_trailing=b""))[1]
+        self.group_records.append(GroupEvent(record_offset, record))
+        data, index = np.frombuffer(key + (value or b""), np.uint8), len(self.group_records) - 1
+        s = self.arrays
+        while not _replay_newer_one(
+            s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(key), value is not None, record_offset, index,
+        ):  # fmt: skip
+            self.grow()
+
+    def _make_whole(self, group: int) -> None:
+        """Have the records of a group read again."""
+        row = self.arrays.groups[group]
+        row[a.NEWER_KIND] = row[a.NEWER_KIND] or newer.NO_KIND
+        row[a.NEWER_FLAGS] |= newer.WHOLE
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
         """As `PartialState.add_topic_name`."""
@@ -278,11 +277,13 @@ class ColumnarState:
         row[a.METADATA_OFFSET] = row[a.VALUE_OFFSET] = a.NEVER
 
     def latest_events(self, group: int) -> Iterator[GroupEvent | Pointer]:
-        """What the arrays know of a group's timeline, behind its other events."""
+        """What the arrays know of a group's timeline but records of newer kinds, behind its other events."""
         row = self.arrays.groups[group].tolist()
         metadata_offset = row[a.METADATA_OFFSET]
         if metadata_offset != a.NEVER:
             yield Pointer(metadata_offset, row[a.METADATA_BATCH], row[a.METADATA_INDEX], bool(row[a.IS_TOMBSTONE]))
+        if row[a.NEWER_KIND] and row[a.VALUE_BEFORE] != a.NEVER:
+            yield GroupEvent(row[a.VALUE_BEFORE], None)
         if row[a.VALUE_OFFSET] > metadata_offset:
             yield GroupEvent(row[a.VALUE_OFFSET], None)
 
@@ -305,6 +306,9 @@ class ColumnarState:
             "opened": (desk[a.OPEN_COUNT] + 1, room["opened"]),
             "cancelled": (desk[a.CANCELLED] + desk[a.OPEN_COUNT], room["cancelled"]),
             "named": (desk[a.NAMED], room["named"]),
+            "owned": (desk[a.OWNED] + 1, room["owned"]),
+            "told": (desk[a.TOLD] + 1, room["told"]),
+            "kept": (desk[a.KEPT] + 2, room["kept"]),
         }
         full = {name for name, (count, limit) in used.items() if 2 * count >= limit} or set(used)
         self._double(full)
@@ -324,6 +328,7 @@ class ColumnarState:
         if parts <= {"arena"}:
             return
         also = {"keys": ("more",), "groups": ("group_slots",), "producers": ("producers", "producer_slots", "unended")}
+        also["owned"] = ("owned", "owned_slots")
         doubled = {name for part in parts for name in also.get(part, (part,))}
         self._lay_out({name: room * (2 if name in doubled else 1) for name, room in s.room().items()})
 
@@ -343,10 +348,28 @@ class ColumnarState:
             s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, r.desk, r.rows, r.groups, r.arena, r.cold, numbers
         ):
             self.grow()
-        for group, events in right.events.items():
-            self.carry(int(numbers[1, group]))
-            self.events[int(numbers[1, group])] += events
         self._make_room_for(right)
+        for group, events in right.events.items():
+            number = int(numbers[1, group])
+            if self.arrays.groups[number, a.NEWER_KIND]:
+                self._make_whole(number)
+            else:
+                self.carry(number)
+                self.events[number] += events
+        newer_merge.join_newer(
+            s.desk,
+            s.rows,
+            s.groups,
+            s.arena,
+            s.cold,
+            r.desk,
+            r.rows,
+            r.groups,
+            r.cold,
+            numbers,
+            len(self.group_records),
+        )
+        self.group_records += right.group_records
         before = len(self.values)
         merge.join_rows(s.desk, s.rows, s.groups, s.cold, r.desk, r.rows, r.groups, r.cold, numbers, before)
         order = np.zeros(r.desk[a.OPENED], np.int64)
@@ -364,8 +387,14 @@ class ColumnarState:
             "opened": opened,
             "cancelled": int(ours[a.CANCELLED]) + opened,
             "named": int(ours[a.NAMED] + theirs[a.NAMED] + theirs[a.ROWS]),
+            "owned": int(ours[a.OWNED] + theirs[a.OWNED]),
+            "told": int(ours[a.TOLD] + theirs[a.TOLD] + theirs[a.ROWS]),
         }
         room = self.arrays.room()
+        slots = room["owned_slots"]
+        while slots < 2 * needed["owned"]:
+            slots *= 2
+        needed["owned_slots"] = slots
         if any(room[name] < size for name, size in needed.items()):
             self._lay_out({name: max(size, needed.get(name, 0)) for name, size in room.items()})
 

@@ -6,6 +6,7 @@ Whose own functions count what is read by hand, as they do record by record.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,8 @@ class SurveyedState(ColumnarState):
         kinds: what was counted, but for what the kernel has counted since something was read by hand.
     """
 
-    def __init__(self, profile: Profile) -> None:
-        super().__init__(profile)
+    def __init__(self, profile: Profile, **how: Any) -> None:
+        super().__init__(profile, **how)
         self.kinds = Kinds()
         census.begin(self.arrays.desk, self.arrays.cold)
 
@@ -83,10 +84,15 @@ class SurveyedState(ColumnarState):
                 kinds.add_control_records(MARKERS[at - a.MARKERS], count)
             else:
                 number, version = divmod(kind, a.VERSIONS + 1)
-                kinds.add_records(number, *_version_and_layout(number, version), count)
+                kinds.add_records(number, *self._version_and_layout(number, version), count)
         if desk[a.TIMED]:
             kinds.add_time(int(desk[a.FIRST_MS]))
             kinds.add_time(int(desk[a.LAST_MS]))
+
+    def _version_and_layout(self, number: int, version: int) -> tuple[int | None, Message | None]:
+        if version == a.NO_VERSION:
+            return None, None
+        return version, self.newer.get(number) or next(RECORD_TYPES[number].layouts(version))
 
 
 def _taken(desk: a.Int64s, counts: int, firsts: int, size: int) -> list[tuple[int, int]]:
@@ -94,10 +100,6 @@ def _taken(desk: a.Int64s, counts: int, firsts: int, size: int) -> list[tuple[in
     found = desk[counts : counts + size].tolist()
     desk[counts : counts + size] = 0
     return sorted(((i, count) for i, count in enumerate(found) if count), key=lambda item: int(desk[firsts + item[0]]))
-
-
-def _version_and_layout(number: int, version: int) -> tuple[int | None, Message | None]:
-    return (None, None) if version == a.NO_VERSION else (version, next(RECORD_TYPES[number].layouts(version)))
 
 
 class _SurveyedPiece(Piece):
@@ -120,4 +122,4 @@ class SurveyingReplay(Replay):
     piece = _SurveyedPiece
 
     def new_state(self) -> ColumnarState:
-        return SurveyedState(self.profile)
+        return SurveyedState(self.profile, **self.how)

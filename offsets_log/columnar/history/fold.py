@@ -195,7 +195,7 @@ class HistoryState(ColumnarState, Generic[Held]):
             else:
                 self.give(-made)
         if made and value is not None:
-            self._keep(made - 1, value)
+            self._keep_columns(made - 1, value)
 
     def _key_row(self, event: Event, record: CoordinatorRecord) -> int:
         assert event.record.key is not None
@@ -208,7 +208,7 @@ class HistoryState(ColumnarState, Generic[Held]):
             self.grow()
         return int(row)
 
-    def _keep(self, entry: int, value: OffsetAndMetadata) -> None:
+    def _keep_columns(self, entry: int, value: OffsetAndMetadata) -> None:
         """The columns of a commit."""
         raw = encode_string(value.metadata)
         used = int(self.counts[k.TEXT_USED])

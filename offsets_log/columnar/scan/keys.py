@@ -22,7 +22,6 @@ DOUBTFUL = -2
 NEEDS_ROOM = -3
 
 GROUP_NOTE, TOPIC_NOTE = 0, 1
-KEY_NOTES = ("group", "topic")
 HIGH = np.int64(-1 << 32)
 LOW = np.int64((1 << 32) - 1)
 
@@ -104,7 +103,7 @@ def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any
 
 @part
 def add_row(desk: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: Any, group: Any) -> Any:
-    """A new row for a key in the arena; the caller has made sure of room. ``target`` below IS_GROUP is itself."""
+    """A new row for a key in the arena; the caller has made sure of room."""
     row = desk[a.ROWS]
     desk[a.ROWS] = row + 1
     mask = np.int64(len(slots) - 1)
@@ -113,7 +112,7 @@ def add_row(desk: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: A
         at = at + 1 & mask
     slots[at] = found & HIGH | row + 1
     rows[row, a.KEY_AT] = key_at
-    rows[row, a.TARGET] = target if target >= a.IS_GROUP else row
+    rows[row, a.TARGET] = target if target != ITSELF else row
     rows[row, a.GROUP] = group
     rows[row, a.RECORD_OFFSET] = a.NEVER
     rows[row, a.APPLIED_OFFSET] = a.NEVER
@@ -121,7 +120,8 @@ def add_row(desk: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: A
     return row
 
 
-ITSELF = a.IS_GROUP - 1
+ITSELF = -3
+"""Instead of a target."""
 
 
 @part
@@ -149,6 +149,30 @@ def is_utf8(data: Any, start: Any, size: Any) -> Any:
     return True
 
 
+@inlined
+def is_plain_text(data: Any, start: Any, size: Any) -> Any:
+    """Whether there are no bytes beyond ASCII."""
+    bits, i = U(0), np.int64(0)
+    while i + 8 <= size:
+        bits |= load64(data, start + i)
+        i += 8
+    while i < size:
+        bits |= U(data[U(start + i)])
+        i += 1
+    return bits & U(0x8080808080808080) == U(0)
+
+
+@part
+def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
+    """Whether all strings of a key, which has nothing else and was walked through, are UTF-8."""
+    while at < end:
+        size = be16(data, at)
+        if not is_utf8(data, at + 2, size):
+            return False
+        at += 2 + size
+    return True
+
+
 @part
 def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any) -> Any:
     """The number of a group, new or known; the caller has made sure of room."""
@@ -167,6 +191,8 @@ def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start
     groups[group, a.METADATA_OFFSET] = a.NEVER
     groups[group, a.VALUE_OFFSET] = a.NEVER
     groups[group, a.FIRST_OFFSET_OF_GROUP] = a.NEVER
+    groups[group, a.ANCHOR_OFFSET] = a.NEVER
+    groups[group, a.VALUE_BEFORE] = a.NEVER
     return group
 
 
@@ -214,6 +240,50 @@ def intern(
             target = add_row(desk, slots, rows, canonical, key_at, np.int64(ITSELF), group)
     key_at = put(desk, arena, data, start, size)
     return add_row(desk, slots, rows, found, key_at, target, group)
+
+
+@part
+def intern_newer(
+    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any,
+    found: Any, member_type: Any,
+) -> Any:  # fmt: skip
+    """The row of a key of a newer kind that is new, and of its member's own key; NEEDS_ROOM.
+
+    Args:
+        member_type: record type of the member's own key, NOTHING for a key without one.
+    """
+    if not has_room(desk, slots, rows, groups, arena, size):
+        return np.int64(NEEDS_ROOM)
+    walk(desk, desk[a.KEY_PROGRAMS + be16(data, start)], data, start + 2, start + size)
+    group_at = desk[a.NOTES + GROUP_NOTE] + 2
+    group = intern_group(desk, groups, arena, cold, data, group_at, be16(data, group_at - 2))
+    key_at = put(desk, arena, data, start, size)
+    member = np.int64(a.NOTHING)
+    if member_type >= 0 and member_type != be16(data, start):
+        member_at = put(desk, arena, data, start, size)
+        arena[member_at] = member_type >> 8
+        arena[member_at + 1] = member_type & 0xFF
+        hashed = hash_bytes(arena, member_at, size, desk[a.SEED])
+        member = find_row(slots, rows, arena, arena, member_at, size, hashed)
+        if member < 0:
+            member = add_row(desk, slots, rows, hashed, member_at, np.int64(a.IS_NEWER), group)
+            rows[member, a.MEMBER] = member
+    row = add_row(desk, slots, rows, found, key_at, np.int64(a.IS_NEWER), group)
+    rows[row, a.MEMBER] = member if member >= 0 else row
+    return row
+
+
+@part
+def find_newer(
+    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, size: Any, member_type: Any
+) -> Any:  # fmt: skip
+    """The row of a canonical key of a newer kind at the begin of ``data``, new or known; NEEDS_ROOM."""
+    start = np.int64(0)
+    found = hash_bytes(data, start, size, desk[a.SEED])
+    row = find_row(slots, rows, arena, data, start, size, found)
+    if row >= 0:
+        return row
+    return intern_newer(desk, slots, rows, groups, arena, cold, data, start, size, found, member_type)
 
 
 @kernel
@@ -273,6 +343,30 @@ def intern_producer(desk: Any, cold: Any, producer_id: Any) -> Any:
     return producer
 
 
+@part
+def find_owned_slot(desk: Any, cold: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+    """Where in ``cold`` the slot of a partition that a member took is, or the free one for it; and the hash."""
+    value = (U(high) ^ U(desk[a.SEED])) * MULTIPLIER
+    value = (value ^ value >> U(29) ^ U(low)) * MULTIPLIER
+    value = (value ^ value >> U(29) ^ U(group) << U(32) ^ U(partition)) * MULTIPLIER
+    found = np.int64(value ^ value >> U(32))
+    mask = desk[a.OWNED_SLOTS_ROOM] - 1
+    at = found & mask
+    while cold[desk[a.OWNED_SLOTS_AT] + at] != 0:
+        slot = cold[desk[a.OWNED_SLOTS_AT] + at]
+        entry = desk[a.OWNED_AT] + ((slot & LOW) - 1) * a.OWNED_SIZE
+        if (
+            (slot ^ found) & HIGH == 0
+            and cold[entry + a.OWNED_GROUP] == group
+            and cold[entry + a.OWNED_HIGH] == high
+            and cold[entry + a.OWNED_LOW] == low
+            and cold[entry + a.OWNED_PARTITION] == partition
+        ):
+            break
+        at = at + 1 & mask
+    return desk[a.OWNED_SLOTS_AT] + at, found
+
+
 @kernel
 def fill_slots(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any) -> None:
     """Enter all rows, groups and producers into their empty tables, after these have grown."""
@@ -297,3 +391,10 @@ def fill_slots(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: 
             while cold[begin + at] != 0:
                 at = at + 1 & mask
             cold[begin + at] = found & HIGH | number + 1
+    for number in range(desk[a.OWNED]):
+        entry = desk[a.OWNED_AT] + number * a.OWNED_SIZE
+        at, found = find_owned_slot(
+            desk, cold, cold[entry + a.OWNED_GROUP], cold[entry + a.OWNED_HIGH], cold[entry + a.OWNED_LOW],
+            cold[entry + a.OWNED_PARTITION],
+        )  # fmt: skip
+        cold[at] = found & HIGH | number + 1

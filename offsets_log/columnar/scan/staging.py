@@ -13,7 +13,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.scan.keys import intern_producer
+from offsets_log.columnar.scan.keys import are_names_utf8, intern_producer, is_plain_text
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import window as wi
 from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
@@ -89,11 +89,26 @@ def _stage_marker(desk: Any, cold: Any, staged: Any, data: Any, at: Any, size: A
     return FINISHED
 
 
+@part
+def _is_newer_key(desk: Any, number: Any, data: Any, key: Any, size: Any) -> Any:
+    """Whether the desk has a program for a key of a newer kind, and its names are UTF-8 with nothing behind them."""
+    program = desk[a.KEY_PROGRAMS + number]
+    if program == NO_PLACE or walk(desk, program, data, key + 2, key + size) != key + size:
+        return False
+    return is_plain_text(data, key + 2, size - 2) or are_names_utf8(data, key + 2, key + size)
+
+
 @inlined
-def _value_kind(desk: Any, source: Any, key: Any, value: Any, size: Any) -> Any:
-    """VALUE or TOMBSTONE of a record that the programs can read through, else −1."""
+def _value_kind(desk: Any, source: Any, key: Any, key_size: Any, value: Any, size: Any) -> Any:
+    """VALUE or TOMBSTONE of a record that the programs can read through, else −1.
+
+    Of the newer kinds of groups key and value must end with their last field: under one version number there may be
+    several layouts, and the first that fits the whole value is that of the program.
+    """
     number = be16(source, key)
-    if number < 0 or number >= a.KEY_TYPES:
+    if number < 0 or number >= a.RECORD_TYPES:
+        return np.int64(-1)
+    if number >= a.KEY_TYPES and not _is_newer_key(desk, number, source, key, key_size):
         return np.int64(-1)
     if size == -1:
         return np.int64(a.TOMBSTONE)
@@ -112,9 +127,10 @@ def _value_kind(desk: Any, source: Any, key: Any, value: Any, size: Any) -> Any:
         desk[a.NOTES] = a.NOTHING
         return np.int64(a.VALUE if fits else -1)
     program = desk[U(a.VALUE_PROGRAMS + place)]
-    if program == NO_PLACE or walk(desk, program, source, value + 2, value + size) < 0:
+    if program == NO_PLACE:
         return np.int64(-1)
-    return np.int64(a.VALUE)
+    end = walk(desk, program, source, value + 2, value + size)
+    return np.int64(a.VALUE if end == value + size or (end >= 0 and number < a.KEY_TYPES) else -1)
 
 
 @part
@@ -140,14 +156,17 @@ def _stage_records(desk: Any, cold: Any, staged: Any, source: Any, start: Any, e
             return NEEDS_ROOM
     for item in range(n, n + count):
         i = U(item)
-        kind = _value_kind(desk, source, staged[i, a.KEY], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE])
+        kind = _value_kind(
+            desk, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+        )
         if kind < 0:
             return DOUBTFUL
         staged[i, a.KIND] = kind
         staged[i, a.STAGED_BATCH] = desk[a.SEGMENT] + at
         staged[i, a.STAGED_INDEX] = item - n
         staged[i, a.STAGED_PRODUCER] = producer
-        staged[i, a.TOPIC_ID_AT] = desk[a.NOTES] if kind == a.VALUE else np.int64(a.NOTHING)
+        is_commit = be16(source, staged[i, a.KEY]) < a.KEY_TYPES and kind == a.VALUE
+        staged[i, a.TOPIC_ID_AT] = desk[a.NOTES] if is_commit else np.int64(a.NOTHING)
     desk[a.STAGED] = n + count
     return FINISHED
 

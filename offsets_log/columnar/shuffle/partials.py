@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.finish import timelines as ti
 from offsets_log.columnar.finish import values as fi
 from offsets_log.columnar.finish.arrow import offset_columns, schema_of, texts
 from offsets_log.columnar.folds import merge
@@ -91,7 +92,7 @@ def partial_table(layout: Layout, state: ColumnarState, scanner: Scanner, *, mem
         members: with the values of type 2 records, which hold the members of classic groups.
     """
     merge.compact_open(state.arrays.desk, state.arrays.cold)
-    names = fi.group_names(state)
+    names = ti.group_names(state)
     rows = [
         *_producer_rows(state),
         *_cancelled_rows(state),
@@ -272,7 +273,7 @@ def _group_record_rows(
 ) -> Iterator[Row]:
     events = [(group, event) for group, of_group in state.events.items() for event in of_group]
     pointers = [event for _, event in events if isinstance(event, Pointer)]
-    records = fi.records_at(layout, scanner, pointers, members)
+    records = ti.records_at(layout, scanner, pointers, members)
     for number, (group, event) in enumerate(events):
         found = next(records) if isinstance(event, Pointer) else event
         row: Row = {

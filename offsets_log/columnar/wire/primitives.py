@@ -160,7 +160,7 @@ def walk(desk: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
         elif opcode == p.END:
             return at
         else:
-            pc, at, depth = _walk_rare(desk, pc, data, at, end, depth)
+            pc, at, end, depth = _walk_rare(desk, pc, data, at, end, depth)
             if at < 0:
                 return at
 
@@ -184,32 +184,68 @@ def _after_sized(size: Any, at: Any, end: Any, nullable: Any) -> Any:
 @part
 def _walk_rare(desk: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
     opcode = desk[pc]
+    if opcode == p.TAGS or opcode == p.TAG_END:
+        return _walk_tags(desk, pc, data, at, end, depth)
     if opcode == p.CLEAR:
         desk[a.NOTES + desk[pc + 1]] = a.NOTHING
-        return pc + 2, at, depth
+        return pc + 2, at, end, depth
     if opcode == p.NEXT:
-        desk[a.STACK + 2 * depth - 1] -= 1
-        if desk[a.STACK + 2 * depth - 1] == 0:
-            return pc + 1, at, depth - 1
-        return desk[a.STACK + 2 * depth - 2], at, depth
-    if opcode == p.TAGS:
-        return pc + 2 + 3 * desk[pc + 1], _walk_tags(desk, pc, data, at, end), depth
-    size, at = _length(data, at, end, opcode == p.ARRAY or opcode == p.BYTES, desk[pc + 1])
+        frame = a.STACK + a.FRAME_SIZE * (depth - 1)
+        desk[frame + 1] -= 1
+        if desk[frame + 1] == 0:
+            return pc + 1, at, end, depth - 1
+        return desk[frame], at, end, depth
+    if opcode == p.PRESENT:
+        is_there, at = _presence(data, at, end, desk[pc + 1])
+        return pc + (3 if is_there else 3 + desk[pc + 2]), at, end, depth
+    if opcode == p.BYTES or opcode == p.COMPACT:
+        return pc + 2, _after_bytes(desk, pc, data, at, end), end, depth
+    pc, at, depth = _walk_list(desk, pc, data, at, end, depth)
+    return pc, at, end, depth
+
+
+@inlined
+def _after_bytes(desk: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
+    """Where a string or bytes of BYTES and COMPACT end."""
+    flags = desk[pc + 1]
+    size, at = _length(data, at, end, desk[pc] == p.BYTES, flags)
     if at < 0:
-        return pc, at, depth
-    nullable = desk[pc + 1] & 1
-    if opcode == p.ARRAY or opcode == p.COMPACT_ARRAY:
-        if size > end - at or size < -1 or (size == -1 and not nullable) or 2 * depth + 2 > a.STACK_SIZE:
-            return pc, np.int64(MALFORMED), depth
-        if size <= 0:
-            return pc + 3 + desk[pc + 2], at, depth
-        desk[a.STACK + 2 * depth] = pc + 3
-        desk[a.STACK + 2 * depth + 1] = size
-        return pc + 3, at, depth + 1
-    begin, at = at, _after_sized(size, at, end, nullable)
-    if desk[pc + 1] & p.IS_DISTINCT and at >= 0 and size >= 0 and not _is_new(desk, data, begin, size):
-        at = np.int64(MALFORMED)
-    return pc + 2, at, depth
+        return at
+    begin, at = at, _after_sized(size, at, end, flags & p.NULLABLE)
+    if flags & p.IS_DISTINCT and at >= 0 and size >= 0 and not _is_new(desk, data, begin, size):
+        return np.int64(MALFORMED)
+    return at
+
+
+@inlined
+def _walk_list(desk: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+    """Into an array, or over one of numbers."""
+    opcode, flags = desk[pc], desk[pc + 1]
+    is_long = opcode == p.ARRAY or (opcode == p.NUMBERS and flags & p.IS_LONG != 0)
+    size, at = _length(data, at, end, is_long, np.int64(0))
+    nullable = flags & p.NULLABLE
+    if at < 0 or size > end - at or size < -1 or (size == -1 and not nullable) or depth >= a.MOST_FRAMES:
+        return pc, np.int64(MALFORMED), depth
+    if opcode == p.NUMBERS:
+        at += max(size, 0) * desk[pc + 2]
+        return pc + 3, at if at <= end else np.int64(MALFORMED), depth
+    if size <= 0:
+        return pc + 3 + desk[pc + 2], at, depth
+    frame = a.STACK + a.FRAME_SIZE * depth
+    desk[frame] = pc + 3
+    desk[frame + 1] = size
+    return pc + 3, at, depth + 1
+
+
+@inlined
+def _presence(data: Any, at: Any, end: Any, flags: Any) -> Any:
+    """Whether a struct that may be null is there, and where it begins."""
+    if flags & p.IS_TAGGED:
+        marker, at = uvarint(data, at, end)
+        return marker != 0, at
+    if at + 1 > end:
+        return False, np.int64(MALFORMED)
+    return data[U(at)] < 0x80, at + 1
 
 
 @inlined
@@ -239,24 +275,36 @@ def _is_new(desk: Any, data: Any, start: Any, size: Any) -> Any:
     return True
 
 
-@inlined
-def _walk_tags(desk: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
-    """The tagged fields of a struct: known ones must have their size, the others are passed over."""
-    count, at = uvarint(data, at, end)
-    known = desk[pc + 1]
+@part
+def _walk_tags(desk: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+    """On through the tagged fields of a struct, up to the data of the next that is known: it must be read to its end.
+
+    The others are passed over. Of a section in which a field was entered the frame has how many follow, and its end.
+    """
+    if desk[pc] == p.TAGS:
+        count, at = uvarint(data, at, end)
+    elif at != end:
+        return pc, np.int64(MALFORMED), end, depth
+    else:
+        depth -= 1
+        frame = a.STACK + a.FRAME_SIZE * depth
+        pc, count, end = desk[frame], desk[frame + 1], desk[frame + 2]
     while count > 0 and at >= 0:
         count -= 1
         tag, at = uvarint(data, at, end)
         if at < 0:
-            return at
+            return pc, at, end, depth
         size, at = uvarint(data, at, end)
         if at < 0 or size > end - at:
-            return np.int64(MALFORMED)
-        for entry in range(pc + 2, pc + 2 + 3 * known, 3):
+            return pc, np.int64(MALFORMED), end, depth
+        for entry in range(pc + 3, pc + 3 + 3 * desk[pc + 2], 3):
             if desk[entry] == tag:
-                if desk[entry + 1] != size:
-                    return np.int64(MALFORMED)
+                if depth >= a.MOST_FRAMES:
+                    return pc, np.int64(MALFORMED), end, depth
                 if desk[entry + 2] >= 0:
                     desk[a.NOTES + desk[entry + 2]] = at
+                frame = a.STACK + a.FRAME_SIZE * depth
+                desk[frame], desk[frame + 1], desk[frame + 2] = pc, count, end
+                return pc + desk[entry + 1], at, at + size, depth + 1
         at += size
-    return at
+    return pc + desk[pc + 1], at, end, depth

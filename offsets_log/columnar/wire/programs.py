@@ -25,8 +25,14 @@ COMPACT = 5  # flags: a string or bytes behind a compact length, or with IS_SHOR
 ARRAY = 6  # nullable, opcodes of an element: behind an int32 count
 COMPACT_ARRAY = 7  # the same behind a compact count
 NEXT = 8  # the end of an array's element
-TAGS = 9  # how many, then for each: tag, bytes, place or NO_PLACE
+TAGS = 9  # opcodes of the whole, how many, then for each: tag, where its opcodes are, place or NO_PLACE
 CLEAR = 10  # place: of a field that may not be there
+TAG_END = 11  # the end of a tagged field's data
+PRESENT = 12  # flags, opcodes of a struct that may be null: behind an int8, or with IS_TAGGED a uvarint
+NUMBERS = 13  # flags, bytes of an element: an array behind a compact count, or with IS_LONG an int32
+
+# Flags of PRESENT and of NUMBERS, beside NULLABLE.
+IS_TAGGED = IS_LONG = 2
 
 # Flags of COMPACT; the first is that of the others too.
 NULLABLE, IS_SHORT, IS_DISTINCT = 1, 2, 4
@@ -37,10 +43,6 @@ NO_PLACE = -1
 Name = TypeVar("Name")
 
 SIZES = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "uuid": 16}
-
-
-class NoProgramError(Exception):
-    """The message has a part that programs do not know: the codec reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,6 @@ def compile_program(
     Args:
         noted: top-level fields whose bytes are asked for; those the version lacks get a place too, never filled.
         distinct: string fields inside an array that must not hold one text twice; null counts for none.
-
-    Raises:
-        NoProgramError: a nullable or tagged struct, a tagged field without a fixed size.
     """
     compiler = _Compiler(version, message.is_flexible(version), {name: i for i, name in enumerate(noted)}, distinct)
     always = {row.name for row in message.fields_of(version) if row.tag is None}
@@ -114,14 +113,19 @@ class _Compiler:
                     self.emit(NOTE, self.places[row.name])
                 self.field(row)
         if self.flexible:
-            tagged = [self.tagged(row, is_top) for row in rows if row.tag is not None]
-            self.emit(TAGS, len(tagged), *(number for entry in tagged for number in entry))
+            self.tags([row for row in rows if row.tag is not None], is_top)
 
-    def tagged(self, row: Field, is_top: bool) -> tuple[int, int, int]:
-        size = SIZES.get(row.type.name) if isinstance(row.type, Scalar) else None
-        if size is None or row.nullable or row.tag is None:
-            raise NoProgramError(row.name)
-        return row.tag, size, self.places.get(row.name, NO_PLACE) if is_top else NO_PLACE
+    def tags(self, rows: list[Field], is_top: bool) -> None:
+        begin = len(self.code)
+        self.emit(TAGS, 0, len(rows), *([0] * 3 * len(rows)))
+        for i, row in enumerate(rows):
+            assert row.tag is not None
+            place = self.places.get(row.name, NO_PLACE) if is_top else NO_PLACE
+            self.code[begin + 3 + 3 * i : begin + 6 + 3 * i] = row.tag, len(self.code) - begin, place
+            self.field(row)
+            self.emit(TAG_END)
+        self.code[begin + 1] = len(self.code) - begin
+        self.last_skip = None
 
     def field(self, row: Field) -> None:
         match row.type:
@@ -133,10 +137,17 @@ class _Compiler:
                 self.emit(SKIP, SIZES[name])
             case ArrayOf(element):
                 self.array(row, element)
-            case Struct(fields) if not row.nullable:
+            case Struct(fields) if row.nullable:
+                self.present(fields, IS_TAGGED * (row.tag is not None))
+            case Struct(fields):
                 self.struct(fields, is_top=False)
-            case _:
-                raise NoProgramError(row.name)
+
+    def present(self, fields: tuple[Field, ...], flags: int) -> None:
+        self.emit(PRESENT, flags, 0)
+        begin = len(self.code)
+        self.struct(fields, is_top=False)
+        self.code[begin - 1] = len(self.code) - begin
+        self.last_skip = None
 
     def string(self, row: Field) -> None:
         if row.name in self.distinct:
@@ -145,6 +156,9 @@ class _Compiler:
             self.emit(COMPACT if self.flexible else STRING, int(row.nullable))
 
     def array(self, row: Field, element: Scalar | Struct) -> None:
+        if isinstance(element, Scalar) and element.name in SIZES:
+            self.emit(NUMBERS, NULLABLE * row.nullable | IS_LONG * (not self.flexible), SIZES[element.name])
+            return
         self.emit(COMPACT_ARRAY if self.flexible else ARRAY, int(row.nullable), 0)
         begin = len(self.code)
         self.last_skip = None
@@ -173,8 +187,8 @@ def desk_of(programs: Mapping[tuple[int, int | None], Program], *, seed: int) ->
     """
     code, begins = table_of(programs)
     desk = a.new_desk(code, seed=seed)
-    for number in range(a.KEY_TYPES):
-        desk[a.KEY_PROGRAMS + number] = begins[number, None]
+    for number in range(a.RECORD_TYPES):
+        desk[a.KEY_PROGRAMS + number] = begins.get((number, None), NO_PLACE)
         for version in range(a.VERSIONS):
             place = a.VALUE_PROGRAMS + number * a.VERSIONS + version
             desk[place] = begins.get((number, version), NO_PLACE)

@@ -1,0 +1,182 @@
+"""Groups' timelines at the end of a replay in bulk: their records found again in the log, some of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import newer
+from offsets_log.columnar.folds.known import Release
+from offsets_log.columnar.folds.replay import Piece
+from offsets_log.columnar.folds.state import ColumnarState, Pointer
+from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.columnar.scan.reading import Order, Place
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_coordinator_record
+from offsets_log.replay.groups import replay_timeline
+from offsets_log.replay.timeline import GroupEvent, Timeline
+from offsets_log.replay.topic_names import names_in
+
+
+def group_names(state: ColumnarState) -> list[str]:
+    """By group number."""
+    s = state.arrays
+    return [s.text_at(at).decode() for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT].tolist()]
+
+
+def timelines(
+    layout: Layout, state: ColumnarState, scanner: Scanner, whole_groups: bool
+) -> Iterator[tuple[str, Timeline]]:
+    """Of each group that has one.
+
+    Args:
+        whole_groups: read the members of groups; else a timeline only says whether its group is there at the end.
+    """
+    names = group_names(state)
+    newer = newer_events(state, names, only_existence=not whole_groups)
+    events = [
+        newer.get(group, [*state.events.get(group, ()), *state.latest_events(group)]) for group in range(len(names))
+    ]
+    pointers = [event for of_group in events if of_group for event in of_group if isinstance(event, Pointer)]
+    records = records_at(layout, scanner, pointers, whole_groups, state.release)
+    made: dict[str, Timeline] = {}
+    again = []
+    for group, (name, of_group) in enumerate(zip(names, events, strict=True)):
+        timeline = Timeline([next(records) if isinstance(event, Pointer) else event for event in of_group or ()])
+        if of_group is None or (whole_groups and group in newer and replay_timeline(name, timeline, state.profile)[1]):
+            again.append(name)
+        if timeline.events or of_group is None:
+            made[name] = timeline
+    yield from (made | read_again(layout, state, scanner, again)).items()
+
+
+def newer_events(
+    state: ColumnarState, names: Sequence[str], *, only_existence: bool
+) -> dict[int, list[GroupEvent | Pointer] | None]:
+    """The timelines of groups with records of newer kinds, by number: None for those that must be read again.
+
+    Args:
+        only_existence: it is enough that a timeline says whether its group is there at the end.
+    """
+    s = state.arrays
+    groups, rows = s.groups[: len(names)], _newer_rows(state)
+    groups[rows[_is_between(state), a.GROUP], a.NEWER_FLAGS] |= newer.WHOLE
+    found: dict[int, list[GroupEvent | Pointer] | None] = {}
+    unfinished: dict[int, list[GroupEvent | Pointer]] = {}
+    for group in np.flatnonzero(groups[:, a.NEWER_KIND]).tolist():
+        flags, anchor = groups[group, a.NEWER_FLAGS], int(groups[group, a.ANCHOR_OFFSET])
+        if flags & newer.WHOLE:
+            found[group] = None
+        elif only_existence and anchor != a.NEVER and not flags & newer.ENDED:
+            found[group] = [GroupEvent(anchor, None)]  # a value made it, and nothing removed it
+        elif any(event.record_offset >= groups[group, a.NEWER_SINCE] for event in state.events.get(group, ())):
+            found[group] = None  # offsets of magic 0 and 1 are in no order
+        else:
+            found[group] = unfinished[group] = [*state.events.get(group, ()), *state.latest_events(group)]
+            if anchor != a.NEVER:
+                batch, index = groups[group, [a.ANCHOR_BATCH, a.ANCHOR_INDEX]].tolist()
+                unfinished[group].append(_event(state, anchor, batch, index, 0))
+    if unfinished:
+        last = rows[rows[:, a.LAST_OFFSET_OF] != a.NEVER]
+        columns = [a.GROUP, a.LAST_OFFSET_OF, a.BATCH, a.INDEX, a.IS_REMOVED]
+        for group, offset, batch, index, is_removed in last[:, columns].tolist():
+            if group in unfinished and offset != groups[group, a.ANCHOR_OFFSET]:
+                unfinished[group].append(_event(state, offset, batch, index, is_removed))
+    for events in unfinished.values():
+        events.sort(key=lambda event: event.record_offset)
+    return found
+
+
+def _newer_rows(state: ColumnarState) -> a.Int64s:
+    """Rows of keys of newer kinds."""
+    rows = state.arrays.rows[: state.arrays.desk[a.ROWS]]
+    found: a.Int64s = rows[rows[:, a.TARGET] == a.IS_NEWER]
+    return found
+
+
+def _is_between(state: ColumnarState) -> npt.NDArray[np.bool_]:
+    """Of the rows of newer kinds, which are of members that were on their way when the log ended."""
+    s = state.arrays
+    is_newer = s.rows[: s.desk[a.ROWS], a.TARGET] == a.IS_NEWER
+    states = s.region("more")[: len(is_newer), newer.STATE_OF][is_newer]
+    is_member = np.isin(_record_types(state, _newer_rows(state)), newer.MEMBER_TYPES)
+    return is_member & np.isin(states & newer.PHASE, newer.BETWEEN)
+
+
+def _record_types(state: ColumnarState, rows: a.Int64s) -> a.Int64s:
+    arena, at = state.arrays.arena, rows[:, a.KEY_AT]
+    numbers: a.Int64s = arena[at].astype(np.int64) << 8 | arena[at + 1]
+    return numbers
+
+
+def _event(state: ColumnarState, offset: int, batch: int, index: int, is_tombstone: int) -> GroupEvent | Pointer:
+    if batch == a.BY_HAND:
+        return state.group_records[index]
+    return Pointer(offset, batch, index, bool(is_tombstone), is_newer=True)
+
+
+def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Sequence[str]) -> dict[str, Timeline]:
+    """All that the records of some groups do to these groups."""
+    if not names:
+        return {}
+    read = ColumnarState(state.profile, until=state.until, release=state.release, with_newer=True)
+    numbers = {read.read_again(name): name for name in names}
+    order = Order(layout.log, state.until, state.release)
+    begin = order.begin(Place(0, 0))
+    assert begin is not None
+    Piece(order, begin, scanner, lambda seen: None, read).run(order.end, lambda size_bytes: None)
+    kept = read.arrays.region("kept")[: read.arrays.desk[a.KEPT]].tolist()
+    events = [
+        (group, GroupEvent(offset, None) if what == a.AN_OFFSET else _event(read, offset, batch, index, 0))
+        for group, offset, batch, index, what in kept
+    ]
+    pointers = [event for _, event in events if isinstance(event, Pointer)]
+    records = records_at(layout, scanner, pointers, True, state.release)
+    timelines = {name: Timeline() for name in names}
+    for group, event in events:
+        timelines[numbers[group]].events.append(next(records) if isinstance(event, Pointer) else event)
+    for group, name in numbers.items():
+        timelines[name].events += [event for event in read.latest_events(group) if isinstance(event, GroupEvent)]
+    return timelines
+
+
+def records_at(
+    layout: Layout, scanner: Scanner, pointers: Sequence[Pointer], whole: bool, release: Release | None = None
+) -> Iterator[GroupEvent]:
+    """The records that pointers stand for; those of type 2 with their members only if they are asked for."""
+    row = RECORD_TYPES[2]
+    empty = row.values[0].zeros(0)
+    read = [pointer for pointer in pointers if whole or pointer.is_newer]
+    places = np.array([(pointer.batch, pointer.index) for pointer in read], np.int64).reshape(-1, 2)
+    copied, table = scanner.gather(layout, places)
+    raw, found = copied.tobytes(), iter(table.tolist())
+    for pointer in pointers:
+        if whole or pointer.is_newer:
+            place = next(found)
+            key = raw[place[wn.KEY] : place[wn.KEY] + place[wn.KEY_SIZE]]
+            data = raw[place[wn.VALUE] : place[wn.VALUE] + place[wn.VALUE_SIZE]] if place[wn.VALUE_SIZE] >= 0 else None
+            yield GroupEvent(pointer.record_offset, decode_coordinator_record(key, data, release))
+        else:
+            value = None if pointer.is_tombstone else empty
+            yield GroupEvent(pointer.record_offset, CoordinatorRecord(record_type=2, key=row.key.zeros(0), value=value))
+
+
+def names_told(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[tuple[int, bytes, str]]:
+    """Topic ids and names in records of newer kinds, with the records' offsets; those read by hand are in ``names``."""
+    rows = _newer_rows(state)
+    names_topics = newer.TYPES[_record_types(state, rows), newer.NAMES] == 1
+    last = rows[names_topics & (rows[:, a.LAST_OFFSET_OF] != a.NEVER) & (rows[:, a.IS_REMOVED] == 0)]
+    told = state.arrays.region("told")[: state.arrays.desk[a.TOLD]]
+    places = np.concatenate([told, last[:, [a.LAST_OFFSET_OF, a.BATCH, a.INDEX]]])
+    pointers = [
+        Pointer(offset, batch, index, False, is_newer=True)
+        for offset, batch, index in places.tolist()
+        if batch != a.BY_HAND
+    ]
+    for event in records_at(layout, scanner, pointers, True, state.release):
+        if event.record is not None:
+            for topic_id, name in names_in(event.record):
+                yield event.record_offset, topic_id, name

@@ -1,0 +1,120 @@
+"""Which records a replay's kernels take: the programs of keys and values, by the rules of a profile."""
+
+from __future__ import annotations
+
+import secrets
+from functools import cache
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import newer
+from offsets_log.columnar.folds import offsets as fold
+from offsets_log.columnar.wire.programs import Program, compile_program, desk_of
+from offsets_log.log_format.record import Record
+from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
+from offsets_log.messages.registry import (
+    RECORD_TYPES,
+    CoordinatorRecord,
+    decode_coordinator_record,
+    encode_coordinator_record,
+)
+from offsets_log.messages.schema import Message
+from offsets_log.replay.groups import BRANCHES
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.refusal import Verdict, verdict_on
+
+DISTINCT = {GROUP_METADATA_VALUE.name: ("group_instance_id",)}
+"""Message → string fields that end a load where one text stands twice (``L-31``)."""
+
+
+def rules_of(profile: Profile) -> int:
+    """The profile as the bits that `offsets` asks."""
+    return (
+        fold.LATEST_BY_RECORD * profile.latest_by_record
+        | fold.ENDS_BY_RECORD * (profile.cancels_pending == "all")
+        | fold.TOMBSTONE_SPARES_COMMITTED * profile.tombstone_spares_committed
+        | fold.CANCELS_OWN * (profile.cancels_pending == "own")
+    )
+
+
+Release = tuple[int, int]
+
+
+@cache
+def plain_programs(profile: Profile) -> dict[tuple[int, int | None], Program]:
+    """(record type, value version; None for the key) → program, as far as records of it are replayed whatever they say.
+
+    Whether they are is asked of `replay.refusal` with a value of zeros.
+    """
+    programs: dict[tuple[int, int | None], Program] = {}
+    for number in range(a.KEY_TYPES):
+        programs[number, None] = key_program(number)
+        for version in range(a.VERSIONS):
+            layouts = list(RECORD_TYPES[number].layouts(version))
+            if len(layouts) == 1 and _is_plain(number, version, layouts[0], profile):
+                distinct = DISTINCT.get(layouts[0].name, ())
+                programs[number, version] = compile_program(layouts[0], version, noted=("topic_id",), distinct=distinct)
+    return programs
+
+
+def key_program(number: int) -> Program:
+    """The program of a record type's key, which notes its first two fields: the group and what is of it."""
+    key = RECORD_TYPES[number].key
+    return compile_program(key, 0, noted=[field.name for field in key.fields[:2]])
+
+
+@cache
+def newer_layouts(profile: Profile, release: Release | None) -> dict[int, Message]:
+    """Record type → layout, of those of the newer kinds that `newer` can replay.
+
+    Args:
+        release: as of `messages.registry.decode_value`.
+    """
+    if profile.tombstones_need_their_target or profile.offsets_make_groups:
+        return {}
+    layouts = {}
+    for number in profile.known_types & BRANCHES.keys():
+        found = list(RECORD_TYPES[number].layouts(0))
+        if release is not None:
+            found.sort(key=lambda layout: not layout.is_written_by(release))
+        if found[0].is_written_by(profile.release) and (number != newer.OWNING_TYPE or newer.can_own(found[0])):
+            layouts[number] = found[0]
+    return layouts
+
+
+def newer_programs(profile: Profile, release: Release | None) -> dict[tuple[int, int | None], Program]:
+    """Programs of the newer kinds, as `plain_programs`."""
+    programs: dict[tuple[int, int | None], Program] = {}
+    for number, layout in newer_layouts(profile, release).items():
+        programs[number, None] = key_program(number)
+        programs[number, 0] = compile_program(layout, 0, noted=newer.OWNED_NOTES)
+    return programs
+
+
+def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> bool:
+    sample = CoordinatorRecord(
+        record_type=number,
+        key=RECORD_TYPES[number].key.zeros(0),
+        value_version=version,
+        value=layout.zeros(version),
+        layout=layout,
+    )
+    raw_key, raw_value = encode_coordinator_record(sample)
+    decoded = decode_coordinator_record(raw_key, raw_value)
+    return verdict_on(Record(offset=0, key=raw_key, value=raw_value), decoded, None, profile) is Verdict.REPLAY
+
+
+def new_state(profile: Profile, more: dict[tuple[int, int | None], Program] = {}) -> a.State:  # noqa: B006
+    """Arrays with the profile's programs, more of them and its rules, nothing replayed yet."""
+    programs = plain_programs(profile) | more
+    state = a.State(desk_of(programs, seed=secrets.randbits(62)))
+    for number in range(a.RECORD_TYPES):
+        for version in range(a.VERSIONS):
+            program = programs.get((number, version))
+            shape = None if program is None or number >= a.KEY_TYPES else program.one_string
+            place = number * a.VERSIONS + version
+            # The version stands in two bytes before, the string's length in two behind them.
+            state.desk[a.ONE_STRING + place] = a.NOTHING if shape is None else shape[0] + 2
+            state.desk[a.AROUND_STRING + place] = 0 if shape is None else sum(shape) + 4
+    state.desk[a.RULES] = rules_of(profile)
+    state.desk[a.BY_BIT] = profile.transactions_by_bit
+    return state

@@ -1,0 +1,349 @@
+"""Records of the newer kinds of groups: of each key the last one, as long as the others cannot matter.
+
+What these records do is told by `replay.groups` alone, which folds a group's timeline at the end. So that the timeline
+holds distinct keys and not records, a record gives way to the next of its key. That changes nothing where members come
+and go as coordinators write it; a group with anything else in it is *whole*: all its records are read again.
+
+What is asked of a group, so that the last records of its keys fold to what all of them fold to, and no record among
+those that gave way ended a load:
+
+* Its records are of one kind, behind a type 2 record or none. One value, the *anchor*, is kept, if possible none that
+  says what a member has: from there on the group exists.
+* A member is removed by the tombstones of what it has, shall get and is, in this order, and comes back with what it is
+  and has.
+* Behind the tombstone of the target assignment's epoch no value and no target follows, behind the group's nothing.
+* Partitions of a consumer group's members have one owner at a time (``J-20``).
+
+Pieces of a log know nothing of each other: what only an earlier piece can tell is asked when they are joined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import inlined, kernel, part
+from offsets_log.columnar.scan.keys import HIGH, LOW, find_owned_slot
+from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
+from offsets_log.messages.schema import INT32, UUID, ArrayOf, Message, Struct, WireType
+from offsets_log.replay import groups as rules
+from offsets_log.replay.group import CONSUMER, SHARE, STREAMS
+from offsets_log.replay.topic_names import NAMING_TYPES
+
+EXISTENCE, METADATA, MEMBER, TARGET_METADATA, TARGET, CURRENT, OTHER = range(7)
+ACTIONS: dict[Any, int] = {
+    rules.replay_existence: EXISTENCE,
+    rules.replay_metadata: METADATA,
+    rules.replay_member: MEMBER,
+    rules.replay_target_metadata: TARGET_METADATA,
+    rules.replay_target_member: TARGET,
+    rules.replay_current: CURRENT,
+    rules.replay_regular_expression: OTHER,
+    rules.replay_topology: OTHER,
+}
+KINDS = {CONSUMER: 1, SHARE: 2, STREAMS: 3}
+OWNING = KINDS[CONSUMER]
+NO_KIND = 4
+"""Of a group that is read again anyway."""
+OWNING_TYPE = 8
+OWNED_NOTES = ("assigned_partitions", "partitions_pending_revocation")
+"""Fields of a value that says what a member of a consumer group has: the first notes of its program."""
+
+
+def can_own(layout: Message) -> bool:
+    """Whether a layout has its partitions as `_take_list` reads them: a topic id, partitions and tagged fields."""
+    lists = [row.type for row in layout.fields if row.name in OWNED_NOTES and row.tag is None and not row.nullable]
+    return layout.is_flexible(0) and [_parts(kind) for kind in lists] == [[UUID, INT32]] * len(OWNED_NOTES)
+
+
+def _parts(kind: WireType) -> list[WireType]:
+    """Types of the plain fields of a list's elements; of lists of numbers the numbers'."""
+    if not isinstance(kind, ArrayOf) or not isinstance(kind.element, Struct):
+        return []
+    types = [row.type for row in kind.element.fields if row.tag is None and not row.nullable]
+    return [kind.element if isinstance(kind, ArrayOf) else kind for kind in types]
+
+
+# Columns of ``TYPES``, one row a record type.
+ACTION, KIND, NAMES, OF_MEMBER, TYPE_COLUMNS = range(5)
+
+
+def _types() -> a.Int64s:
+    """What the kernels know of the record types: from the rules' own branches."""
+    types = np.full((a.RECORD_TYPES, TYPE_COLUMNS), a.NOTHING, np.int64)
+    actions = {number: ACTIONS[branch.replay] for number, branch in rules.BRANCHES.items()}
+    member_types = {branch.kind: n for n, branch in rules.BRANCHES.items() if actions[n] == MEMBER}
+    for number, branch in rules.BRANCHES.items():
+        is_of_member = actions[number] in (MEMBER, TARGET, CURRENT)
+        member_type = member_types[branch.kind] if is_of_member else a.NOTHING
+        types[number] = actions[number], KINDS[branch.kind], number in NAMING_TYPES, member_type
+    return types
+
+
+TYPES = _types()
+MEMBER_TYPES = np.flatnonzero(TYPES[:, ACTION] == MEMBER)
+
+# Bits of NEWER_FLAGS.
+WHOLE, ENDED, EPOCH_GONE, TOMBSTONE_SEEN, ANCHOR_IS_CURRENT, READ_AGAIN = 1, 2, 4, 8, 16, 32
+
+# What is known of a member, in SEEN_BY of its own key's row: a phase, and bits for its target.
+UNKNOWN, LIVE, LEAVING, GONE, BACK = range(5)
+PHASE = 7
+BETWEEN = (LEAVING, BACK)
+HAS_TARGET, HAS_NO_TARGET = 8, 16
+
+STATE_OF = a.SEEN_BY
+TURN = a.SEEN_BY  # of a CURRENT key: how many records it had; of an EXISTENCE key: a hash of its last value
+FIRST_TURN = a.TOPIC_OFFSET  # offset + 1 of the first of these
+
+
+@inlined
+def more_at(desk: Any, row: Any) -> Any:
+    """Where more of a row stands in ``cold``."""
+    return desk[a.MORE_AT] + row * a.MORE_SIZE
+
+
+@inlined
+def owned_at(desk: Any, number: Any) -> Any:
+    """Where a partition that was taken stands in ``cold``."""
+    return desk[a.OWNED_AT] + number * a.OWNED_SIZE
+
+
+@inlined
+def make_whole(groups: Any, group: Any) -> None:
+    """Have all records of a group read again."""
+    groups[group, a.NEWER_FLAGS] |= WHOLE
+
+
+@part
+def owned_entry(desk: Any, cold: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+    """The number of a partition, new or known: then its group is 0. The caller has made sure of room."""
+    at, found = find_owned_slot(desk, cold, group, high, low, partition)
+    if cold[at] != 0:
+        return (cold[at] & LOW) - 1
+    number = desk[a.OWNED]
+    desk[a.OWNED] = number + 1
+    cold[at] = found & HIGH | number + 1
+    entry = owned_at(desk, number)
+    cold[entry + a.OWNED_GROUP] = group
+    cold[entry + a.OWNED_HIGH] = high
+    cold[entry + a.OWNED_LOW] = low
+    cold[entry + a.OWNED_PARTITION] = partition
+    cold[entry + a.OWNER] = a.NOTHING
+    cold[entry + a.FIRST_OWNER] = a.NOTHING
+    return number
+
+
+@inlined
+def _take(desk: Any, cold: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any) -> Any:
+    """A member takes a partition; False if that is not plain."""
+    entry = owned_at(desk, number)
+    owner = cold[entry + a.OWNER]
+    if owner >= 0:
+        if owner == row and cold[entry + a.OWNER_TURN] == turn:
+            return False
+        if owner != row and cold[entry + a.OWNER_TURN] == cold[more_at(desk, owner) + TURN]:
+            return False
+    if cold[entry + a.FIRST_OWNER] == a.NOTHING:
+        cold[entry + a.FIRST_OWNED] = record_offset
+        cold[entry + a.FIRST_OWNER] = row
+    cold[entry + a.OWNER] = row
+    cold[entry + a.OWNER_TURN] = turn
+    return True
+
+
+@part
+def _take_list(
+    desk: Any, cold: Any, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any, end: Any
+) -> Any:  # fmt: skip
+    """A member takes the partitions of a list that a program has walked through; False if that is not plain."""
+    count, at = uvarint(data, at, end)
+    for _ in range(count - 1):
+        high, low = be64(data, at), be64(data, at + 8)
+        partitions, at = uvarint(data, at + 16, end)
+        for _ in range(partitions - 1):
+            number = owned_entry(desk, cold, group, high, low, be32(data, at))
+            if not _take(desk, cold, group, row, turn, record_offset, number):
+                return False
+            at += 4
+        tags, at = uvarint(data, at, end)
+        for _ in range(tags):
+            _, at = uvarint(data, at, end)
+            size, at = uvarint(data, at, end)
+            at += size
+    return True
+
+
+@part
+def _replay_current(
+    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, number: Any, is_value: Any, record_offset: Any, data: Any,
+    value: Any, size: Any,
+) -> None:  # fmt: skip
+    """What a member has."""
+    group, state = rows[row, a.GROUP], more_at(desk, rows[row, a.MEMBER]) + STATE_OF
+    phase = cold[state] & PHASE
+    if is_value:
+        if phase == LEAVING:
+            make_whole(groups, group)
+        phase = np.int64(LIVE)
+    else:
+        if phase == BACK:
+            make_whole(groups, group)
+        phase = np.int64(GONE if phase == GONE else LEAVING)
+    cold[state] = cold[state] & ~PHASE | phase
+    more = more_at(desk, row)
+    turn = cold[more + TURN] + 1
+    cold[more + TURN] = turn
+    if cold[more + FIRST_TURN] == 0:
+        cold[more + FIRST_TURN] = record_offset + 1
+    if is_value and TYPES[number, KIND] == OWNING:
+        end = value + size
+        walk(desk, desk[a.VALUE_PROGRAMS + number * a.VERSIONS + be16(data, value)], data, value + 2, end)
+        first, second = desk[a.NOTES], desk[a.NOTES + 1]
+        is_plain = _take_list(desk, cold, group, row, turn, record_offset, data, first, end)
+        if not is_plain or not _take_list(desk, cold, group, row, turn, record_offset, data, second, end):
+            make_whole(groups, group)
+
+
+@inlined
+def _replay_member(desk: Any, rows: Any, groups: Any, cold: Any, row: Any, is_value: Any) -> None:
+    """What a member is."""
+    group, state = rows[row, a.GROUP], more_at(desk, row) + STATE_OF
+    phase = cold[state] & PHASE
+    if is_value:
+        if phase == LEAVING:
+            make_whole(groups, group)
+        phase = np.int64(BACK if phase >= GONE else LIVE)
+    else:
+        if phase != GONE and (phase != LEAVING or not cold[state] & HAS_NO_TARGET):
+            make_whole(groups, group)
+        phase = np.int64(GONE)
+    cold[state] = cold[state] & ~PHASE | phase
+
+
+@inlined
+def _replay_action(
+    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, number: Any, is_value: Any, record_offset: Any, data: Any,
+    value: Any, size: Any,
+) -> None:  # fmt: skip
+    group, action = rows[row, a.GROUP], TYPES[number, ACTION]
+    if action == CURRENT:
+        _replay_current(desk, rows, groups, cold, row, number, is_value, record_offset, data, value, size)
+    elif action == MEMBER:
+        _replay_member(desk, rows, groups, cold, row, is_value)
+    elif action == TARGET:
+        state = more_at(desk, rows[row, a.MEMBER]) + STATE_OF
+        cold[state] = cold[state] & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
+    elif not is_value and action == TARGET_METADATA:
+        groups[group, a.NEWER_FLAGS] |= EPOCH_GONE
+    elif not is_value and action == METADATA:
+        groups[group, a.NEWER_FLAGS] |= ENDED
+
+
+@part
+def _enter_group(
+    groups: Any, group: Any, number: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
+) -> None:
+    """What any record of a newer kind does to what is known of its group."""
+    action, kind, flags = TYPES[number, ACTION], TYPES[number, KIND], groups[group, a.NEWER_FLAGS]
+    if groups[group, a.NEWER_KIND] == 0:
+        groups[group, a.NEWER_KIND] = kind
+        groups[group, a.NEWER_SINCE] = record_offset
+        if groups[group, a.VALUE_OFFSET] > groups[group, a.METADATA_OFFSET]:
+            groups[group, a.VALUE_BEFORE] = groups[group, a.VALUE_OFFSET]
+    else:
+        has_offset_between = (
+            groups[group, a.ANCHOR_OFFSET] == a.NEVER and groups[group, a.VALUE_OFFSET] > groups[group, a.NEWER_SINCE]
+        )
+        is_behind_epoch = flags & EPOCH_GONE != 0 and (is_value or action == TARGET)
+        if (
+            groups[group, a.NEWER_KIND] != kind
+            or record_offset <= groups[group, a.NEWER_LAST]
+            or flags & ENDED != 0
+            or is_behind_epoch
+            or has_offset_between
+        ):
+            flags |= WHOLE
+    groups[group, a.NEWER_LAST] = record_offset
+    if not is_value:
+        flags |= TOMBSTONE_SEEN
+    elif groups[group, a.ANCHOR_OFFSET] == a.NEVER or (
+        flags & ANCHOR_IS_CURRENT != 0 and flags & TOMBSTONE_SEEN == 0 and action != CURRENT
+    ):
+        groups[group, a.ANCHOR_OFFSET] = record_offset
+        groups[group, a.ANCHOR_BATCH] = batch
+        groups[group, a.ANCHOR_INDEX] = index
+        flags = flags & ~ANCHOR_IS_CURRENT | (ANCHOR_IS_CURRENT if action == CURRENT else 0)
+    groups[group, a.NEWER_FLAGS] = flags
+
+
+@inlined
+def tell(desk: Any, rows: Any, cold: Any, row: Any) -> None:
+    """Keep a record with names of topics, whose key has a later one; there is room."""
+    told = desk[a.TOLD_AT] + desk[a.TOLD] * a.TOLD_SIZE
+    cold[told + a.TOLD_OFFSET] = rows[row, a.LAST_OFFSET_OF]
+    cold[told + a.TOLD_BATCH] = rows[row, a.BATCH]
+    cold[told + a.TOLD_INDEX] = rows[row, a.INDEX]
+    desk[a.TOLD] += 1
+
+
+@inlined
+def _keep(desk: Any, cold: Any, group: Any, what: Any, record_offset: Any, batch: Any, index: Any) -> None:
+    kept = desk[a.KEPT_AT] + desk[a.KEPT] * a.KEPT_SIZE
+    cold[kept + a.KEPT_GROUP] = group
+    cold[kept + a.KEPT_OFFSET] = record_offset
+    cold[kept + a.KEPT_BATCH] = batch
+    cold[kept + a.KEPT_INDEX] = index
+    cold[kept + a.KEPT_WHAT] = what
+    desk[a.KEPT] += 1
+
+
+@part
+def keep(
+    desk: Any, groups: Any, cold: Any, group: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
+) -> Any:  # fmt: skip
+    """Keep a record of a group that is read again, behind its offset values; False without room."""
+    if desk[a.KEPT] + 2 > desk[a.KEPT_ROOM]:
+        return False
+    if groups[group, a.VALUE_OFFSET] != a.NEVER:
+        none = np.int64(a.NOTHING)
+        _keep(desk, cold, group, np.int64(a.AN_OFFSET), groups[group, a.VALUE_OFFSET], none, none)
+        groups[group, a.VALUE_OFFSET] = a.NEVER
+    what = np.int64(a.A_VALUE if is_value else a.A_TOMBSTONE)
+    _keep(desk, cold, group, what, record_offset, batch, index)
+    return True
+
+
+@kernel
+def keep_one(desk: Any, groups: Any, cold: Any, group: Any, record_offset: Any, index: Any) -> Any:
+    """Keep a record that was read by hand; False without room."""
+    return keep(desk, groups, cold, group, True, record_offset, np.int64(a.BY_HAND), index)
+
+
+@part
+def replay_newer(
+    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, number: Any, is_value: Any, record_offset: Any, batch: Any,
+    index: Any, data: Any, value: Any, size: Any,
+) -> Any:  # fmt: skip
+    """A record of a newer kind of group; False without room, and nothing is done."""
+    if groups[rows[row, a.GROUP], a.NEWER_FLAGS] & READ_AGAIN:
+        return keep(desk, groups, cold, rows[row, a.GROUP], is_value, record_offset, batch, index)
+    most = desk[a.OWNED] + max(size, 0) // 4
+    if most > desk[a.OWNED_ROOM] or 2 * most > desk[a.OWNED_SLOTS_ROOM] or desk[a.TOLD] >= desk[a.TOLD_ROOM]:
+        return False
+    _enter_group(groups, rows[row, a.GROUP], number, is_value, record_offset, batch, index)
+    _replay_action(desk, rows, groups, cold, row, number, is_value, record_offset, data, value, size)
+    if TYPES[number, NAMES]:
+        more = more_at(desk, row)
+        found = hash_bytes(data, value, size, desk[a.SEED]) if is_value else np.int64(0)
+        has_names = rows[row, a.LAST_OFFSET_OF] != a.NEVER and rows[row, a.IS_REMOVED] == 0
+        if has_names and cold[more + TURN] != found:
+            tell(desk, rows, cold, row)
+        cold[more + TURN] = found
+    rows[row, a.LAST_OFFSET_OF] = record_offset
+    rows[row, a.BATCH] = batch
+    rows[row, a.INDEX] = index
+    rows[row, a.IS_REMOVED] = not is_value
+    return True

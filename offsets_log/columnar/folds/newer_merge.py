@@ -1,0 +1,209 @@
+"""What `newer` knows of two neighbouring pieces of a log becomes one, before `merge` joins what else there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds.newer import (
+    ACTION,
+    CURRENT,
+    ENDED,
+    EPOCH_GONE,
+    FIRST_TURN,
+    GONE,
+    HAS_NO_TARGET,
+    HAS_TARGET,
+    LIVE,
+    MEMBER,
+    NAMES,
+    PHASE,
+    STATE_OF,
+    TURN,
+    TYPES,
+    UNKNOWN,
+    WHOLE,
+    make_whole,
+    more_at,
+    owned_at,
+    owned_entry,
+    tell,
+)
+from offsets_log.columnar.jit.compiled import inlined, kernel, part
+from offsets_log.columnar.wire.primitives import be16
+
+
+@inlined
+def link_member(rows: Any, row: Any, right_rows: Any, i: Any, numbers: Any) -> None:
+    """Tell a new row of a key of a newer kind, which is row ``i`` of the right piece, its member's own key."""
+    if rows[row, a.TARGET] == a.IS_NEWER:
+        member = right_rows[i, a.MEMBER]
+        rows[row, a.MEMBER] = numbers[0, member] if member != i else row
+
+
+@inlined
+def _joined_state(earlier: Any, later: Any) -> Any:
+    """What is known of a member behind two pieces; −1 if that is not plain."""
+    before, phase = earlier & PHASE, later & PHASE
+    targets = HAS_TARGET | HAS_NO_TARGET
+    kept = (later if later & targets else earlier) & targets
+    if phase == UNKNOWN:
+        return before | kept
+    is_plain = before <= LIVE or (before == GONE and phase == GONE)
+    return phase | kept if is_plain else np.int64(-1)
+
+
+@part
+def join_newer_groups(groups: Any, group: Any, right_groups: Any, i: Any) -> None:
+    """What the right piece knows of a group's records of newer kinds, before its type 2 records are joined."""
+    has_metadata = right_groups[i, a.METADATA_OFFSET] != a.NEVER
+    if right_groups[i, a.NEWER_KIND] == 0:
+        if groups[group, a.NEWER_KIND] != 0 and has_metadata:
+            make_whole(groups, group)
+        return
+    value_before = right_groups[i, a.VALUE_BEFORE]
+    if groups[group, a.NEWER_KIND] == 0:
+        for field in range(a.NEWER_KIND, a.VALUE_BEFORE):
+            groups[group, field] = right_groups[i, field]
+        if not has_metadata and groups[group, a.VALUE_OFFSET] > groups[group, a.METADATA_OFFSET]:
+            value_before = groups[group, a.VALUE_OFFSET]
+        groups[group, a.VALUE_BEFORE] = value_before
+        return
+    flags = groups[group, a.NEWER_FLAGS]
+    is_unanchored = groups[group, a.ANCHOR_OFFSET] == a.NEVER
+    has_offset = value_before != a.NEVER or groups[group, a.VALUE_OFFSET] > groups[group, a.NEWER_SINCE]
+    if (
+        has_metadata
+        or groups[group, a.NEWER_KIND] != right_groups[i, a.NEWER_KIND]
+        or flags & (ENDED | EPOCH_GONE) != 0
+        or groups[group, a.NEWER_LAST] >= right_groups[i, a.NEWER_SINCE]
+        or (is_unanchored and has_offset)
+    ):
+        flags |= WHOLE
+    if is_unanchored:
+        for field in range(a.ANCHOR_OFFSET, a.ANCHOR_INDEX + 1):
+            groups[group, field] = right_groups[i, field]
+    groups[group, a.NEWER_LAST] = right_groups[i, a.NEWER_LAST]
+    groups[group, a.NEWER_FLAGS] = flags | right_groups[i, a.NEWER_FLAGS]
+
+
+@part
+def join_newer_row(
+    desk: Any, rows: Any, groups: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any, right_cold: Any,
+    i: Any, row: Any, records_before: Any,
+) -> None:  # fmt: skip
+    """The right piece's last record of a key; the partitions of its members were joined before."""
+    number = be16(arena, rows[row, a.KEY_AT])
+    more, right_more = more_at(desk, row), right_desk[a.MORE_AT] + i * a.MORE_SIZE
+    if TYPES[number, ACTION] == MEMBER:
+        state = _joined_state(cold[more + STATE_OF], right_cold[right_more + STATE_OF])
+        if state < 0:
+            make_whole(groups, rows[row, a.GROUP])
+        cold[more + STATE_OF] = max(state, 0)
+    if right_rows[i, a.LAST_OFFSET_OF] == a.NEVER:
+        return
+    if TYPES[number, NAMES]:
+        if rows[row, a.LAST_OFFSET_OF] != a.NEVER and rows[row, a.IS_REMOVED] == 0:
+            tell(desk, rows, cold, row)
+        cold[more + TURN] = 0  # hashed with another seed
+    if TYPES[number, ACTION] == CURRENT and cold[more + FIRST_TURN] == 0:
+        cold[more + FIRST_TURN] = right_cold[right_more + FIRST_TURN]
+    batch = right_rows[i, a.BATCH]
+    rows[row, a.LAST_OFFSET_OF] = right_rows[i, a.LAST_OFFSET_OF]
+    rows[row, a.BATCH] = batch
+    rows[row, a.INDEX] = right_rows[i, a.INDEX] + (records_before if batch == a.BY_HAND else np.int64(0))
+    rows[row, a.IS_REMOVED] = right_rows[i, a.IS_REMOVED]
+
+
+@part
+def join_owned(
+    desk: Any, rows: Any, groups: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any, right_cold: Any,
+    numbers: Any,
+) -> None:  # fmt: skip
+    """Partitions that the right piece's members took: what they held before they gave back with their first record."""
+    for i in range(right_desk[a.OWNED]):
+        right = right_desk[a.OWNED_AT] + i * a.OWNED_SIZE
+        group = numbers[1, right_cold[right + a.OWNED_GROUP]]
+        number = owned_entry(
+            desk, cold, group, right_cold[right + a.OWNED_HIGH], right_cold[right + a.OWNED_LOW],
+            right_cold[right + a.OWNED_PARTITION],
+        )  # fmt: skip
+        entry = owned_at(desk, number)
+        owner, first = cold[entry + a.OWNER], right_cold[right + a.FIRST_OWNER]
+        if owner >= 0 and cold[entry + a.OWNER_TURN] == cold[more_at(desk, owner) + TURN]:
+            given_back = cold[more_at(desk, owner) + a.TOPIC_LOW]
+            is_later = given_back == 0 or given_back - 1 > right_cold[right + a.FIRST_OWNED]
+            if owner != numbers[0, first] and is_later:
+                make_whole(groups, group)
+        if cold[entry + a.FIRST_OWNER] == a.NOTHING:
+            cold[entry + a.FIRST_OWNER] = numbers[0, first]
+            cold[entry + a.FIRST_OWNED] = right_cold[right + a.FIRST_OWNED]
+        right_owner = right_cold[right + a.OWNER]
+        right_turn = right_cold[right_desk[a.MORE_AT] + right_owner * a.MORE_SIZE + TURN]
+        cold[entry + a.OWNER] = numbers[0, right_owner]
+        cold[entry + a.OWNER_TURN] = a.NOTHING if right_cold[right + a.OWNER_TURN] == right_turn else np.int64(0)
+
+
+@part
+def _mark_turns(
+    desk: Any, rows: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any, right_cold: Any, numbers: Any,
+    is_begin: Any,
+) -> None:  # fmt: skip
+    """Note for each member where the right piece's first record of what it has stands; afterwards count its turns."""
+    for i in range(right_desk[a.ROWS]):
+        if right_rows[i, a.TARGET] != a.IS_NEWER:
+            continue
+        row = numbers[0, i]
+        if TYPES[be16(arena, rows[row, a.KEY_AT]), ACTION] != CURRENT:
+            continue
+        more = more_at(desk, row)
+        if is_begin:
+            cold[more + a.TOPIC_LOW] = right_cold[right_desk[a.MORE_AT] + i * a.MORE_SIZE + FIRST_TURN]
+        else:
+            cold[more + TURN] += cold[more + a.TOPIC_LOW] != 0
+            cold[more + a.TOPIC_LOW] = 0
+
+
+@kernel
+def join_newer(
+    desk: Any, rows: Any, groups: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any, right_groups: Any,
+    right_cold: Any, numbers: Any, records_before: Any,
+) -> None:  # fmt: skip
+    """Records of newer kinds of the right piece, before those of other types are joined; there is room.
+
+    Args:
+        numbers: see `merge.number_all`.
+        records_before: records read by hand of the left piece: the right one's are numbered behind them.
+    """
+    for i in range(right_desk[a.GROUPS]):
+        group = numbers[1, i]
+        is_new = groups[group, a.NEWER_KIND] == 0
+        join_newer_groups(groups, group, right_groups, np.int64(i))
+        is_taken = is_new or groups[group, a.ANCHOR_OFFSET] == right_groups[i, a.ANCHOR_OFFSET]
+        if right_groups[i, a.NEWER_KIND] != 0 and is_taken and groups[group, a.ANCHOR_BATCH] == a.BY_HAND:
+            groups[group, a.ANCHOR_INDEX] += records_before
+    _mark_turns(desk, rows, arena, cold, right_desk, right_rows, right_cold, numbers, True)
+    join_owned(desk, rows, groups, arena, cold, right_desk, right_rows, right_cold, numbers)
+    _mark_turns(desk, rows, arena, cold, right_desk, right_rows, right_cold, numbers, False)
+    for i in range(desk[a.OWNED]):
+        entry = owned_at(desk, np.int64(i))
+        if cold[entry + a.OWNER_TURN] == a.NOTHING:
+            cold[entry + a.OWNER_TURN] = cold[more_at(desk, cold[entry + a.OWNER]) + TURN]
+    for i in range(right_desk[a.ROWS]):
+        if right_rows[i, a.TARGET] == a.IS_NEWER:
+            join_newer_row(
+                desk, rows, groups, arena, cold, right_desk, right_rows, right_cold, np.int64(i), numbers[0, i],
+                records_before,
+            )  # fmt: skip
+    for i in range(right_desk[a.TOLD]):
+        right = right_desk[a.TOLD_AT] + i * a.TOLD_SIZE
+        told = desk[a.TOLD_AT] + desk[a.TOLD] * a.TOLD_SIZE
+        batch = right_cold[right + a.TOLD_BATCH]
+        cold[told + a.TOLD_OFFSET] = right_cold[right + a.TOLD_OFFSET]
+        cold[told + a.TOLD_BATCH] = batch
+        cold[told + a.TOLD_INDEX] = right_cold[right + a.TOLD_INDEX] + (
+            records_before if batch == a.BY_HAND else np.int64(0)
+        )
+        desk[a.TOLD] += 1

@@ -1,0 +1,158 @@
+"""Records of the newer kinds of groups in kernels: last records of keys fold to what all records fold to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.finish import timelines
+from offsets_log.columnar.folds import newer
+from offsets_log.columnar.folds import replay as columnar
+from offsets_log.columnar.folds.known import newer_layouts
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.replay.profile import MODERN, PROFILES, RELEASES
+from tests.builders import LogBuilder, record_bytes
+from tests.columnar.engines import columnar_answer, construct_answer
+
+IDS = [Uuid(bytes(15) + bytes([i])) for i in (1, 2)]
+KINDS = {"consumer": (3, 4, 5, 6, 7, 8, 16), "share": (10, 11, 12, 13, 14, 15), "streams": (17, 19, 20, 21, 22, 23)}
+LIFE = {"consumer": (5, 7, 8), "share": (10, 13, 14), "streams": (19, 21, 22)}
+
+
+@pytest.fixture(autouse=True)
+def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
+
+
+def record(number: int, group: str, member: str, choice: int) -> tuple[bytes, Any]:
+    """A record of a newer kind; choice 0 is a tombstone, others are epochs and partitions."""
+    key = {field.name: value for field, value in zip(RECORD_TYPES[number].key.fields, (group, member), strict=False)}
+    if not choice:
+        return record_bytes(number, key, None, 0)
+    layout = next(RECORD_TYPES[number].layouts(0))
+    value = layout.zeros(0) | {row.name: None for row in layout.fields if row.nullable and row.tag is None}
+    facts: dict[str, Any] = dict.fromkeys(("epoch", "assignment_epoch", "member_epoch"), choice)
+    lists = [{"topic_id": IDS[choice % 2], "partitions": [choice], "assignment_epochs": []}]
+    facts |= {"assigned_partitions": lists, "topic_partitions": lists}
+    facts["initialized_topics"] = [{"topic_id": IDS[choice % 2], "topic_name": f"t{choice % 3}", "partitions": []}]
+    if number == 4:
+        facts["topics"] = [
+            {"topic_id": IDS[choice % 2], "topic_name": f"t{choice}", "num_partitions": 1, "partition_metadata": []}
+        ]
+    return record_bytes(number, key, value | {name: facts[name] for name in value if name in facts}, 0)
+
+
+def leaving(kind: str, group: str, member: str) -> list[tuple[bytes, Any]]:
+    """The records by which a member leaves."""
+    member_type, target, current = LIFE[kind]
+    return [record(number, group, member, 0) for number in (current, target, member_type)]
+
+
+STEP = st.tuples(
+    st.sampled_from(["record", "record", "record", "record", "leave", "commit", "classic"]),
+    st.sampled_from(["consumer", "consumer", "share", "streams"]),
+    st.integers(0, 6),
+    st.sampled_from(["m", "n", "\u00fc"]),
+    st.integers(0, 3),
+    st.integers(0, 9),
+)
+
+
+def build(steps: list[tuple[str, str, int, str, int, int]]) -> LogBuilder:
+    """A log; most groups have records of one kind."""
+    log = LogBuilder()
+    for what, kind, number, member, choice, other in steps:
+        group = kind if other else "any"
+        match what:
+            case "record":
+                types = KINDS[kind]
+                log.add(record(types[number % len(types)], group, member, choice or int(other > 2)))
+            case "leave":
+                log.add(*leaving(kind, group, member))
+            case "commit":
+                log.commit(number, group=group)
+            case "classic" if other < 2:
+                log.group(group=group, gone=bool(choice))
+    return log
+
+
+@pytest.mark.parametrize("profile", ["modern", "modern-3.7", "classic", "4.0", "4.1", "4.2"])
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(STEP, max_size=40), pieces=st.integers(1, 4))
+def test_generated_logs(profile: str, steps: list[Any], pieces: int) -> None:
+    rules = (PROFILES | RELEASES)[profile]
+    log = build(steps).log
+    assert columnar_answer(log, rules, pieces=pieces) == construct_answer(log, rules)
+
+
+def plain_log() -> PartitionLog:
+    """Groups of all kinds whose members come, go and give partitions to each other."""
+    log = LogBuilder()
+    for kind, types in KINDS.items():
+        head = [number for number in types if number not in LIFE[kind]]
+        for turn in range(1, 6):
+            log.add(*(record(number, kind, "r", turn) for number in head))
+            for member in ("m", "n"):
+                choice = 2 * turn + (member == "n")
+                log.add(*(record(number, kind, member, choice) for number in LIFE[kind]))
+            log.commit(turn, group=kind)
+        log.add(*leaving(kind, kind, "n"))
+        log.add(*(record(number, kind, "o", 11) for number in LIFE[kind]))
+    return log.log
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5])
+def test_plain_records_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What coordinators write is taken by the kernel, and no group is read again."""
+
+    def by_hand(*_: object) -> None:
+        raise AssertionError("read by hand")
+
+    def none_again(layout: object, state: object, scanner: object, names: list[str]) -> dict[str, Any]:
+        assert not names
+        return {}
+
+    log = plain_log()
+    expected = construct_answer(log, MODERN)
+    assert not expected["problems"]
+    monkeypatch.setattr(columnar.Piece, "take", by_hand)
+    monkeypatch.setattr(timelines, "read_again", none_again)
+    assert columnar_answer(log, MODERN, pieces=pieces) == expected
+
+
+def test_all_types_are_known() -> None:
+    """Those of 4.3 that it replays, under the layouts that it writes."""
+    assert set(newer_layouts(MODERN, None)) == MODERN.known_types - {0, 1, 2}
+    assert (newer.TYPES[sorted(newer_layouts(MODERN, None)), newer.ACTION] >= 0).all()
+
+
+def test_memory_is_by_keys() -> None:
+    """Rows and everything else stay, however often the same is written."""
+    sizes = []
+    for turns in (3, 60):
+        log = LogBuilder()
+        for turn in range(1, turns):
+            log.add(*(record(number, "g", "m", turn % 3 + 1) for number in KINDS["consumer"] if number != 4))
+        state = next(columnar.replay_logs([log.log], MODERN, note=lambda log: lambda seen: None, threads=1)).state
+        sizes.append(state.arrays.desk[[a.ROWS, a.GROUPS, a.TOLD, a.KEPT, a.ARENA_USED]].tolist())
+        assert state.arrays.desk[a.OWNED] <= 3
+    assert sizes[0] == sizes[1]
+
+
+def test_names_of_all_records_are_told() -> None:
+    """Also of those that gave way to later ones of their key."""
+    log = LogBuilder()
+    for choice in (1, 2, 2, 3, 1, 0):
+        log.add(record(4, "g", "", choice))
+    assert columnar_answer(log.log, MODERN)["topic_names"] == construct_answer(log.log, MODERN)["topic_names"]
+
+
+def test_states_of_other_commands_take_none() -> None:
+    assert not ColumnarState(MODERN).newer
