@@ -20,6 +20,7 @@ PLAIN = {name(0): segment(0, 1), name(2): segment(2, 3), name(4): segment(4)}
 
 
 def test_select_deleted_files_are_ignored_silently(tmp_path):
+    """``records:L3``: there is no index, but one that is deleted."""
     directory = partition(tmp_path, 0, PLAIN | {name(9, ".deleted"): segment(9), f"{0:020}.index.deleted": b""})
     assert opened(directory) == ([name(0), name(2), name(4)], [])
 
@@ -30,6 +31,7 @@ def test_select_cleaned_files_are_dropped(tmp_path):
 
 
 def test_select_complete_swap_replaces_segments_up_to_its_end(tmp_path):
+    """``CL-46``."""
     directory = partition(tmp_path, 0, PLAIN | {name(0, ".swap"): segment(1, 3)})
     read, notes = opened(directory)
     assert read == [name(0, ".swap"), name(4)]
@@ -42,6 +44,7 @@ def test_select_several_swaps_replace_all_between(tmp_path):
 
 
 def test_select_swap_from_cleaned_offset_on_is_dropped(tmp_path):
+    """``records:L2``."""
     files = PLAIN | {name(0, ".swap"): segment(1), f"{2:020}.index.cleaned": b"", name(2, ".swap"): segment(3)}
     read, notes = opened(partition(tmp_path, 0, files))
     assert read == [name(0, ".swap"), name(2), name(4)]

@@ -72,6 +72,7 @@ def clean(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
 @settings(max_examples=250, deadline=None)
 @given(entries=st.lists(ENTRIES, max_size=25))
 def test_replay_of_a_cleaned_log_is_replay_of_the_log(profile: Profile, entries: list[Entry]) -> None:
+    """``C-4``–``C-6``, ``C-12``."""
     if profile is CLASSIC:
         entries = [entry for entry in entries if entry.offset is not None or entry.commit is not None]
     numbered = list(enumerate(entries))

@@ -27,7 +27,7 @@ CASES: list[tuple[str, LogBuilder, dict[str, int], dict[str, int], dict[str, int
     # rules, log, then what modern, modern-3.7 and classic serve
     ("L-17 J-7: of plain values the last counts", log().commit(5).commit(3), {K: 3}, {K: 3}, {K: 3}),
     ("L-18 J-12: a tombstone ends a plain value", log().commit(5).commit(None), {}, {}, {}),
-    ("L-22 Y2: type 0 and type 1 name the same", log().commit(5).commit(6, type_=0), {K: 6}, {K: 6}, {K: 6}),
+    ("L-22 records:Y2: type 0 and type 1 name the same", log().commit(5).commit(6, type_=0), {K: 6}, {K: 6}, {K: 6}),
     ("B-7: a type 0 tombstone ends a type 1 value", log().commit(5).commit(None, type_=0), {}, {}, {}),
     ("J-8 L-17: a value of an open transaction is pending", log().commit(5, producer=7), {}, {}, {}),
     ("J-11 L-13: a commit marker applies it", log().commit(5, producer=7).end(7), {K: 5}, {K: 5}, {K: 5}),
@@ -99,7 +99,7 @@ CASES: list[tuple[str, LogBuilder, dict[str, int], dict[str, int], dict[str, int
         {K: 5}, {K: 5}, {},
     ),
     ("L-21 J-3: unknown record types are skipped", log().add((b"\0\x63x", b"y")).commit(5), {K: 5}, {K: 5}, {K: 5}),
-    ("L-8 X8: gaps between offsets are nothing", log().commit(5).skip(100).commit(6), {K: 6}, {K: 6}, {K: 6}),
+    ("L-8 records:X8: gaps between offsets are nothing", log().commit(5).skip(100).commit(6), {K: 6}, {K: 6}, {K: 6}),
 ]  # fmt: skip
 
 
@@ -239,6 +239,15 @@ def test_unknown_types_end_a_load_before_3_4_1() -> None:
     built = log().commit(5, version=3).add((b"\0\x05\0\x01g\0\x01m", None))
     assert built.load(RELEASES["3.0"]).failure.rule == "L-21"  # type: ignore[union-attr]
     assert built.load(CLASSIC).failure is None
+
+
+def test_a_type_0_key_has_values_of_version_0_only_from_4_1_on() -> None:
+    """``records:Y6``."""
+    built = log().commit(5).commit(6, type_=0, version=1)
+    for release in ("4.1", "4.2", "4.3"):
+        assert built.load(RELEASES[release]).failure.rule == "records:Y6"  # type: ignore[union-attr]
+    assert built.load(RELEASES["4.0"]).failure is None
+    assert built.served(CLASSIC) == {K: 6}
 
 
 def test_a_control_batch_in_the_middle_is_no_data() -> None:
