@@ -528,9 +528,11 @@ def test_an_empty_value_is_no_tombstone(value: bytes) -> None:
 
 @pytest.mark.parametrize("number", [-1, 18, 24, 99, 1000, 32767, -32768])
 def test_record_types_that_nobody_writes(number: int) -> None:
-    """``records:Y5``: the type is told, and the tombstone of one is no other matter."""
+    """``records:Y5``: the type is told, of a tombstone too."""
     with pytest.raises(UnknownRecordTypeError, match=f"unknown record type {number}"):
         decode_coordinator_record(number.to_bytes(2, signed=True) + GROUP, b"\x00\x00")
+    with pytest.raises(UnknownRecordTypeError, match=f"unknown record type {number}"):
+        decode_coordinator_record(number.to_bytes(2, signed=True) + GROUP, None)
 
 
 @pytest.mark.parametrize("version", [-1, 5, 99])

@@ -102,6 +102,6 @@ def test_a_cleaned_group_tombstone_gives_its_offsets_back_in_java() -> None:
 
 
 def test_a_type_0_value_comes_back_when_a_type_1_tombstone_is_cleaned_away() -> None:
-    """``C-20``: zombies."""
+    """``C-20``, ``C-4``: zombies, for the cleaner takes the two keys for different ones."""
     assert LogBuilder().commit(5, type_=0).commit(6).commit(None).served(MODERN) == {}
     assert LogBuilder().commit(5, type_=0).skip(2).served(MODERN) == {"g/t/0": 5}

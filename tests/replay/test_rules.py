@@ -127,12 +127,22 @@ def test_a_value_cancelled_in_its_transaction_leaves_a_group_in_java_only() -> N
 
 
 def test_pending_offsets_alone_make_a_group() -> None:
-    """``L-35``, ``L-36``, ``J-6``."""
+    """``L-36``, ``J-6``."""
     for profile in ALL:
         state = log().commit(5, producer=7).load(profile)
         assert [value.committed_offset for value in state.pending] == [5]
         (group,) = state.groups.values()
         assert (group.is_simple, group.has_record, group.generation) == (True, False, 0)
+
+
+def test_a_group_of_a_record_has_its_committed_and_pending_offsets() -> None:
+    """``L-35``."""
+    built = log().commit(4).commit(5, partition=1, producer=7).group(member("m")).commit(6, partition=2, producer=8)
+    for profile in ALL:
+        state = built.load(profile)
+        assert [(group.group_id, group.has_record) for group in state.groups.values()] == [("g", True)]
+        assert [value.committed_offset for value in state.iter_served()] == [4]
+        assert sorted((value.producer_id, value.committed_offset) for value in state.pending) == [(7, 5), (8, 6)]
 
 
 def test_pending_offsets_of_a_removed_group_stay_unstable() -> None:
@@ -332,11 +342,17 @@ def test_consumer_group_is_built_and_torn_down_in_order() -> None:
     ],
 )
 def test_tombstones_in_another_order_end_the_load(teardown: list[tuple[int, str | None]]) -> None:
-    """``J-17``, ``J-22``, ``C-23``."""
+    """``J-17``, ``C-23``."""
     built = consumer_group()
     for type_, member_id in teardown:
         built.newer(type_, None, member_id=member_id)
     assert rule_of(built) == "J-17"
+
+
+def test_a_classic_tombstone_behind_a_consumer_group_removes_it() -> None:
+    """``J-22``."""
+    state = consumer_group().group(gone=True).load(MODERN)
+    assert (state.groups, state.failure) == ({}, None)
 
 
 def test_tombstones_of_what_is_not_there_are_ignored_since_4_0() -> None:
