@@ -20,8 +20,13 @@ PLAIN = {name(0): segment(0, 1), name(2): segment(2, 3), name(4): segment(4)}
 
 
 def test_select_deleted_files_are_ignored_silently(tmp_path):
-    """``records:L3``: there is no index, but one that is deleted."""
     directory = partition(tmp_path, 0, PLAIN | {name(9, ".deleted"): segment(9), f"{0:020}.index.deleted": b""})
+    assert opened(directory) == ([name(0), name(2), name(4)], [])
+
+
+def test_select_no_index_is_read(tmp_path):
+    """``records:L3``: whatever is in it, and however long it is."""
+    directory = partition(tmp_path, 0, PLAIN | {f"{0:020}.index": b"\xff" * 17, f"{4:020}.index": bytes(1 << 16)})
     assert opened(directory) == ([name(0), name(2), name(4)], [])
 
 

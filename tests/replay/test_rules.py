@@ -187,13 +187,15 @@ def test_an_empty_protocol_type_is_none_and_looks_simple() -> None:
 
 
 def test_members_with_one_instance_id_end_the_load_and_with_one_member_id_do_not() -> None:
-    """``L-31``, ``J-14``, ``L-30``, ``L-32``, ``B-6``."""
+    """``L-31``, ``J-14``, ``L-32``, ``B-6``."""
     twins = log().group(member("a", group_instance_id="s"), member("b", group_instance_id="s"))
     for profile in (MODERN, CLASSIC):
         failure = twins.load(profile).failure
         assert failure is not None
         assert failure.rule == "L-31"
     assert twins.load(RELEASES["2.3"]).failure is None
+    dynamic = log().group(member("a"), member("b"))  # L-30: no instance id is none that two could share
+    assert [dynamic.load(profile).failure for profile in (MODERN, CLASSIC, RELEASES["2.3"])] == [None, None, None]
     same = log().group(member("a", client_id="one"), member("a", client_id="two"), protocol_type="")
     (kept,) = same.load(MODERN).groups["g"].members.values()
     assert kept.metadata["client_id"] == "two"
