@@ -11,7 +11,7 @@ help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
 	@echo "make test   install what the tests need and run everything, checks included"
 	@echo "make check  formatting, lint, types, import contracts"
-	@echo "make docs   write docs/cli.md, the help of all commands"
+	@echo "make docs   write docs/cli.md and docs/rules.md: the help of all commands, the rules"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
 	@echo "make bench  measure the commands and others on a generated log"
 
@@ -35,6 +35,7 @@ check: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.cli_reference
+	$(BIN)/python -m tools.rule_reference
 
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)

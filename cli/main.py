@@ -16,6 +16,7 @@ COMMANDS = {
     "decode": "cli.decode",
     "diff": "cli.diff",
     "expire": "cli.expire",
+    "explain": "cli.explain",
     "groups": "cli.groups",
     "history": "cli.history",
     "info": "cli.info",

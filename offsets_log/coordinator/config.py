@@ -95,7 +95,7 @@ class Writes:
     Attributes:
         key_type: of an offset's record.
         offset_value_version: of a commit without an explicit retention.
-        always_expires: every commit gets an expire timestamp (``records:W3``, ``W4``), else only on request.
+        always_expires: every commit gets an expire timestamp (``records:W1``–``W4``), else only on request.
     """
 
     magic: int

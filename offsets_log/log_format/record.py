@@ -96,6 +96,8 @@ def time_of(record: Record) -> int | None:
 def iter_records(batch: RecordBatch, *, as_loaded: bool = False) -> Iterator[Record | Damage]:
     """The records of a batch in order; a `Damage`, which is then the last item, for what cannot be read.
 
+    Offsets rise, with any gaps (``records:X8``).
+
     Args:
         as_loaded: take what a coordinator's load takes without a look: offsets that do not rise or leave the batch, and
             what lies in a batch that declares no records (``D-5``).
@@ -223,7 +225,8 @@ def _iter_legacy(batch: RecordBatch, as_loaded: bool) -> Iterator[Record]:
         if offset < least and not as_loaded:
             raise CorruptBatchError(f"an inner message has offset {offset}, behind {least - 1}", field="offset")
         least = offset + 1
-        # The wrapper rules over the inner messages' timestamps only if it is LogAppendTime (records:M6).
+        # The wrapper rules over the inner messages' timestamps only if it is LogAppendTime (records:M6), and over
+        # none of an inner message of magic 0 (records:M7).
         is_append_time = message.magic > 0 and batch.timestamp_type == "log_append"
         yield Record(
             offset=offset,
@@ -248,7 +251,7 @@ def first_offset(batch: RecordBatch) -> int:
 
 
 def _inner_messages(batch: RecordBatch, as_loaded: bool) -> list[tuple[int, RecordBatch]]:
-    """The messages inside a compressed one, at least one, with their absolute offsets."""
+    """The messages inside a compressed one, at least one, with their absolute offsets (``records:M3``)."""
     codec = batch.codec
     if codec.name == "zstd":
         raise CorruptBatchError(f"a message of magic {batch.magic} is compressed with zstd", field="attributes")
@@ -487,7 +490,7 @@ def build_marker(
     timestamp_ms: int,
     coordinator_epoch: int = 0,
 ) -> bytes:
-    """A transaction marker: a control batch of one record, 78 bytes (``records:C1``)."""
+    """A transaction marker: a control batch of one record, 78 bytes, of its producer (``records:C1``, ``C4``)."""
     record = control_record(
         Record(offset=offset, timestamp_ms=timestamp_ms, key=None, value=None),
         ControlRecord("COMMIT" if commit else "ABORT", coordinator_epoch),

@@ -252,7 +252,7 @@ class ClassicGroup:
         return select_protocol(votes, self._orders).selected
 
     def begin_generation(self, now_ms: int) -> None:
-        """The next one, also of a group that became empty (``G-5``)."""
+        """The next one, also of a group that became empty (``G-5``), which has no protocol then (``G-11``)."""
         self.generation += 1
         self.pending_syncs.clear()
         self.protocol = self.select_protocol() if self.members else None

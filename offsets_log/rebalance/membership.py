@@ -5,9 +5,10 @@
       └──── nobody left ───┼────────────────────────┘                            │                              │
                            └──── a member joins anew, leaves, or its session expires, or a sync is missing ─────┘
 
-An assignment is written before the state becomes Stable (``W-11``); of a generation that is never synced nothing is
-(``W-14``); a write that fails brings the group back to rebalancing (``W-15``). Time is given: `GroupMembership.tick`
-does what is due.
+An assignment is written before the state becomes Stable (``W-11``), with the time since which it was waited for
+(``W-12``); of a generation that is never synced nothing is (``W-14``); a write that fails brings the group back to
+rebalancing (``W-15``). Members of a loaded group have all their time again (``L-41``). Time is given:
+`GroupMembership.tick` does what is due.
 
 References: ``GroupMetadataManager.classicGroupJoin`` and what it calls, ``GroupCoordinator.scala``.
 """

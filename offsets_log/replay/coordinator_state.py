@@ -1,7 +1,9 @@
 """What a coordinator holds after loading one offsets partition: the end of a replay.
 
 Served is what OffsetFetch answers: the committed offsets of groups that exist (``J-15``, ``B-17``). The offsets of
-other groups are *orphans*: in the log, in the coordinator's memory, and given to nobody.
+other groups are *orphans*: in the log, in the coordinator's memory, and given to nobody. The Scala coordinator gives
+every group its committed and pending offsets once all is read (``L-34``, ``L-35``); a producer all of whose offsets
+were cancelled leaves no trace there (``L-40``).
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
 
 
 def _classic_topics(group: Group) -> frozenset[str] | None:
-    """``E-12``: only the fields of version 0 are read, whatever the version; the rest may be anything."""
+    """``E-12``, of a loaded group too (``L-33``): only the fields of version 0 are read; the rest may be anything."""
     if group.protocol_type != "consumer" or (group.members and group.protocol is None):
         return None
     topics: set[str] = set()

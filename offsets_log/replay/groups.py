@@ -6,8 +6,10 @@ The classic group (``replay.md`` §J.3, §L.5):
   ``B-3``, ``B-17``); the Scala coordinator does so once all is read (``L-36``, see `coordinator_state`).
 * A type 2 value replaces whatever has that id (``J-14``, ``L-20``); a tombstone removes it (``J-15``, ``L-20``).
   Two members with one instance id end the load (``L-31``); of members with the same id the last is kept (``B-6``).
+  Once the tombstone is cleaned away, the offsets before it make a simple group (``C-22``).
 
-The newer kinds (§J.4), of which the Scala coordinator knows nothing (``L-21``):
+The newer kinds (§J.4), of which the Scala coordinator knows nothing (``L-21``), record by record in the log's order
+(``J-4``), which cleaning keeps (``C-23``) and no other program may change (``J-22``):
 
 * Any value creates its group, also in the place of a simple one where the release does that (``J-19``, ``B-1``). A
   tombstone for a group or member that is not there is ignored, before 4.0 it ends the load (``J-18``).
@@ -110,7 +112,7 @@ class GroupFold:
 
 
 def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Group:
-    """The group a type 2 value says (``L-24``–``L-31``, ``J-14``)."""
+    """The group a type 2 value says (``L-24``–``L-32``, ``J-14``)."""
     members: dict[str, Member] = {}
     instance_ids: set[str] = set()
     for row in value["members"]:

@@ -13,6 +13,9 @@ The rules, with m(x) the offset of the commit marker of a transactional value x 
 * classic: a plain tombstone at t ends every value applied before t and no pending one (``L-18``, ``L-19``); a
   transactional one cancels the pending value of its own producer only; the highest r(x) wins (``L-13``).
 * modern-3.7: a tombstone ends every value applied before t; the value applied last wins.
+* Places are record offsets, which order batches as a batch's one number does (``L-8``, ``L-9``, ``J-9``). A marker of
+  a producer with nothing open does nothing (``L-14``), nor does a control batch without a record (``records:C5``). Any
+  int64 is an offset (``B-13``). The answer is that of the cleaned log (``C-12``), where ``C-21`` is not in the way.
 * Markers match data by producer id alone (``J-13``, ``B-10``). Type 0 and type 1 keys name the same thing (``L-22``).
 
 So a run has to remember, per GroupTopicPartition, the winner and the *last tombstone* even if a later value beat it

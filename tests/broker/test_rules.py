@@ -150,6 +150,7 @@ def test_a_log_that_ends_before_its_start_is_emptied(start: Callable[..., Outcom
 
 
 def test_a_load_begins_at_the_log_start(start: Callable[..., Outcome]) -> None:
+    """``L-2``."""
     outcome = start(THREE | INDEXES, STOPPED | {"log-start-offset-checkpoint": checkpoint(4)})
     assert (outcome.opened.start_offset, served(outcome)) == (4, [4, 5, 6, 7, 8])
 

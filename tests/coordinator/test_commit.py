@@ -125,6 +125,7 @@ def test_a_group_id_that_is_needed_must_not_be_empty() -> None:
     ],
 )
 def test_what_the_log_refuses_is_not_remembered(release: str, refusal: Errors, answer: Errors) -> None:
+    """``W-5``: a marker is applied only if it is written, as any record."""
     cache, log = with_log(release)
     cache.commit_offsets("g", OFFSET)
     cache.commit_transactional_offsets("g", FIRST, {("t", 1): OffsetCommit(6)})

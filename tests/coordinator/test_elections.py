@@ -34,6 +34,19 @@ def test_nothing_is_answered_before_startup_and_after_shutdown() -> None:
     assert error_of(cache) is Errors.COORDINATOR_NOT_AVAILABLE
 
 
+def test_a_group_is_looked_for_in_its_own_partition_only() -> None:
+    """``B-5``: its records in another are loaded, and found by nobody."""
+    cache, log = with_log()
+    own = cache.partition_for("g")
+    key = {"group": "g", "topic": "t", "partition": 0}
+    value = {"offset": 5, "metadata": "", "commit_timestamp": 0}
+    other = (own + 1) % SMALL.offsets_topic_num_partitions
+    put(log, other, CoordinatorRecord(record_type=1, key=key, value_version=2, value=value))
+    later = started("4.3", log)
+    assert [len(later.state(partition).committed) for partition in (other, own)] == [1, 0]
+    assert later.fetch_offsets("g") == {}
+
+
 @pytest.mark.parametrize("release", JAVA_AND_SCALA)
 def test_resigning_forgets_and_writes_nothing_and_an_election_brings_it_back(release: str) -> None:
     """``L-43``."""

@@ -61,6 +61,7 @@ def missing(given: PartitionLog, until: int | None = None) -> list[tuple[int, in
     ],
 )
 def test_what_is_missing(given: PartitionLog, expected: list[tuple[int, int, bool]]) -> None:
+    """``CL-11``, ``CL-38``, ``CL-55``: what a gap is, and what names of files tell."""
     assert missing(given) == expected
     chosen = replace(given, selection="chosen")
     assert not any(is_lost for *_, is_lost in missing(chosen))

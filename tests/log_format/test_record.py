@@ -120,6 +120,7 @@ def test_markers_are_78_bytes_and_say_who_and_what() -> None:
 
 @pytest.mark.parametrize("key", [b"", b"\x00\x00", b"\x00\x00\x00", b"\xff\xff\x00\x01"])
 def test_control_key_too_short_or_of_negative_version_is_an_error(key: bytes) -> None:
+    """``records:C2``."""
     with pytest.raises(CorruptRecordError):
         decode_control_record(replace(ONE, key=key, value=bytes(6)))
 

@@ -56,6 +56,7 @@ def problems(data: bytes, *, is_last: bool = True) -> list[Damage | Tail]:
 
 @pytest.mark.parametrize(("magic", "compression"), FORMATS)
 def test_batches_of_every_magic_and_codec_are_read_back(magic: int, compression: str) -> None:
+    """``records:M9``: a plain message of magic 0 and 1 is a batch of its own."""
     data, _ = segment_of(5, 8, magic=magic, compression=compression)
     assert offsets_read(data) == [5, 6, 7, 8, 9, 10]
     assert problems(data) == []
@@ -185,6 +186,7 @@ def test_unknown_magic_is_unsupported_and_skipped() -> None:
 
 
 def test_wrong_checksum_is_read_all_the_same_where_asked_as_a_load_does() -> None:
+    """``records:B4``."""
     data, positions = segment_of(0, 3)
     broken = data[: positions[1] + 17] + bytes(4) + data[positions[1] + 21 :]
     read = [item for item in iter_batches(broken, verify_crc=False) if isinstance(item, RecordBatch)]
@@ -201,6 +203,7 @@ def test_last_offset_is_the_headers_and_not_that_of_the_last_record() -> None:
 
 
 def test_emptied_batch_keeps_its_span_and_has_no_records() -> None:
+    """``records:X5``."""
     (batch,) = iter_batches(build_batch(records(10, 2), is_transactional=True, producer_id=7, last_offset=20))
     assert isinstance(batch, RecordBatch)
     raw = empty_batch(batch)

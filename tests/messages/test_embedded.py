@@ -165,6 +165,7 @@ SUBSCRIPTION_V3 = bytes.fromhex("0003 00000001 0001 74 ffffffff 00000000 0000000
 
 @pytest.mark.parametrize("number", ["0004", "0007", "7fff"])
 def test_later_version_is_read_as_the_newest_and_its_rest_kept(number: str) -> None:
+    """``records:D1``."""
     raw = bytes.fromhex(number) + SUBSCRIPTION_V3[2:] + b"new field"
     message = consumer.decode_subscription(raw)
     assert (message.version, message.trailing) == (int(number, 16), b"new field")
@@ -383,6 +384,7 @@ def test_schema_registry_text_that_is_no_answer(text: bytes) -> None:
 @pytest.mark.parametrize("expand", [expand_subscription, expand_assignment])
 @pytest.mark.parametrize("protocol_type", ["consumer", "connect", "sr"])
 def test_no_bytes_are_nothing_and_failures_are_told(expand: Callable[..., Any], protocol_type: str) -> None:
+    """``records:E1``: no bytes are an answer."""
     assert expand(protocol_type, "range", b"") is None
     assert list(expand(protocol_type, None, b"\x01")) == ["error"]
 
@@ -395,6 +397,7 @@ def test_other_protocol_types_are_opaque(protocol_type: str | None) -> None:
 
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky", "stream"])
 def test_user_data_that_fails_leaves_the_rest(protocol: str) -> None:
+    """``records:E2``."""
     expanded = expand_subscription("consumer", protocol, in_consumer_subscription(b"\xff\0\xff"))
     assert expanded is not None
     assert expanded["topics"] == ["t"]

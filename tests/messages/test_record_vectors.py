@@ -52,6 +52,7 @@ def release_of(version: str) -> tuple[int, int]:
 def test_records_of_kafkas_own_classes(
     version: str, has_release: bool, record_property: Callable[[str, object], None]
 ) -> None:
+    """``records:P1``, ``Y1``: flexible versions and all types."""
     counts: Counter[tuple[int, int]] = Counter()
     for line in vectors(version):
         key, value = key_and_value(line)
@@ -476,12 +477,14 @@ def test_version_1_may_have_no_expiry() -> None:
 
 
 def test_version_4_leaves_out_the_zero_topic_id() -> None:
+    """``records:P2``."""
     body = bytes.fromhex("0004 000000000000002a ffffffff 01 0000000000000064")
     assert value_of(COMMIT_KEY, body + b"\x00")["topic_id"] == ZERO_UUID
     assert value_of(COMMIT_KEY, body + b"\x01\x00\x10" + bytes(range(16)))["topic_id"] == bytes(range(16))
 
 
 def test_unknown_tags_are_kept_wherever_they_stand() -> None:
+    """``records:P3``."""
     topic = bytes(range(16)) + bytes.fromhex("01") + bytes.fromhex("02 03 01 aa 05 02 bbcc")
     value = bytes.fromhex("0000 02") + topic + bytes.fromhex("01 07 00")
     record = decode_coordinator_record(member_key(7), value)
@@ -507,6 +510,7 @@ def test_a_known_tag_with_bytes_left_over_does_not_parse() -> None:
 
 
 def test_trailing_bytes_are_kept() -> None:
+    """``records:P4``: nothing is wrong with them."""
     key, value = COMMIT_KEY + b"\x01\x02", bytes.fromhex("0000 0000000000000001 0000 0000000000000002 090807")
     record = decode_coordinator_record(key, value)
     assert (record.key_trailing, record.value_trailing) == (b"\x01\x02", b"\x09\x08\x07")
@@ -524,8 +528,11 @@ def test_an_empty_value_is_no_tombstone(value: bytes) -> None:
 
 @pytest.mark.parametrize("number", [-1, 18, 24, 99, 1000, 32767, -32768])
 def test_record_types_that_nobody_writes(number: int) -> None:
+    """``records:Y5``: the type is told, of a tombstone too."""
     with pytest.raises(UnknownRecordTypeError, match=f"unknown record type {number}"):
         decode_coordinator_record(number.to_bytes(2, signed=True) + GROUP, b"\x00\x00")
+    with pytest.raises(UnknownRecordTypeError, match=f"unknown record type {number}"):
+        decode_coordinator_record(number.to_bytes(2, signed=True) + GROUP, None)
 
 
 @pytest.mark.parametrize("version", [-1, 5, 99])
@@ -536,6 +543,7 @@ def test_value_versions_that_nobody_writes(version: int) -> None:
 
 @pytest.mark.parametrize("key", [None, b"", b"\x00", b"\x00\x01", b"\x00\x02\x00\x05abc", b"\x00\x02\xff\xff"])
 def test_keys_that_cannot_be(key: bytes | None) -> None:
+    """``records:R2``: no key, and what is none."""
     with pytest.raises(CorruptRecordError) as caught:
         decode_coordinator_record(key, b"\x00\x00")
     assert (caught.value.field or "").startswith("key")

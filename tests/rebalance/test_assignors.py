@@ -35,7 +35,7 @@ def test_range_and_round_robin_equal_kafkas_byte_for_byte(assignor: str, name: s
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
 def test_constrained_sticky_equals_kafkas(assignor: str, name: str) -> None:
-    """``A-13`` … ``A-16``, ``A-19``, ``A-20``."""
+    """``A-11``, ``A-13`` … ``A-16``, ``A-19``, ``A-20``."""
     cases = [case for case in vectors(name) if case["assignor"] == assignor and is_constrained(case)]
     assert len(cases) > 50
     for case in cases:
@@ -84,7 +84,7 @@ def test_rules_are_chosen_by_release() -> None:
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: rules.name)
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_nobody_and_nothing_to_assign(assignor: str, rules: object) -> None:
-    """``A-2``; also members without topics, topics without partitions."""
+    """``A-2``, ``A-9``; also members without topics, topics without partitions."""
     made = ASSIGNORS[assignor](rules)  # type: ignore[arg-type]
     assert made.assign(Metadata({"t": 3}), {}) == {}
     assert made.assign(Metadata({}), {"m": Subscription(topics=("t",))}) == {"m": []}
@@ -113,6 +113,17 @@ def test_claims_of_what_is_not_there_any_more_are_ignored(assignor: str) -> None
         Metadata({"t": 2}), {"m": subscription, "n": Subscription(topics=("t",))}
     )
     assert sorted(unit for units in result.values() for unit in units) == [("t", 0), ("t", 1)]
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_an_empty_rack_is_none(assignor: str) -> None:
+    """``records:D2``: it changes no assignment, as the rack that another member names does."""
+    metadata = Metadata({"t": 4}, {"t": [["r"], [""], ["r"], [""]]})
+    named = {"a": Subscription(topics=("t",), rack_id=""), "b": Subscription(topics=("t",), rack_id="r")}
+    unnamed = {"a": Subscription(topics=("t",)), "b": Subscription(topics=("t",), rack_id="r")}
+    made = ASSIGNORS[assignor](NEWEST)
+    assert named["a"].rack is None
+    assert made.assign(metadata, named) == made.assign(metadata, unnamed)
 
 
 def test_guarantees_name_what_is_broken() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from offsets_log.rebalance.consumer_bytes import by_topic
 from offsets_log.rebalance.rounds import Consumer
 from offsets_log.rebalance.verify import Verdict, verify_all
 from tests.conftest import RECORDINGS, log_directories, read_json
@@ -52,6 +53,11 @@ def test_every_classic_consumer_group_of_real_clients_is_the_same(recording: Rec
     }
     assert set(found.values()) == {Verdict.SAME}
     assert len(found) >= 35
+
+
+def test_topics_of_an_assignment_stand_in_the_order_of_their_first_partition() -> None:
+    """``records:D3``."""
+    assert by_topic([("u", 1), ("t", 0), ("u", 0), ("t", 2)]) == [("u", 1), ("u", 0), ("t", 0), ("t", 2)]
 
 
 def test_partition_counts_that_are_given_outrank_what_the_log_shows(recording: Recording) -> None:

@@ -72,6 +72,7 @@ def clean(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
 @settings(max_examples=250, deadline=None)
 @given(entries=st.lists(ENTRIES, max_size=25))
 def test_replay_of_a_cleaned_log_is_replay_of_the_log(profile: Profile, entries: list[Entry]) -> None:
+    """``C-4``–``C-6``, ``C-12``."""
     if profile is CLASSIC:
         entries = [entry for entry in entries if entry.offset is not None or entry.commit is not None]
     numbered = list(enumerate(entries))
@@ -101,6 +102,6 @@ def test_a_cleaned_group_tombstone_gives_its_offsets_back_in_java() -> None:
 
 
 def test_a_type_0_value_comes_back_when_a_type_1_tombstone_is_cleaned_away() -> None:
-    """``C-20``: zombies."""
+    """``C-20``, ``C-4``: zombies, for the cleaner takes the two keys for different ones."""
     assert LogBuilder().commit(5, type_=0).commit(6).commit(None).served(MODERN) == {}
     assert LogBuilder().commit(5, type_=0).skip(2).served(MODERN) == {"g/t/0": 5}

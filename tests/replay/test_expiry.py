@@ -120,7 +120,7 @@ def by_group(keys: Iterable[bytes | None]) -> dict[str, tuple[set[bytes], list[i
 
 @pytest.mark.parametrize("name", CYCLES)
 def test_tombstones_between_two_steps_are_those_the_broker_wrote(name: str, recording: Recording) -> None:
-    """``E-4``–``E-18``: keys byte for byte, and the order wherever it does not come from a hash map.
+    """``E-4``–``E-18``, ``E-22``: keys byte for byte, and the order wherever it does not come from a hash map.
 
     At the time of the step before, nothing but bare groups (``E-16``) was due.
     """
@@ -438,6 +438,7 @@ def test_scala_and_the_preview_do_not_spare_them_e_9(era: str) -> None:
 
 @pytest.mark.parametrize("era", BY_STATE)
 def test_explicit_expiry_ignores_the_state_timestamp_but_needs_the_state_e_10(era: str) -> None:
+    """``E-10``."""
     empty = at(classic_group(since_ms=9000), commit(expire_ms=2000), era=era)
     assert_goes(empty, 2000, "expire_timestamp", "E-4", era)
     base = "active" if era == "2.1" else "subscribed"

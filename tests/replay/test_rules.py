@@ -27,7 +27,7 @@ CASES: list[tuple[str, LogBuilder, dict[str, int], dict[str, int], dict[str, int
     # rules, log, then what modern, modern-3.7 and classic serve
     ("L-17 J-7: of plain values the last counts", log().commit(5).commit(3), {K: 3}, {K: 3}, {K: 3}),
     ("L-18 J-12: a tombstone ends a plain value", log().commit(5).commit(None), {}, {}, {}),
-    ("L-22 Y2: type 0 and type 1 name the same", log().commit(5).commit(6, type_=0), {K: 6}, {K: 6}, {K: 6}),
+    ("L-22 records:Y2: type 0 and type 1 name the same", log().commit(5).commit(6, type_=0), {K: 6}, {K: 6}, {K: 6}),
     ("B-7: a type 0 tombstone ends a type 1 value", log().commit(5).commit(None, type_=0), {}, {}, {}),
     ("J-8 L-17: a value of an open transaction is pending", log().commit(5, producer=7), {}, {}, {}),
     ("J-11 L-13: a commit marker applies it", log().commit(5, producer=7).end(7), {K: 5}, {K: 5}, {K: 5}),
@@ -99,7 +99,7 @@ CASES: list[tuple[str, LogBuilder, dict[str, int], dict[str, int], dict[str, int
         {K: 5}, {K: 5}, {},
     ),
     ("L-21 J-3: unknown record types are skipped", log().add((b"\0\x63x", b"y")).commit(5), {K: 5}, {K: 5}, {K: 5}),
-    ("L-8 X8: gaps between offsets are nothing", log().commit(5).skip(100).commit(6), {K: 6}, {K: 6}, {K: 6}),
+    ("L-8 records:X8: gaps between offsets are nothing", log().commit(5).skip(100).commit(6), {K: 6}, {K: 6}, {K: 6}),
 ]  # fmt: skip
 
 
@@ -127,12 +127,22 @@ def test_a_value_cancelled_in_its_transaction_leaves_a_group_in_java_only() -> N
 
 
 def test_pending_offsets_alone_make_a_group() -> None:
-    """``L-35``, ``L-36``, ``J-6``."""
+    """``L-36``, ``J-6``."""
     for profile in ALL:
         state = log().commit(5, producer=7).load(profile)
         assert [value.committed_offset for value in state.pending] == [5]
         (group,) = state.groups.values()
         assert (group.is_simple, group.has_record, group.generation) == (True, False, 0)
+
+
+def test_a_group_of_a_record_has_its_committed_and_pending_offsets() -> None:
+    """``L-35``."""
+    built = log().commit(4).commit(5, partition=1, producer=7).group(member("m")).commit(6, partition=2, producer=8)
+    for profile in ALL:
+        state = built.load(profile)
+        assert [(group.group_id, group.has_record) for group in state.groups.values()] == [("g", True)]
+        assert [value.committed_offset for value in state.iter_served()] == [4]
+        assert sorted((value.producer_id, value.committed_offset) for value in state.pending) == [(7, 5), (8, 6)]
 
 
 def test_pending_offsets_of_a_removed_group_stay_unstable() -> None:
@@ -177,13 +187,15 @@ def test_an_empty_protocol_type_is_none_and_looks_simple() -> None:
 
 
 def test_members_with_one_instance_id_end_the_load_and_with_one_member_id_do_not() -> None:
-    """``L-31``, ``J-14``, ``L-30``, ``L-32``, ``B-6``."""
+    """``L-31``, ``J-14``, ``L-32``, ``B-6``."""
     twins = log().group(member("a", group_instance_id="s"), member("b", group_instance_id="s"))
     for profile in (MODERN, CLASSIC):
         failure = twins.load(profile).failure
         assert failure is not None
         assert failure.rule == "L-31"
     assert twins.load(RELEASES["2.3"]).failure is None
+    dynamic = log().group(member("a"), member("b"))  # L-30: no instance id is none that two could share
+    assert [dynamic.load(profile).failure for profile in (MODERN, CLASSIC, RELEASES["2.3"])] == [None, None, None]
     same = log().group(member("a", client_id="one"), member("a", client_id="two"), protocol_type="")
     (kept,) = same.load(MODERN).groups["g"].members.values()
     assert kept.metadata["client_id"] == "two"
@@ -239,6 +251,15 @@ def test_unknown_types_end_a_load_before_3_4_1() -> None:
     built = log().commit(5, version=3).add((b"\0\x05\0\x01g\0\x01m", None))
     assert built.load(RELEASES["3.0"]).failure.rule == "L-21"  # type: ignore[union-attr]
     assert built.load(CLASSIC).failure is None
+
+
+def test_a_type_0_key_has_values_of_version_0_only_from_4_1_on() -> None:
+    """``records:Y6``."""
+    built = log().commit(5).commit(6, type_=0, version=1)
+    for release in ("4.1", "4.2", "4.3"):
+        assert built.load(RELEASES[release]).failure.rule == "records:Y6"  # type: ignore[union-attr]
+    assert built.load(RELEASES["4.0"]).failure is None
+    assert built.served(CLASSIC) == {K: 6}
 
 
 def test_a_control_batch_in_the_middle_is_no_data() -> None:
@@ -323,11 +344,17 @@ def test_consumer_group_is_built_and_torn_down_in_order() -> None:
     ],
 )
 def test_tombstones_in_another_order_end_the_load(teardown: list[tuple[int, str | None]]) -> None:
-    """``J-17``, ``J-22``, ``C-23``."""
+    """``J-17``, ``C-23``."""
     built = consumer_group()
     for type_, member_id in teardown:
         built.newer(type_, None, member_id=member_id)
     assert rule_of(built) == "J-17"
+
+
+def test_a_classic_tombstone_behind_a_consumer_group_removes_it() -> None:
+    """``J-22``."""
+    state = consumer_group().group(gone=True).load(MODERN)
+    assert (state.groups, state.failure) == ({}, None)
 
 
 def test_tombstones_of_what_is_not_there_are_ignored_since_4_0() -> None:

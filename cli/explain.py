@@ -1,0 +1,178 @@
+"""``offsets-log explain``: a rule of Kafka by its id, a record type's layout by its number or name."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from cli.options import Output, output_option
+
+if TYPE_CHECKING:
+    from offsets_log.messages.registry import RecordType
+    from offsets_log.rules import Rule
+    from offsets_log.tables import Row
+
+COLUMNS = (
+    "kind", "id", "says", "holds_for", "releases", "means", "do", "sure", "kafka", "changes", "acts_in", "test",
+    "not_offline", "record_type", "record", "part", "version", "flexible", "layout", "field", "type", "versions",
+    "nullable", "tag", "default",
+)  # fmt: skip
+RULE_COLUMNS = ("id", "holds_for", "says")
+TYPE_COLUMNS = ("record_type", "record", "key", "value_versions")
+FIELD_COLUMNS = ("field", "type", "nullable", "tag", "default", "versions")
+WIDTH, MARGIN = 110, 17
+
+
+@click.command(
+    "explain",
+    epilog="Examples: offsets-log explain B-9 J-15 -o table · offsets-log explain offset-commit -o table · "
+    "offsets-log explain -o jsonl",
+)
+@click.argument("names", metavar="[RULE|RECORD...]", nargs=-1)
+@output_option("table", "jsonl", "json", "csv")
+def command(output: Output, names: tuple[str, ...]) -> None:
+    """What a rule says that rows cite, such as "rule":"B-9", what it means and what to do; or a record's layout.
+
+    RECORD is the number of a record type or Kafka's name of it (2, group-metadata): its fields, version by version.
+    Without arguments all rules and record types are listed.
+    """
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import fail
+    from offsets_log.errors import OffsetsLogError
+
+    subjects = [_subject(name) for name in names] if names else list(_everything())
+    format_name = chosen_format(output)
+    try:
+        with destination(output) as stream:
+            if format_name != "table":
+                write_rows(stream, (row for subject in subjects for row in subject.rows()), COLUMNS, format_name)
+            elif names:
+                stream.write("\n".join(subject.page() for subject in subjects).encode())
+            else:
+                _write_list(stream, subjects)
+    except OffsetsLogError as error:
+        fail(error)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSubject:
+    """A rule that is explained."""
+
+    rule: Rule
+
+    def rows(self) -> Iterator[Row]:
+        """Its facts."""
+        yield {"kind": "rule", **asdict(self.rule), "kafka": list(self.rule.kafka), **self._lists()}
+
+    def _lists(self) -> Row:
+        return {"changes": list(self.rule.changes), "acts_in": list(self.rule.acts_in)}
+
+    def page(self) -> str:
+        """The same for a reader."""
+        rule = self.rule
+        lines = {
+            rule.id: rule.says,
+            "holds for": f"{rule.holds_for}: {rule.releases}",
+            "what it means": rule.means,
+            "what to do": rule.do,
+            "how sure": rule.sure,
+            "in Kafka": ", ".join((*rule.kafka, *rule.changes)),
+            "here": ", ".join(rule.acts_in),
+            "held by": rule.test,
+            "no test": rule.not_offline,
+        }
+        return "".join(_paragraph(title, text) for title, text in lines.items() if text)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSubject:
+    """A record type whose layout is explained."""
+
+    record_type: RecordType
+
+    def rows(self) -> Iterator[Row]:
+        """The fields of its key and of every version of its value."""
+        from offsets_log.messages.layouts import field_rows
+
+        for row in field_rows(self.record_type):
+            yield {
+                "kind": "field",
+                "record_type": self.record_type.number,
+                "record": self.record_type.name,
+                **asdict(row),
+            }
+
+    def page(self) -> str:
+        """The same for a reader: a table each of the key and the versions of the value."""
+        from io import BytesIO
+
+        from cli.output import write_rows
+
+        text = BytesIO()
+        text.write(f"Record type {self.record_type.number}, {self.record_type.name}\n".encode())
+        for title, rows in groupby(self.rows(), _heading):
+            text.write(f"\n{title}\n".encode())
+            write_rows(text, rows, FIELD_COLUMNS, "table")
+        return text.getvalue().decode()
+
+    def summary(self) -> Row:
+        """One row of the list of all."""
+        from offsets_log.messages.layouts import versions_of
+
+        versions = sorted({version for layout in self.record_type.values for version in versions_of(layout)})
+        return {
+            "record_type": self.record_type.number,
+            "record": self.record_type.name,
+            "key": ", ".join(field.name for field in self.record_type.key.fields),
+            "value_versions": ", ".join(map(str, versions)),
+        }
+
+
+def _heading(row: Row) -> str:
+    if row["part"] == "key":
+        return f"key: int16 {row['record_type']}, then"
+    flexible = ", flexible: compact lengths, tagged fields behind every struct" if row["flexible"] else ""
+    written = f", by Kafka {row['releases']}" if row["releases"] else ""
+    return f"value: int16 {row['version']}, then{written}{flexible}"
+
+
+def _paragraph(title: str, text: str) -> str:
+    blank = " " * MARGIN
+    return textwrap.fill(text, WIDTH, initial_indent=title.ljust(MARGIN), subsequent_indent=blank) + "\n"
+
+
+def _write_list(stream: IO[bytes], subjects: Sequence[Any]) -> None:
+    from cli.output import write_rows
+
+    rules: Iterable[Row] = (row for subject in subjects if isinstance(subject, RuleSubject) for row in subject.rows())
+    write_rows(stream, rules, RULE_COLUMNS, "table")
+    stream.write(b"\n")
+    types = (subject.summary() for subject in subjects if isinstance(subject, RecordSubject))
+    write_rows(stream, types, TYPE_COLUMNS, "table")
+
+
+def _everything() -> Iterator[RuleSubject | RecordSubject]:
+    from offsets_log.messages.registry import RECORD_TYPES
+    from offsets_log.rules import rules
+
+    yield from map(RuleSubject, rules().values())
+    yield from map(RecordSubject, RECORD_TYPES.values())
+
+
+def _subject(name: str) -> RuleSubject | RecordSubject:
+    """Fails for what is neither, with what is like it."""
+    from offsets_log.messages.layouts import like, record_type
+    from offsets_log.rules import find, near
+
+    if (rule := find(name)) is not None:
+        return RuleSubject(rule)
+    if (row := record_type(name)) is not None:
+        return RecordSubject(row)
+    found = [*near(name), *like(name)]
+    hint = f"near it are {', '.join(found)}" if found else "offsets-log explain lists all"
+    raise click.BadParameter(f"{name!r} is neither a rule nor a record type: {hint}", param_hint="RULE|RECORD")

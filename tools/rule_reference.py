@@ -1,0 +1,45 @@
+"""Writes `docs/rules.md`, the register of rules: ``python -m tools.rule_reference`` or ``make docs``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from offsets_log.rules import PARTS, Rule, rules
+
+PAGE = Path(__file__).parent.parent / "docs" / "rules.md"
+PREFACE = """\
+# Rules
+
+What is known of Kafka and followed here, by the ids that docstrings, tests and rows (`"rule":"B-9"`) cite.
+`offsets-log explain ID` says the same. `make docs` writes this file from `offsets_log/rules/register.toml`; tests hold
+both true: each rule names the test that holds it, or why none over files can.
+
+*Seen on a broker* includes runs of Kafka's own classes; *read in source* and *inferred* are what they say.
+"""
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = groupby(rules().values(), key=lambda rule: rule.part)
+    return PREFACE + "".join(f"\n## {PARTS[part]}\n" + "".join(map(_section, found)) for part, found in parts)
+
+
+def _section(rule: Rule) -> str:
+    return f"\n### {rule.id}\n\n{rule.says}\n\n" + "".join(f"- {line}\n" for line in _lines(rule))
+
+
+def _lines(rule: Rule) -> Iterator[str]:
+    yield f"Holds for: {rule.holds_for}; {rule.releases}. {rule.sure.capitalize()}."
+    if rule.means is not None and rule.do is not None:
+        yield f"What it means: {rule.means}"
+        yield f"What to do: {rule.do}"
+    yield f"In Kafka: {', '.join((*(f'`{name}`' for name in rule.kafka), *rule.changes))}"
+    if rule.acts_in:
+        yield f"Here: {', '.join(f'`{path}`' for path in rule.acts_in)}"
+    yield f"Held by: `{rule.test}`" if rule.test is not None else f"No test: {rule.not_offline}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(), encoding="utf-8")
