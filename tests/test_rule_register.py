@@ -37,7 +37,7 @@ def test_every_rule_acts_where_the_register_says_and_nowhere_else() -> None:
         for id_ in register.cited_ids(text):
             citing[id_].add(name)
     for id_, rule in rules().items():
-        assert set(rule.acts_in) == citing[id_], id_
+        assert set(rule.acts_in) == citing[id_], f"{id_}: make docs"
         assert rule.acts_in or rule.not_offline is not None, id_
 
 

@@ -1,13 +1,16 @@
-"""Writes `docs/rules.md`, the register of rules: ``python -m tools.rule_reference`` or ``make docs``."""
+"""Notes in the register where rules act, and writes `docs/rules.md`: ``python -m tools.rule_reference``, ``make docs``."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 from offsets_log.rules import PARTS, Rule, rules
+from tests.rule_register import PACKAGES, cited_ids, sources
 
+REGISTER = Path(__file__).parent.parent / "offsets_log" / "rules" / "register.toml"
 PAGE = Path(__file__).parent.parent / "docs" / "rules.md"
 PREFACE = """\
 # Rules
@@ -41,5 +44,20 @@ def _lines(rule: Rule) -> Iterator[str]:
     yield f"Held by: `{rule.test}`" if rule.test is not None else f"No test: {rule.not_offline}"
 
 
+def noted(register: str) -> str:
+    """The register with ``acts_in`` as the modules are that cite each rule."""
+    citing: dict[str, list[str]] = {}
+    for name, text in sources(*PACKAGES):
+        for id_ in cited_ids(text):
+            citing.setdefault(id_, []).append(name)
+
+    def table(match: re.Match[str]) -> str:
+        paths = ", ".join(f'"{path}"' for path in sorted(citing.get(match["id"].strip(chr(34)), ())))
+        return re.sub(r"^acts_in = \[.*?\]$", f"acts_in = [{paths}]", match[0], count=1, flags=re.MULTILINE | re.DOTALL)
+
+    return re.sub(r"^\[(?P<id>[^\]\n]+)\]\n.*?(?=^\[|\Z)", table, register, flags=re.MULTILINE | re.DOTALL)
+
+
 if __name__ == "__main__":
+    REGISTER.write_text(noted(REGISTER.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(reference(), encoding="utf-8")
