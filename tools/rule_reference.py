@@ -1,4 +1,4 @@
-"""Notes in the register where rules act, and writes `docs/rules.md`: ``python -m tools.rule_reference``, ``make docs``."""
+"""Notes in the register where rules act, and writes `docs/rules.md`: ``python -m tools.rule_reference``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def noted(register: str) -> str:
             citing.setdefault(id_, []).append(name)
 
     def table(match: re.Match[str]) -> str:
-        paths = ", ".join(f'"{path}"' for path in sorted(citing.get(match["id"].strip(chr(34)), ())))
+        acting = sorted(citing.get(match["id"].strip('"'), ()))
+        paths = ", ".join(f'"{path}"' for path in acting)
         return re.sub(r"^acts_in = \[.*?\]$", f"acts_in = [{paths}]", match[0], count=1, flags=re.MULTILINE | re.DOTALL)
 
     return re.sub(r"^\[(?P<id>[^\]\n]+)\]\n.*?(?=^\[|\Z)", table, register, flags=re.MULTILINE | re.DOTALL)
