@@ -236,12 +236,14 @@ class Session:
         is_whole = not any(log.untold - UNTOLD_IN_BULK for log in self.logs)
         return is_whole and sum(log.bytes_to_read for log in self.logs) >= BULK_FROM_BYTES
 
-    def compile_first(self, largest: Kernel) -> None:
+    def compile_first(self, largest: Kernel[Any]) -> None:
         """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""
         from offsets_log.columnar.jit.compiled import compile_beside, is_kept
 
         if not is_kept(largest):
-            self.say("compiling for this machine, once for commands of this kind: about ten seconds")
+            self.say(
+                "compiling for this machine, once: about ten seconds; for other commands in the background"
+            )
             compile_beside(but=largest)
 
     def replay_in_bulk(

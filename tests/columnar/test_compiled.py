@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -9,12 +10,12 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from offsets_log.columnar.choose.choice import choose
-from offsets_log.columnar.events.kernels import fill
-from offsets_log.columnar.folds import offsets, tally
-from offsets_log.columnar.jit.compiled import WARM, Kernel, place_of
+from offsets_log.columnar.jit.compiled import IS_CHECKED, IS_PYTHON, place_of
+from offsets_log.columnar.warm import WITH, kernels
+from offsets_log.columnar.wire.window import plan
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -144,10 +145,19 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
     assert stamps[0] == stamps[1] != stamps[2]
 
 
-@pytest.mark.parametrize("largest", [offsets.scan, tally.scan, fill, choose])
-def test_what_compiles_beside_calls_kernels_as_they_are(largest: Kernel) -> None:
-    """It says nothing when it fails: whoever needs a kernel then compiles it."""
-    command = [sys.executable, "-m", WARM, place_of(largest.function)]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_all_kernels_are_compiled_beside_the_first() -> None:
+    """Those that go with it first, and each of them by what its annotations say that it takes."""
+    found = {place_of(of.function): of for of in kernels()}
+    assert set(WITH) < set(found)
+    assert len(found) > 40
+    for of in found.values():
+        assert len(of.kinds) == len(inspect.signature(of.function).parameters)
+    for rooms in WITH.values():
+        for room in rooms:
+            assert any(place.startswith(room) for place in found), room
+
+
+@pytest.mark.skipif(IS_PYTHON or IS_CHECKED, reason="plain Python takes anything")
+def test_a_kernel_takes_what_it_says() -> None:
+    with pytest.raises(AssertionError):
+        plan(np.zeros(1, np.int64), 0, 0, np.zeros((1, 3), np.int64))

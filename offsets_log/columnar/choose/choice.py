@@ -17,6 +17,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.keys import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
@@ -169,7 +170,7 @@ def _follow(desk: Any, cold: Any, producer_id: Any) -> Any:
 
 
 @kernel
-def follow(desk: Any, cold: Any, producer_id: Any) -> Any:
+def follow(desk: Longs, cold: Longs, producer_id: Number) -> Any:
     """The same, of a batch that was read by hand."""
     return _follow(desk, cold, producer_id)
 
@@ -229,8 +230,8 @@ def _choose(
 
 @kernel
 def choose(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, staged: Any,
-    data: Any, window: Any, table: Any, chosen: Any,
+    counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
+    names: LongRows, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, chosen: LongRows,
 ) -> Any:  # fmt: skip
     """Choose batches of a segment from ``desk[AT]`` on; why it came back, with a row for all that was passed by."""
     begin = desk[a.AT]

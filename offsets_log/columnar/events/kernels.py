@@ -13,6 +13,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
+from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongRows, Longs
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.keys import HIGH, LOW, is_utf8, same_bytes
 from offsets_log.columnar.wire import batches as bt
@@ -574,8 +575,8 @@ def _take(
 
 @kernel
 def fill(
-    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, staged: Any, data: Any, window: Any, table: Any,
-    longs: Any, ints: Any, texts: Any,
+    desk: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes, staged: LongRows, data: Bytes,
+    window: Bytes, table: LongRows, longs: LongRows, ints: IntRows, texts: ByteRows,
 ) -> Any:  # fmt: skip
     """Make rows of a segment's batches from ``desk[AT]`` on, behind ``counts[ROWS]``; why it came back."""
     desk[a.STAGED] = 0
@@ -602,7 +603,7 @@ def fill(
 
 
 @kernel
-def enter(desk: Any, counts: Any, slots: Any, entries: Any, arena: Any) -> None:
+def enter(desk: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes) -> None:
     """Enter all entries into their empty table, after it has grown."""
     mask = np.int64(len(slots) - 1)
     for entry in range(counts[ENTRIES]):

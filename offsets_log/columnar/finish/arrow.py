@@ -14,6 +14,7 @@ from offsets_log.columnar.finish import values as fi
 from offsets_log.columnar.finish.timelines import group_names
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.jit.compiled import U, kernel
+from offsets_log.columnar.jit.kinds import Bytes, Ints, Longs
 from offsets_log.columnar.scan import winners as wn
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.log_format.primitives import Uuid
@@ -184,7 +185,7 @@ def _text_buffers(data: a.Bytes, places: a.Int64s, sizes: a.Int64s) -> list[Any]
 
 
 @kernel
-def copy_texts(data: Any, places: Any, bounds: Any, copied: Any) -> None:
+def copy_texts(data: Bytes, places: Longs, bounds: Ints, copied: Bytes) -> None:
     """Copy texts behind each other; ``bounds`` says where each begins and ends."""
     for i in range(len(places)):
         for j in range(np.int64(bounds[i + 1]) - np.int64(bounds[i])):

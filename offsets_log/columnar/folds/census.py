@@ -12,6 +12,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Longs, Number
 from offsets_log.columnar.scan.keys import intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16
@@ -91,14 +92,14 @@ def count(desk: Any, cold: Any, staged: Any, source: Any, data: Any, staged_coun
 
 
 @kernel
-def begin(desk: Any, cold: Any) -> None:
+def begin(desk: Longs, cold: Longs) -> None:
     """Let the scans of a new replay count."""
     desk[a.IS_SURVEYED] = 1
     intern_producer(desk, cold, np.int64(-1))
 
 
 @kernel
-def add_commit(desk: Any, cold: Any, producer_id: Any, offset: Any, time: Any) -> Any:
+def add_commit(desk: Longs, cold: Longs, producer_id: Number, offset: Number, time: Number) -> Any:
     """A record of a transaction that was read by hand; False without room."""
     producer = intern_producer(desk, cold, np.int64(producer_id))
     if producer < 0:
@@ -108,7 +109,7 @@ def add_commit(desk: Any, cold: Any, producer_id: Any, offset: Any, time: Any) -
 
 
 @kernel
-def end(desk: Any, cold: Any, producer_id: Any) -> Any:
+def end(desk: Longs, cold: Longs, producer_id: Number) -> Any:
     """A marker that was read by hand; False without room."""
     producer = intern_producer(desk, cold, np.int64(producer_id))
     if producer < 0:
@@ -118,7 +119,7 @@ def end(desk: Any, cold: Any, producer_id: Any) -> Any:
 
 
 @kernel
-def join(desk: Any, cold: Any, right_desk: Any, right_cold: Any) -> None:
+def join(desk: Longs, cold: Longs, right_desk: Longs, right_cold: Longs) -> None:
     """Transactions of the piece that follows; all its producers are known here."""
     for i in range(right_desk[a.PRODUCERS]):
         right = _unended_at(right_desk, np.int64(i))

@@ -11,6 +11,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, Longs, Number
 from offsets_log.columnar.scan.keys import intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
@@ -68,7 +69,7 @@ def count(desk: Any, cold: Any, staged: Any, source: Any, data: Any, staged_coun
 
 
 @kernel
-def add(desk: Any, cold: Any, producer_id: Any, offset: Any, time: Any, batch: Any) -> Any:
+def add(desk: Longs, cold: Longs, producer_id: Number, offset: Number, time: Number, batch: Number) -> Any:
     """A data record of a transaction that was read by hand; False without room."""
     producer = intern_producer(desk, cold, np.int64(producer_id))
     if producer < 0:
@@ -78,7 +79,7 @@ def add(desk: Any, cold: Any, producer_id: Any, offset: Any, time: Any, batch: A
 
 
 @kernel
-def end(desk: Any, cold: Any, producer_id: Any) -> Any:
+def end(desk: Longs, cold: Longs, producer_id: Number) -> Any:
     """A marker that was read by hand; False without room."""
     producer = intern_producer(desk, cold, np.int64(producer_id))
     if producer < 0:
@@ -88,7 +89,7 @@ def end(desk: Any, cold: Any, producer_id: Any) -> Any:
 
 
 @kernel
-def join(desk: Any, cold: Any, right_desk: Any, right_cold: Any) -> None:
+def join(desk: Longs, cold: Longs, right_desk: Longs, right_cold: Longs) -> None:
     """Transactions of the piece that follows; all its producers are known here."""
     for i in range(right_desk[a.PRODUCERS]):
         right = _transaction_at(right_desk, np.int64(i))
@@ -102,7 +103,7 @@ def join(desk: Any, cold: Any, right_desk: Any, right_cold: Any) -> None:
 
 
 @kernel
-def locate(data: Any, wanted: Any, progress: Any, found: Any) -> None:
+def locate(data: Bytes, wanted: Longs, progress: Longs, found: Longs) -> None:
     """Where in a segment the batches stand that hold record offsets, or the first behind them.
 
     Args:

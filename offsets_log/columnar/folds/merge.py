@@ -23,6 +23,7 @@ from offsets_log.columnar.folds.offsets import (
     producer_at,
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan.keys import (
     ITSELF,
     add_row,
@@ -40,8 +41,8 @@ NOT_YET = -1
 
 @kernel
 def number_all(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any,
-    right_groups: Any, right_arena: Any, right_cold: Any, numbers: Any,
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, right_desk: Longs,
+    right_rows: LongRows, right_groups: LongRows, right_arena: Bytes, right_cold: Longs, numbers: LongRows,
 ) -> Any:  # fmt: skip
     """Find the left numbers of the right rows, groups and producers; False asks to be called again with more room.
 
@@ -91,8 +92,8 @@ def _join_group(groups: Any, group: Any, right_groups: Any, right: Any) -> None:
 
 @kernel
 def join_rows(
-    desk: Any, rows: Any, groups: Any, cold: Any, right_desk: Any, right_rows: Any, right_groups: Any, right_cold: Any,
-    numbers: Any, values_before: Any,
+    desk: Longs, rows: LongRows, groups: LongRows, cold: Longs, right_desk: Longs, right_rows: LongRows,
+    right_groups: LongRows, right_cold: Longs, numbers: LongRows, values_before: Number,
 ) -> None:  # fmt: skip
     """Groups, tombstones and committed offsets of the right piece; there is room for all its names.
 
@@ -125,8 +126,9 @@ def join_rows(
 
 @kernel
 def join_producers(
-    desk: Any, rows: Any, cold: Any, right_desk: Any, right_cold: Any, numbers: Any, values_before: Any, order: Any
-) -> None:
+    desk: Longs, rows: LongRows, cold: Longs, right_desk: Longs, right_cold: Longs, numbers: LongRows,
+    values_before: Number, order: Longs,
+) -> None:  # fmt: skip
     """What the right piece cancelled, ended and left open; there is room for all of it, in ``order`` for the open."""
     none = np.int64(0)
     for i in range(right_desk[a.CANCELLED]):
@@ -155,7 +157,7 @@ def join_producers(
 
 
 @kernel
-def compact_open(desk: Any, cold: Any) -> None:
+def compact_open(desk: Longs, cold: Longs) -> None:
     """Of every producer and key keep the last open record only: the others have no effect any more."""
     for i in range(desk[a.PRODUCERS]):
         desk[a.RESOLUTION] += 1

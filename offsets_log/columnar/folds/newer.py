@@ -25,6 +25,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
+from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
 from offsets_log.columnar.scan.keys import HIGH, LOW, find_owned_slot
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Message, Struct, WireType
@@ -317,7 +318,7 @@ def keep(
 
 
 @kernel
-def keep_one(desk: Any, groups: Any, cold: Any, group: Any, record_offset: Any, index: Any) -> Any:
+def keep_one(desk: Longs, groups: LongRows, cold: Longs, group: Number, record_offset: Number, index: Number) -> Any:
     """Keep a record that was read by hand; False without room."""
     return keep(desk, groups, cold, group, True, record_offset, np.int64(a.BY_HAND), index)
 

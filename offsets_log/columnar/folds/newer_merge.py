@@ -32,6 +32,7 @@ from offsets_log.columnar.folds.newer import (
     tell,
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire.primitives import be16
 
 
@@ -168,8 +169,8 @@ def _mark_turns(
 
 @kernel
 def join_newer(
-    desk: Any, rows: Any, groups: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any, right_groups: Any,
-    right_cold: Any, numbers: Any, records_before: Any,
+    desk: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, right_desk: Longs, right_rows: LongRows,
+    right_groups: LongRows, right_cold: Longs, numbers: LongRows, records_before: Number,
 ) -> None:  # fmt: skip
     """Records of newer kinds of the right piece, before those of other types are joined; there is room.
 

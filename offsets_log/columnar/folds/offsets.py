@@ -14,6 +14,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.keys import HIGH, LOW, NEEDS_ROOM, find_row, intern, intern_newer, is_at
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
@@ -321,8 +322,8 @@ def flush(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, 
 
 @kernel
 def scan(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, data: Any,
-    window: Any, table: Any,
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, staged: LongRows,
+    data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
     """Replay a segment from ``desk[AT]`` on; why it came back, with what all that is staged was replayed."""
     begin = desk[a.AT]

@@ -18,6 +18,7 @@ from offsets_log.columnar.folds import merge, newer, newer_merge
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.folds.known import Release, new_state, newer_layouts, newer_programs
 from offsets_log.columnar.jit.compiled import kernel
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import keys
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.log_format import primitives
@@ -43,8 +44,8 @@ SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
 
 @kernel
 def _replay_one(
-    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, is_value: Any, record_offset: Any, index: Any,
-    producer_id: Any, transactional: Any,
+    desk: Longs, rows: LongRows, groups: LongRows, cold: Longs, row: Number, is_value: Number, record_offset: Number,
+    index: Number, producer_id: Number, transactional: Number,
 ) -> Any:  # fmt: skip
     producer = np.int64(a.NOTHING)
     if transactional:
@@ -58,8 +59,8 @@ def _replay_one(
 
 @kernel
 def _replay_newer_one(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, key_size: Any, is_value: Any,
-    record_offset: Any, index: Any,
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, data: Bytes,
+    key_size: Number, is_value: Number, record_offset: Number, index: Number,
 ) -> Any:  # fmt: skip
     number = be16(data, np.int64(0))
     member_type = newer.TYPES[number, newer.OF_MEMBER]
@@ -74,7 +75,9 @@ def _replay_newer_one(
 
 
 @kernel
-def _mark_one(desk: Any, rows: Any, cold: Any, producer_id: Any, commits: Any, marker_offset: Any) -> Any:
+def _mark_one(
+    desk: Longs, rows: LongRows, cold: Longs, producer_id: Number, commits: Number, marker_offset: Number
+) -> Any:
     producer = keys.intern_producer(desk, cold, producer_id)
     return producer >= 0 and fold.mark(desk, rows, cold, producer, commits, marker_offset, desk[a.RULES])
 

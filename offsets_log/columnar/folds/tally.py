@@ -18,6 +18,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.keys import NEEDS_ROOM, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
@@ -345,8 +346,8 @@ def flush(
 
 @kernel
 def scan(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, data: Any,
-    window: Any, table: Any, writers: Any, minutes: Any, text: Any,
+    counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
+    staged: LongRows, data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows, text: Bytes,
 ) -> Any:  # fmt: skip
     """Count a segment's records from ``desk[AT]`` on; as `scan.scan`."""
     begin = desk[a.AT]
@@ -363,8 +364,9 @@ def scan(
 
 @kernel
 def count_one(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, writers: Any, minutes: Any,
-    text: Any, row: Any, kind: Any, offset: Any, size: Any, time: Any,
+    counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
+    writers: LongRows, minutes: LongRows, text: Bytes, row: Number, kind: Number, offset: Number, size: Number,
+    time: Number,
 ) -> Any:  # fmt: skip
     """Count a record that was read by hand; False without room."""
     writer = _writer_of(counts, desk, slots, rows, groups, arena, cold, text, row, time)
@@ -372,7 +374,10 @@ def count_one(
 
 
 @kernel
-def join(rows: Any, writers: Any, right_desk: Any, right_rows: Any, right_writers: Any, numbers: Any) -> None:
+def join(
+    rows: LongRows, writers: LongRows, right_desk: Longs, right_rows: LongRows, right_writers: LongRows,
+    numbers: LongRows,
+) -> None:  # fmt: skip
     """Count what the piece that follows counted; no run of commits is open in it, and there is room for its writers.
 
     Args:
@@ -412,13 +417,13 @@ def join(rows: Any, writers: Any, right_desk: Any, right_rows: Any, right_writer
 
 
 @kernel
-def name_nobody(desk: Any, groups: Any, arena: Any, cold: Any, name: Any) -> Any:
+def name_nobody(desk: Longs, groups: LongRows, arena: Bytes, cold: Longs, name: Bytes) -> Any:
     """Give NOBODY its number, the first; there is room."""
     return intern_group(desk, groups, arena, cold, name, np.int64(0), np.int64(len(name)))
 
 
 @kernel
-def end_minutes(counts: Any, desk: Any, writers: Any, minutes: Any) -> Any:
+def end_minutes(counts: Longs, desk: Longs, writers: LongRows, minutes: LongRows) -> Any:
     """Note all runs of commits that writers are in; False without room."""
     for writer in range(desk[a.GROUPS]):  # noqa: SIM110 - kernels know no generators
         if not end_minute(counts, writers, minutes, np.int64(writer)):

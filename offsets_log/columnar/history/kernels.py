@@ -20,6 +20,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.kernels import BEFORE_TEXT, LEADER_AT, SHAPES, metadata_at
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.keys import NEEDS_ROOM, has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
@@ -421,8 +422,9 @@ def _flush(
 
 @kernel
 def scan(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, held: Any, lives: Any, opens: Any,
-    counts: Any, entries: Any, texts: Any, staged: Any, data: Any, window: Any, table: Any,
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, held: LongRows,
+    lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, staged: LongRows, data: Bytes,
+    window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
     """Note a segment's records from ``desk[AT]`` on; as `folds.offsets.scan`."""
     begin = desk[a.AT]
@@ -444,9 +446,9 @@ def scan(
 
 @kernel
 def note_one(
-    desk: Any, rows: Any, groups: Any, cold: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
-    key: Any, is_value: Any, record_offset: Any, timestamp: Any, producer_id: Any, transactional: Any,
-    is_replayed: Any, committed: Any,
+    desk: Longs, rows: LongRows, groups: LongRows, cold: Longs, held: LongRows, lives: LongRows, opens: LongRows,
+    counts: Longs, entries: LongRows, key: Number, is_value: Number, record_offset: Number, timestamp: Number,
+    producer_id: Number, transactional: Number, is_replayed: Number, committed: Number,
 ) -> Any:  # fmt: skip
     """An offset's record: 0, or 1 + its entry; below 0 what it needs first."""
     row = rows[key, a.TARGET]
@@ -467,8 +469,9 @@ def note_one(
 
 @kernel
 def mark_one(
-    desk: Any, rows: Any, cold: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any, producer_id: Any,
-    commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
+    desk: Longs, rows: LongRows, cold: Longs, held: LongRows, lives: LongRows, opens: LongRows, counts: Longs,
+    entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
+    is_replayed: Number,
 ) -> Any:  # fmt: skip
     """A control record that ends a transaction; FINISHED, or what it needs first."""
     producer = intern_producer(desk, cold, producer_id)
@@ -481,8 +484,8 @@ def mark_one(
 
 @kernel
 def turn_group(
-    rows: Any, held: Any, lives: Any, counts: Any, entries: Any, group: Any, exists: Any, record_offset: Any,
-    timestamp: Any,
+    rows: LongRows, held: LongRows, lives: LongRows, counts: Longs, entries: LongRows, group: Number, exists: Number,
+    record_offset: Number, timestamp: Number,
 ) -> Any:  # fmt: skip
     """A group that exists from here on, or no longer; FINISHED or NEEDS_ENTRIES."""
     if counts[ENTRIES] + lives[group, KEYS] > len(entries):
@@ -496,7 +499,9 @@ def turn_group(
 
 
 @kernel
-def name_one(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any) -> Any:
+def name_one(
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, data: Bytes
+) -> Any:
     """The number of a name; −1 without room."""
     if not has_room(desk, slots, rows, groups, arena, np.int64(len(data))):
         return np.int64(-1)

@@ -12,6 +12,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import kernels as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongPlanes, LongRows, Longs, Number
 from offsets_log.columnar.sinks import kernels as sk
 
 # Columns of a template, and what may stand behind its literal.
@@ -35,7 +36,7 @@ BASE64[[*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"]] =
 
 
 @kernel
-def put_in_order(entries: Any, count: Any, ranks: Any, places: Any, latest: Any, order: Any) -> Any:
+def put_in_order(entries: LongRows, count: Number, ranks: Longs, places: Longs, latest: Longs, order: Longs) -> Any:
     """Number entries by the rank of their key, those of a key as they come; whether their offsets rise then.
 
     Args:
@@ -55,14 +56,14 @@ def put_in_order(entries: Any, count: Any, ranks: Any, places: Any, latest: Any,
 
 
 @kernel
-def count_keys(entries: Any, begin: Any, end: Any, numbers: Any) -> None:
+def count_keys(entries: LongRows, begin: Number, end: Number, numbers: Longs) -> None:
     """How many entries each key has."""
     for n in range(begin, end):
         numbers[U(entries[U(n), k.KEY])] += 1
 
 
 @kernel
-def take(entries: Any, order: Any, values: Any) -> None:
+def take(entries: LongRows, order: Longs, values: LongRows) -> None:
     """Copy entries into the first columns of ``values``, in an order."""
     for i in range(len(order)):
         n = U(order[U(i)])
@@ -78,7 +79,7 @@ def _begins_with(data: Any, start: Any, formats: Any) -> Any:
 
 
 @kernel
-def find_texts(values: Any, texts: Any, plain: Any, formats: Any, is_text: Any) -> None:
+def find_texts(values: LongRows, texts: Bytes, plain: Bytes, formats: Bytes, is_text: Bytes) -> None:
     """Of each row, whether its metadata says no more than it reads, and stands in a line as it is.
 
     Args:
@@ -118,7 +119,8 @@ def _line(
 
 @kernel
 def write(
-    desk: Any, out: Any, programs: Any, ops: Any, literals: Any, values: Any, texts: Any, names: Any, places: Any
+    desk: Longs, out: Bytes, programs: Longs, ops: LongRows, literals: Bytes, values: LongRows, texts: Bytes,
+    names: Bytes, places: LongPlanes,
 ) -> Any:  # fmt: skip
     """Write lines behind ``out[:desk[USED]]`` from ``desk[ROW]`` on; why it came back."""
     for i in range(desk[ROW], len(values)):

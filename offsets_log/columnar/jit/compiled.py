@@ -4,7 +4,7 @@ They are written as plain Python. `machine` compiles them with numba, in a proce
 code is kept on disk and linked from there without numba, whose import costs more than the work on a small log. It is
 made anew when a source of this folder, numba or the processor is another.
 
-kernel        what Python calls; its arguments are arrays, in C order and of 64-bit integers or bytes, and integers
+kernel        what Python calls; its arguments are arrays in C order and numbers, as its annotations say (`kinds`)
 part          what kernels call
 inlined       a small part that becomes a piece of its callers
 instruction   a part that machine code does by an instruction or two that Python has no word for
@@ -33,13 +33,14 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from offsets_log.columnar.jit.kinds import Kind, kinds_of
+
 Function = TypeVar("Function", bound=Callable[..., Any])
-Kinds = tuple[tuple[str, int] | None, ...]
-"""Of each argument: the type and the dimensions of an array, None for an integer."""
+Parameters = ParamSpec("Parameters")
 
 U = np.uint64
 
@@ -87,49 +88,52 @@ def _made(function: Function, *, is_inlined: bool) -> Function:
     return made
 
 
-class Kernel:
+class Kernel(Generic[Parameters]):
     """A function that runs as machine code. Use `kernel`."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[Parameters, Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self._entries: dict[Kinds, Callable[..., int]] = {}
+        self.kinds = kinds_of(function)
+        self._entry: Callable[..., int] | None = None
         self._lock = threading.Lock()
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Parameters.args, **named: Parameters.kwargs) -> Any:
         """Its answer: an integer, or None."""
+        assert not named
         if IS_PYTHON:
             with np.errstate(over="ignore"):  # hashes are products that go over, as they do in machine code
-                return self.function(*arguments)
+                return self.function(*arguments, **named)
         if IS_CHECKED:
             from offsets_log.columnar.jit import machine
 
             return machine.checked(self.function)(*arguments)
-        kinds = tuple((x.dtype.char, x.ndim) if isinstance(x, np.ndarray) else None for x in arguments)
-        entry = self._entries.get(kinds) or self._link(kinds)
-        return entry(*_flat(arguments))
+        return (self._entry or self.link())(*_flat(self.kinds, arguments))
 
-    def _link(self, kinds: Kinds) -> Callable[..., int]:
+    def link(self) -> Callable[..., int]:
+        """Have its code at hand, compiled if it is not kept."""
         with self._lock:
-            if kinds not in self._entries:
-                self._entries[kinds] = _linked(self.function, kinds)
-            return self._entries[kinds]
+            if self._entry is None:
+                self._entry = _linked(self)
+            return self._entry
 
 
-def kernel(function: Callable[..., Any]) -> Kernel:
-    """A function that Python calls."""
+def kernel(function: Callable[Parameters, Any]) -> Kernel[Parameters]:
+    """A function that Python calls; its parameters are annotated by names of `kinds`."""
     return Kernel(function)
 
 
-def _flat(arguments: tuple[Any, ...]) -> list[int]:
+def _flat(kinds: tuple[Kind, ...], arguments: tuple[Any, ...]) -> list[int]:
+    """Arguments as machine code has them: of an array its address and dimensions."""
     flat: list[int] = []
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            assert argument.flags.c_contiguous
-            flat.append(argument.__array_interface__["data"][0])
-            flat += argument.shape
-        else:
+    for kind, argument in zip(kinds, arguments, strict=True):
+        if kind is None:
             flat.append(int(argument))
+            continue
+        assert (argument.dtype.char, argument.ndim) == kind
+        assert argument.flags.c_contiguous
+        flat.append(argument.__array_interface__["data"][0])
+        flat += argument.shape
     return flat
 
 
@@ -143,7 +147,7 @@ PACKAGE = "offsets_log.columnar"
 MACHINE, WARM = f"{PACKAGE}.jit.machine", f"{PACKAGE}.warm"
 _BESIDE: list[subprocess.Popen[bytes]] = []
 """A process that compiles the smaller kernels."""
-_BY_OURSELVES: list[Callable[..., Any]] = []
+_BY_OURSELVES: list[Kernel[Any]] = []
 _ENGINES: list[Any] = []
 _FOLDER = Path(__file__).parents[1]
 
@@ -201,13 +205,8 @@ def _cache_base() -> Path:
     return Path(passing.name)
 
 
-def _file_of(function: Callable[..., Any], kinds: Kinds) -> Path:
-    kind = hashlib.sha256(repr(kinds).encode()).hexdigest()[:8]
-    return _cache_base() / "offsets-log" / "kernels" / f"{_name_of(function)}-{kind}"
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    return f"{place_of(function)}-{_stamp()}"
+def _file_of(function: Callable[..., Any]) -> Path:
+    return _cache_base() / "offsets-log" / "kernels" / f"{place_of(function)}-{_stamp()}"
 
 
 def place_of(function: Callable[..., Any]) -> str:
@@ -215,20 +214,19 @@ def place_of(function: Callable[..., Any]) -> str:
     return f"{function.__module__.removeprefix(f'{PACKAGE}.')}.{function.__name__}"
 
 
-def is_kept(of: Kernel) -> bool:
+def is_kept(of: Kernel[Any]) -> bool:
     """Whether a kernel's code is on disk, so that nothing must be compiled."""
-    folder = _cache_base() / "offsets-log" / "kernels"
-    return IS_PYTHON or IS_CHECKED or any(folder.glob(f"{_name_of(of.function)}-*"))
+    return IS_PYTHON or IS_CHECKED or _file_of(of.function).exists()
 
 
-def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
-    file = _file_of(function, kinds)
+def _linked(of: Kernel[Any]) -> Callable[..., int]:
+    file = _file_of(of.function)
     kept = _read(file)
     if kept is None:
-        _wait_for(file, function)
+        _wait_for(file, of)
         with _one_at_a_time(file):
-            kept = _read(file) or _compile(function, kinds, file)
-    counts = [1 if kind is None else 1 + kind[1] for kind in kinds]
+            kept = _read(file) or _compile(of, file)
+    counts = [1 if kind is None else 1 + kind[1] for kind in of.kinds]
     pointer = ctypes.c_void_p
     prototype: Any = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *[ctypes.c_int64] * sum(counts))
     entry = prototype(_address_of(*kept))
@@ -241,7 +239,7 @@ def _linked(function: Callable[..., Any], kinds: Kinds) -> Callable[..., int]:
     return call
 
 
-def _compile(function: Callable[..., Any], kinds: Kinds, file: Path) -> Kept:
+def _compile(of: Kernel[Any], file: Path) -> Kept:
     """Have a kernel compiled by a process of its own: parts are what numba makes of them only there.
 
     What cannot be kept, on a full disk for one, is used all the same.
@@ -249,11 +247,11 @@ def _compile(function: Callable[..., Any], kinds: Kinds, file: Path) -> Kept:
     if IS_COMPILING:
         from offsets_log.columnar.jit import machine
 
-        made = machine.code_of(function, kinds)
+        made = machine.code_of(of.function, of.kinds)
         with suppress(OSError):
             keep(file, packed(*made))
         return made
-    command = (MACHINE, function.__module__, function.__name__, repr(kinds), str(file))
+    command = (MACHINE, of.function.__module__, of.function.__name__, str(file))
     done = subprocess.run([sys.executable, "-m", *command], capture_output=True, env=_environment(), check=False)
     found = _unpacked(done.stdout)
     if done.returncode or found is None:
@@ -268,18 +266,21 @@ def _environment() -> dict[str, str]:
     return {**os.environ, **ours, "PYTHONPATH": path}
 
 
-def compile_beside(but: Kernel) -> None:
-    """Have the kernels that go with one, which is about to be used, compiled by one more process meanwhile."""
+def compile_beside(but: Kernel[Any]) -> None:
+    """Have all kernels but one, which is about to be used, compiled by one more process meanwhile.
+
+    That begins with those that go with the one. Where this process ends earlier it goes on: no later command waits.
+    """
     if not _BESIDE:
         nothing = subprocess.DEVNULL
         command = [sys.executable, "-m", WARM, place_of(but.function)]
         _BESIDE.append(subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, env=_environment()))
-        _BY_OURSELVES.append(but.function)
+        _BY_OURSELVES.append(but)
 
 
-def _wait_for(file: Path, function: Callable[..., Any]) -> None:
+def _wait_for(file: Path, of: Kernel[Any]) -> None:
     """Wait for what the other process makes; what it has not made when it ends, it does not make."""
-    for process in _BESIDE if function not in _BY_OURSELVES else ():
+    for process in _BESIDE if of not in _BY_OURSELVES else ():
         while process.poll() is None and not file.exists():
             time.sleep(WAIT_SECONDS)
 

@@ -7,13 +7,12 @@ has none in public: ``_nrt``.
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
 import platform
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from offsets_log.columnar.jit.compiled import C_FUNCTIONS, INSTRUCTIONS, IS_CHECKED, PARTS, Kinds, keep, packed
+from offsets_log.columnar.jit.compiled import C_FUNCTIONS, INSTRUCTIONS, IS_CHECKED, PARTS, Kernel, keep, packed
+from offsets_log.columnar.jit.kinds import Kind
 
 _LOCK = threading.Lock()
 _JIT: Any = numba.njit
@@ -166,7 +166,7 @@ def checked(function: Callable[..., Any]) -> Any:
     return _JIT(nogil=True, **_OPTIONS)(function)
 
 
-def code_of(function: Callable[..., Any], kinds: Kinds) -> tuple[str, bytes]:
+def code_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[str, bytes]:
     """A kernel compiled: the name of its entry, and the object code.
 
     The entry takes where its answer goes, an integer, and where an exception would, and then of each array its address
@@ -183,7 +183,7 @@ class LinkError(Exception):
     """A kernel needs functions that are not there where it is linked."""
 
 
-def _assembly_of(function: Callable[..., Any], kinds: Kinds) -> tuple[str, str]:
+def _assembly_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[str, str]:
     """The name of a kernel's entry, and LLVM's assembly of that with all its parts."""
     names = [f"x{i}" for i in range(len(kinds))]
     parameters: list[str] = []
@@ -234,10 +234,10 @@ def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
     return entry.name, machine.emit_object(module)
 
 
-def main(module: str, name: str, kinds: str, file: str) -> None:
+def main(module: str, name: str, file: str) -> None:
     """Compile one kernel into a file, and to standard output for whoever cannot read that."""
-    kernel = getattr(importlib.import_module(module), name)
-    made = packed(*code_of(kernel.function, ast.literal_eval(kinds)))
+    kernel: Kernel[Any] = getattr(importlib.import_module(module), name)
+    made = packed(*code_of(kernel.function, kernel.kinds))
     with suppress(OSError):
         keep(Path(file), made)
     sys.stdout.buffer.write(made)

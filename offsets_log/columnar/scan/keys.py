@@ -15,6 +15,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, load64, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
 
 NOT_FOUND = -1
@@ -287,7 +288,10 @@ def find_newer(
 
 
 @kernel
-def register(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, raw_size: Any) -> Any:
+def register(
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, data: Bytes,
+    raw_size: Number,
+) -> Any:  # fmt: skip
     """Take in a raw key that Python has read: its row, or NEEDS_ROOM.
 
     Args:
@@ -368,7 +372,7 @@ def find_owned_slot(desk: Any, cold: Any, group: Any, high: Any, low: Any, parti
 
 
 @kernel
-def fill_slots(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any) -> None:
+def fill_slots(desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs) -> None:
     """Enter all rows, groups and producers into their empty tables, after these have grown."""
     seed = desk[a.SEED]
     mask = np.int64(len(slots) - 1)

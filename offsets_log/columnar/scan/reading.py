@@ -16,6 +16,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import kernel
+from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
@@ -259,7 +260,7 @@ def _bound(given: int | None) -> int:
 
 
 @kernel
-def _step_to(data: Any, least: Any) -> Any:
+def _step_to(data: Bytes, least: Number) -> Any:
     """The first batch at or behind a position, from length to length; −1 where one of them is doubtful."""
     at = np.int64(0)
     while at < least:

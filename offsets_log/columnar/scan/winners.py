@@ -12,6 +12,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import window as wi
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint, walk
@@ -48,8 +49,8 @@ def _find_in_window(window_table: Any, at: Any, progress: Any) -> Any:
 
 @kernel
 def gather(
-    data: Any, segment_at: Any, places: Any, progress: Any, staged: Any, window: Any, window_table: Any, copied: Any,
-    table: Any,
+    data: Bytes, segment_at: Number, places: LongRows, progress: Longs, staged: LongRows, window: Bytes,
+    window_table: LongRows, copied: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
     """Copy the records at places of one segment, which ascend.
 
@@ -106,8 +107,9 @@ def gather(
 
 @kernel
 def read_columns(
-    desk: Any, programs: Any, flexible: Any, sizes: Any, copied: Any, table: Any, at: Any, numbers: Any, texts: Any
-) -> None:
+    desk: Longs, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
+    numbers: LongRows, texts: LongRows,
+) -> None:  # fmt: skip
     """Run column programs over copied keys or values, each by its leading int16.
 
     Args:

@@ -16,6 +16,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.finish.arrow import schema_of
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place, Reading
@@ -152,8 +153,9 @@ def _take(
 
 @kernel
 def copy_records(
-    desk: Any, staged: Any, data: Any, window: Any, table: Any, counts: Any, longs: Any, keys: Any, values: Any
-) -> Any:
+    desk: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, counts: Longs, longs: LongRows,
+    keys: Bytes, values: Bytes,
+) -> Any:  # fmt: skip
     """Copy the records of plain batches from ``desk[AT]`` on; why it came back, with a batch taken whole or not."""
     while desk[a.AT] < desk[a.STOP]:
         at = desk[a.AT]

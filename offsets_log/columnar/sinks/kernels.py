@@ -12,6 +12,7 @@ import numpy as np
 
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongPlanes, LongRows, Longs
 from offsets_log.columnar.scan.keys import is_utf8, same_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes
 
@@ -287,8 +288,9 @@ def _line(
 
 @kernel
 def write_lines(
-    desk: Any, out: Any, programs: Any, ops: Any, literals: Any, longs: Any, ints: Any, texts: Any, names: Any,
-    places: Any, escapes: Any, slots: Any, known: Any, memory: Any,
+    desk: Longs, out: Bytes, programs: Longs, ops: LongRows, literals: Bytes, longs: LongRows, ints: IntRows,
+    texts: ByteRows, names: Bytes, places: LongPlanes, escapes: ByteRows, slots: Longs, known: LongRows,
+    memory: Bytes,
 ) -> Any:  # fmt: skip
     """Write lines behind ``out[:desk[USED]]`` from ``desk[ROW]`` on; why it came back."""
     for n in range(desk[ROW], desk[END_ROW]):
@@ -310,7 +312,7 @@ def write_lines(
 
 
 @kernel
-def remember(desk: Any, slots: Any, known: Any, memory: Any) -> None:
+def remember(desk: Longs, slots: Longs, known: LongRows, memory: Bytes) -> None:
     """Enter row ``desk[KNOWN]`` of what is known; there is room."""
     number = desk[KNOWN]
     at, size, which = known[number, KNOWN_AT], known[number, KNOWN_SIZE], known[number, KNOWN_WHICH]

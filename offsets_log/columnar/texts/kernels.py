@@ -13,6 +13,7 @@ import numpy as np
 
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan.keys import is_utf8, same_bytes
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.wire import batches as bt
@@ -496,8 +497,8 @@ def _batch(
 
 @kernel
 def read_batches(
-    desk: Any, text: Any, ops: Any, literals: Any, of_batches: Any, of_records: Any, facts: Any, out: Any, pairs: Any,
-    known_desk: Any, slots: Any, known: Any, memory: Any,
+    desk: Longs, text: Bytes, ops: LongRows, literals: Bytes, of_batches: Longs, of_records: Longs, facts: LongRows,
+    out: Bytes, pairs: LongRows, known_desk: Longs, slots: Longs, known: LongRows, memory: Bytes,
 ) -> Any:  # fmt: skip
     """Read batches from ``desk[AT]`` on, behind what is written; why it came back.
 

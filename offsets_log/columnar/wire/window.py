@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar.jit.compiled import kernel
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Number, Words
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompress as dc
 from offsets_log.columnar.wire.primitives import be16, be32
@@ -25,7 +26,7 @@ MAGIC_2 = np.int64(2)
 
 
 @kernel
-def plan(data: Any, at: Any, stop: Any, table: Any) -> Any:
+def plan(data: Bytes, at: Number, stop: Number, table: LongRows) -> Any:
     """Note the batches from a position on that are compressed; how many.
 
     Nothing is trusted but lengths inside the segment: the checksum is checked when the batch is scanned.
@@ -43,7 +44,7 @@ def plan(data: Any, at: Any, stop: Any, table: Any) -> Any:
 
 
 @kernel
-def fill(data: Any, window: Any, table: Any, count: Any, library: Any) -> Any:
+def fill(data: Bytes, window: Bytes, table: LongRows, count: Number, library: Words) -> Any:
     """Decompress the batches noted in the table; how many there was room for."""
     used = np.int64(0)
     for i in range(count):

@@ -1,0 +1,48 @@
+"""What kernels take: an array in C order, of one type and number of dimensions, or a number.
+
+Parameters of kernels are annotated with these names. mypy knows by them what a caller must give, and a kernel is
+compiled for just that (`kinds_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Number = int | np.integer[Any] | bool
+Longs = npt.NDArray[np.int64]
+LongRows = npt.NDArray[np.int64]
+LongPlanes = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int32]
+IntRows = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+ByteRows = npt.NDArray[np.uint8]
+
+Kind = tuple[str, int] | None
+"""The type and the dimensions of an array; None for a number."""
+
+KINDS: dict[str, Kind] = {
+    "Number": None,
+    "Longs": (np.dtype(np.int64).char, 1),
+    "LongRows": (np.dtype(np.int64).char, 2),
+    "LongPlanes": (np.dtype(np.int64).char, 3),
+    "Words": (np.dtype(np.uint64).char, 1),
+    "Ints": (np.dtype(np.int32).char, 1),
+    "IntRows": (np.dtype(np.int32).char, 2),
+    "Bytes": (np.dtype(np.uint8).char, 1),
+    "ByteRows": (np.dtype(np.uint8).char, 2),
+}
+"""By the names above, which annotations are."""
+
+
+def kinds_of(function: Callable[..., Any]) -> tuple[Kind, ...]:
+    """What a kernel takes, by its annotations.
+
+    Raises:
+        KeyError: one of them is no name of a kind.
+    """
+    return tuple(KINDS[kind] for name, kind in function.__annotations__.items() if name != "return")
