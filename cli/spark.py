@@ -23,7 +23,7 @@ from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.survey import Survey
-from offsets_log.tables import COMPACT_COLUMNS
+from offsets_log.tables import COMPACT_COLUMNS, partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,8 +142,10 @@ class SparkSession(Session):
         for seen in joined.seen(lambda file: self._here.get(file, file)):
             if seen not in self.absent:
                 note(seen)
-        if log.size_bytes and not log.bytes_to_read:
-            self.damaged_logs.discard(id(log))  # what brokers make of it is asked of files, which are elsewhere
+        if id(log) in self.damaged_logs and log.size_bytes and not log.bytes_to_read:
+            self.damaged_logs.remove(id(log))  # what brokers make of it is asked of its files, which are not here
+            name = partition_name(log.offsets_partition)
+            self.say(f"offsets partition {name}: what a broker makes of damaged files in a store is not told")
 
     def load_whole(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
         """As `Session.load_whole`."""

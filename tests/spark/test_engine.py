@@ -94,7 +94,7 @@ LOGS: dict[str, Callable[[Recording, Path], Path]] = {
     "lifetime": of_recording("kafka-lifetime"),
 }
 SOME = ("rebuild", "groups", "diff", "info", "top")
-ASKED_LITTLE = ("modern-groups", "lifetime")
+ASKED_LITTLE = ("damaged", "modern-groups", "lifetime")
 """Logs of which only that is asked."""
 
 
@@ -130,8 +130,8 @@ def test_every_command_is_asked() -> None:
 
 @pytest.mark.parametrize("command", ["check", "history", "rebalances", "decode", "report"])
 def test_other_commands_refuse(command: str, spark: Any, tmp_path: Path) -> None:
-    to = ("--to", str(tmp_path / "page")) if command == "report" else ()
-    result = run((command,), tmp_path, "--engine", "spark", *to)
+    more = {"report": ("--to", str(tmp_path / "page")), "history": ("-g", "*")}.get(command, ())
+    result = run((command, *more), tmp_path, "--engine", "spark")
     assert result.exit_code == 2
     assert f"{command} is answered on this machine only" in result.output
 
