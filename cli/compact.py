@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
 )
 @click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
-@click.option(
-    "--engine",
-    type=click.Choice(("local", "spark")),
-    default="local",
-    show_default=True,
-    help="Where the work runs; Spark is for what outgrows a machine and needs the extra of that name, and Java.",
-)
-@click.option("--master", metavar="URL", help="Of Spark: local[*] if not given, spark://HOST:PORT, yarn …")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: Reading,
@@ -48,8 +40,6 @@ def command(
     shutdown: str | None,
     orphans: bool,
     unstable: bool,
-    engine: str,
-    master: str | None,
 ) -> None:
     """The latest committed offset of every group, topic and partition.
 
@@ -63,15 +53,12 @@ def command(
     from offsets_log.tables import COMPACT_COLUMNS, committed_rows, offset_row_order
 
     format_name = chosen_format(output)
-    if master is not None and engine != "spark":
-        raise click.UsageError("--master is Spark's: say --engine spark too")
-    if as_broker and engine == "spark":
-        raise click.UsageError("--as-broker reads files beside the segments, which --engine spark does not")
-    with open_session(reading, output, needs={"committed_offset"}, is_local=engine == "local") as session:
-        if engine == "spark":
-            from cli.spark import compact_table
+    with open_session(reading, output, needs={"committed_offset"}) as session:
+        if reading.engine == "spark":
+            from cli.spark import SparkSession
 
-            table = compact_table(session, reading, master, profile, orphans=orphans)
+            assert isinstance(session, SparkSession)
+            table = session.compact_table(profile, orphans=orphans)
             if format_name == "parquet":
                 from cli.parquet import write_table
 

@@ -253,7 +253,8 @@ def _removals(
         session = session.bounded(((None, end_offset),))
     else:
         session = session.bounded(session.reading.until_offset, session.reading.until_time)
-    events = (event for log in part.after.logs for event in session.events(log, start=part.start or 0))
+    groups = {key[0] for key in gone}
+    events = (event for log in part.after.logs for event in session.events_of_groups(log, groups, part.start or 0))
     return removals(events, before, after, part.start, gone, ERAS[comparison.profile], retention)
 
 

@@ -20,8 +20,6 @@ import click
 from cli.options import Output, Reading
 from cli.output import visible
 from cli.progress import progress
-from offsets_log.disk.dumps import Dumps
-from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.writer import atomic_output, output_errors
@@ -178,6 +176,10 @@ class Session:
         events = selected_events(log, selection, until=until, release=release, wants=wants, advance=self.advance)
         return self._told(log, events, lambda size_bytes: None)
 
+    def events_of_groups(self, log: PartitionLog, groups: Set[str], start: int = 0) -> Iterator[LogEvent]:
+        """The events of one partition from a record offset on that are about some groups, and others between them."""
+        return self.events(log, start=start)
+
     def _told(
         self, log: PartitionLog, events: Iterable[LogEvent], advance: Callable[[int], None]
     ) -> Iterator[LogEvent]:
@@ -241,9 +243,7 @@ class Session:
         from offsets_log.columnar.jit.compiled import compile_beside, is_kept
 
         if not is_kept(largest):
-            self.say(
-                "compiling for this machine, once: about ten seconds; for other commands in the background"
-            )
+            self.say("compiling for this machine, once: about ten seconds; for other commands in the background")
             compile_beside(but=largest)
 
     def replay_in_bulk(
@@ -456,36 +456,23 @@ def processors() -> int:
 
 
 @contextmanager
-def open_session(
-    reading: Reading, output: Output | None = None, *, needs: Set[str] = frozenset(), is_local: bool = True
-) -> Iterator[Session]:
+def open_session(reading: Reading, output: Output | None = None, *, needs: Set[str] = frozenset()) -> Iterator[Session]:
     """Open what was given. At the end the process exits with the run's status; errors end it with one line.
 
     Args:
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
-        is_local: whether files are opened here; else others read them, and there are no logs.
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
     _tell_of_lost_pages()
     try:
         with ExitStack() as stack:
-            opened = stack.enter_context(
-                open_logs(
-                    reading.paths,
-                    as_partition=reading.as_partition,
-                    partitions=reading.offsets_partition,
-                    input_format=reading.input_format,
-                )
-                if is_local
-                else DiskLogs([], Dumps(None), Finder((), stack), stack)
-            )
-            session = Session(reading, opened, stack)
+            kind, opened = _opened(reading, stack)
+            session = kind(reading, stack.enter_context(opened), stack)
             if missing := sorted((needs | _needs_of(reading)) & session.untold):
                 raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
-            if is_local:
-                _check_topics(session)
-                _check_bounds(session)
+            _check_topics(session)
+            _check_bounds(session)
             for note in session.notes:
                 session.say(note)
             for damage in opened.damages:
@@ -496,6 +483,23 @@ def open_session(
     except OffsetsLogError as error:
         fail(error)
     sys.exit(session.exit_status)
+
+
+def _opened(reading: Reading, stack: ExitStack) -> tuple[type[Session], DiskLogs]:
+    """What is read, and the kind of run that the engine makes of it."""
+    if reading.engine == "spark":
+        from cli.spark import SparkSession, check_usage, open_found
+
+        check_usage(reading)
+        return SparkSession, open_found(reading, stack)
+    if reading.master is not None:
+        raise click.UsageError("--master is Spark's: say --engine spark too")
+    return Session, open_logs(
+        reading.paths,
+        as_partition=reading.as_partition,
+        partitions=reading.offsets_partition,
+        input_format=reading.input_format,
+    )
 
 
 _HANDLERS: list[Any] = []

@@ -7,7 +7,8 @@ is the one thing that groups of a log share. So a task holds one bucket of a log
 The rows that come out have the columns of partials, too. Their kinds: ``served`` and ``orphan`` are committed offsets
 of groups that exist and do not, ``open`` pending ones, ``group`` a group with its members in ``value`` (pickled: for
 `jobs` only); ``piece``, ``damage``, ``tail``, ``missing``, ``problem`` and ``topic_name`` as in partials, of the pieces
-that count: behind a piece that a bound has stopped none does.
+that count: behind a piece that a bound has stopped none does. ``log`` says in ``facts`` what was counted and where the
+log ends; ``transaction`` are those without a marker, and ``writers`` has all of a log's.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from offsets_log.columnar.finish.arrow import TYPES, schema_of
+from offsets_log.columnar.shuffle.counts import add_counts, counts_of, join_writers, no_counts, transaction_rows
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
 from offsets_log.log_format.completeness import (
     Missing,
@@ -117,12 +119,33 @@ def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Tabl
     ]
     if is_first:
         rows += map(missing_row, _missing(pieces))
+        rows += _counts(table, pieces)
     for row in rows:
         row |= {"log": log, "offsets_partition": partition}
     tables = [_offsets(joined), _with_unstable(table_of(rows))]
     if is_first:
         tables.append(_with_unstable(table.filter(pc.is_in(table["kind"], pa.array([*PASSED, "piece"])))))
     return pa.concat_tables(tables)
+
+
+def _counts(table: pa.Table, pieces: list[dict[str, Any]]) -> Iterator[Row]:
+    """What was counted in all pieces of a log."""
+    whole = no_counts()
+    transactions: dict[int, list[Row]] = {}
+    for row in _of_kind(table, "transaction"):
+        transactions.setdefault(row["piece"], []).append(row)
+    for piece in pieces:
+        add_counts(whole, piece, transactions.get(piece["piece"], ()))
+    yield {"kind": "log", "facts": json.dumps(counts_of(whole) | {"end_offset": end_offset(pieces)})}
+    yield from ({"kind": "transaction"} | row for row in transaction_rows(whole))
+    writers = sorted(_of_kind(table, "writers"), key=lambda row: row["piece"])
+    if writers:
+        yield {"kind": "writers", "value": join_writers((row["value"] for row in writers), end_offset(pieces))}
+
+
+def _of_kind(table: pa.Table, kind: str) -> list[Row]:
+    rows: list[Row] = table.filter(pc.equal(table["kind"], kind)).to_pylist()
+    return rows
 
 
 def counted_pieces(table: pa.Table) -> list[dict[str, Any]]:
@@ -198,6 +221,8 @@ def _with_unstable(table: pa.Table) -> pa.Table:
 def _offsets(joined: Joined) -> pa.Table:
     """Committed and pending offsets."""
     committed = joined.table.take(pa.array(joined.committed))
+    at = SCHEMA.get_field_index("applied_offset")
+    committed = committed.set_column(at, SCHEMA.field(at), pa.array(joined.applied_offset))
     pending = joined.table.take(pa.array(joined.pending))
     exists = pc.is_in(committed["group"], pa.array(list(joined.groups), pa.string()))
     kinds = pc.if_else(exists, "served", "orphan")

@@ -44,10 +44,15 @@ class UndecidedWarning(UserWarning):
 
 def read_partials(spark: SparkSession, reading: Reading) -> DataFrame:
     """The partial states of files, in a few pieces for each core."""
+    return read_evenly(spark, replace(reading, level="partials"))
+
+
+def read_evenly(spark: SparkSession, reading: Reading) -> DataFrame:
+    """Any level of files, in a few pieces for each core where the reading says nothing else."""
     pieces = reading.pieces
     if pieces is None and reading.piece_bytes is None and reading.split:
         pieces = PIECES_PER_CORE * spark.sparkContext.defaultParallelism
-    return read(spark, replace(reading, level="partials", pieces=pieces))
+    return read(spark, replace(reading, pieces=pieces))
 
 
 def read(spark: SparkSession, reading: Reading) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -25,6 +26,8 @@ class Reading:
         group, topic: globs. The state of a group does not depend on other groups; ``topic`` does not shorten partials.
         until_offset: (offsets partition or None for all, record offset).
         members: partials with the members of classic groups.
+        survey: partials with the kinds of records, and open transactions.
+        per: in place of a piece's state what was counted for writers, named as `columnar.folds.tally` numbers it.
         push_filters: take filters over where Spark's setting allows it. Spark 4.3 keeps what was taken with the
             DataFrame: a later query of the same one, without filters, would get the narrowed rows. Read anew for each.
         split, piece_bytes: see `planning.plan`.
@@ -45,6 +48,8 @@ class Reading:
     kafka: tuple[int, int] | None = None
     include_headers: bool = False
     members: bool = True
+    survey: bool = False
+    per: int | None = None
     push_filters: bool = False
     split: bool = True
     piece_bytes: int | None = None
@@ -64,7 +69,22 @@ class Reading:
 
 def matcher(globs: tuple[str, ...]) -> Callable[[str], bool] | None:
     """Whether a name matches one of them; None if there are none."""
-    return (lambda name: any(fnmatchcase(name, glob) for glob in globs)) if globs else None
+    if not globs:
+        return None
+    literals = {name for name in map(_unescaped, globs) if name is not None}
+    others = [glob for glob in globs if _unescaped(glob) is None]
+    return lambda name: name in literals or any(fnmatchcase(name, glob) for glob in others)
+
+
+def literal(name: str) -> str:
+    """A glob that only this name matches."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+
+
+def _unescaped(glob: str) -> str | None:
+    """The inverse; None for other globs."""
+    name = re.sub(r"\[([*?[])\]", r"\1", glob)
+    return name if literal(name) == glob else None
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -118,6 +138,8 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "kafka": ("kafka", _release),
     "includeheaders": ("include_headers", _flag),
     "members": ("members", _flag),
+    "survey": ("survey", _flag),
+    "per": ("per", int),
     "push_filters": ("push_filters", _flag),
     "split": ("split", _flag),
     "piece_bytes": ("piece_bytes", int),

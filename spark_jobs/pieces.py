@@ -14,9 +14,13 @@ import pyarrow.compute as pc
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.rows import EVENT_COLUMNS, Shown
 from offsets_log.columnar.finish.arrow import schema_of
+from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.folds.surveys import SurveyingReplay
+from offsets_log.columnar.folds.writers import Count, WritersState
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, Place, Seen
+from offsets_log.columnar.shuffle.counts import counts_of, transaction_rows, writers_bytes
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, partial_table, table_of
 from offsets_log.columnar.shuffle.pieces import Bounds, iter_event_tables, replay_piece
 from offsets_log.columnar.shuffle.records import HEADERS, RECORD_COLUMNS, iter_record_tables
@@ -25,6 +29,7 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import TailFound
+from offsets_log.replay.profile import MODERN
 from offsets_log.tables import Column, Row, damage_row
 from spark_jobs.options import Reading, matcher
 from spark_jobs.planning import Piece
@@ -63,17 +68,31 @@ def iter_tables(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
 
 def _partials(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
     seen: list[Seen] = []
-    until = reading.until(piece.offsets_partition)
-    layout, state, reach = replay_piece(log, bounds, reading.rules, until, reading.kafka, seen.append)
-    with Scanner() as scanner:
-        table = partial_table(layout, state, scanner, members=reading.members)
-    rows = [_piece_row(piece, state, reach, seen, reading), *map(seen_row, seen)]
-    table = _of_piece(pa.concat_tables([table_of(rows), table]), piece)
+    layout, state, reach = replay_piece(_replay(log, reading), bounds, seen.append)
+    rows: list[Row] = [{"kind": "transaction"} | row for row in transaction_rows(state)]
+    if isinstance(state, WritersState):
+        tables = [table_of([{"kind": "writers", "value": writers_bytes(state)}])]
+    else:
+        with Scanner() as scanner:
+            tables = [partial_table(layout, state, scanner, members=reading.members)]
+    rows += (_piece_row(piece, state, reach, seen, reading), *(seen_row(item, i) for i, item in enumerate(seen)))
+    table = _of_piece(pa.concat_tables([table_of(rows), *tables]), piece)
     shows = matcher(reading.group)
     if shows is not None:
         names = [name for name in table["group"].unique().to_pylist() if name is not None and not shows(name)]
         table = table.filter(pc.invert(pc.is_in(table["group"], pa.array(names, pa.string()))))
     yield table
+
+
+def _replay(log: PartitionLog, reading: Reading) -> Replay:
+    """What becomes of records."""
+    until, release = reading.until(log.offsets_partition), reading.kafka
+    if reading.per is not None:
+        count = Count(log, MODERN, until=until, release=release)
+        count.per = reading.per
+        return count
+    kind = SurveyingReplay if reading.survey else Replay
+    return kind(log, reading.rules, until=until, release=release)
 
 
 def _piece_row(piece: Piece, state: ColumnarState, reach: Cursor, seen: list[Seen], reading: Reading) -> Row:
@@ -89,11 +108,7 @@ def _piece_row(piece: Piece, state: ColumnarState, reach: Cursor, seen: list[See
         "end_offset": state.end_offset,
         "log_end": None if reading.until(piece.offsets_partition).record_offset is not None else piece.log_end,
         "is_stopped": reach.is_stopped,
-        "first_record_offset": None if desk[a.FIRST_OFFSET] == a.NOTHING else int(desk[a.FIRST_OFFSET]),
-        "last_record_offset": reach.last_offset,
-        "missing_offsets": int(desk[a.MISSING]),
-        "batches": int(desk[a.BATCHES]),
-        "records": int(desk[a.RECORDS]),
+        **counts_of(state),
         "corrupt": len(damages) - unsupported,
         "unsupported": unsupported,
         "kafka": reading.kafka,
@@ -110,18 +125,22 @@ def _piece_row(piece: Piece, state: ColumnarState, reach: Cursor, seen: list[See
     return {"kind": "piece", "facts": json.dumps(facts)}
 
 
-def seen_row(seen: Seen) -> Row:
-    """What was seen on the way as a row of partials."""
+def seen_row(seen: Seen, number: int) -> Row:
+    """What was seen on the way as a row of partials.
+
+    Args:
+        number: its place among what the piece has seen.
+    """
     match seen:
         case Damage(raw=raw):
-            facts = damage_row(seen)
+            facts = damage_row(seen) | {"error": type(seen.error).__name__}
             del facts["raw_base64"]
-            return {"kind": "damage", "facts": json.dumps(facts), "value": raw}
+            return {"kind": "damage", "number": number, "facts": json.dumps(facts), "value": raw}
         case TailFound(segment, tail):
             facts = {"file": segment.file, **asdict(tail), "lost": seen.lost}
-            return {"kind": "tail", "facts": json.dumps(facts)}
+            return {"kind": "tail", "number": number, "facts": json.dumps(facts)}
         case Missing():
-            return missing_row(seen)
+            return missing_row(seen) | {"number": number}
 
 
 def missing_row(missing: Missing) -> Row:

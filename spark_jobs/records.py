@@ -11,7 +11,8 @@ cannot be told from other commits.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from offsets_log.columnar.finish.arrow import schema_of
+from offsets_log.columnar.shuffle.counts import NOT_COUNTED
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, RecordBatch
@@ -40,6 +42,13 @@ BATCH_FACTS = {"producerId": -1, "producerEpoch": -1, "isTransactional": False, 
 """Columns that Kafka's source does not have, and what stands for them."""
 OFFSET_FIELDS = ("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata", "commit_timestamp_ms",
                  "expire_timestamp_ms", "topic_id")  # fmt: skip
+RECORD_NAMES = tuple(
+    dict.fromkeys(
+        (*sorted(EVENT_COLUMNS), *OFFSET_FIELDS, "producer_id", "producer_epoch", "is_transactional", "is_control",
+         "value_version", "is_tombstone", "key", "value", "file")
+    )
+)  # fmt: skip
+"""Of the level ``events``, what a record and its batch are made of again."""
 RUN = 10_000
 
 
@@ -71,9 +80,7 @@ def partials_of(frame: DataFrame, profile: str) -> DataFrame:
     if is_partials(frame):
         return frame
     if names >= EVENT_COLUMNS:
-        chosen = [*EVENT_COLUMNS, *OFFSET_FIELDS, "producer_id", "producer_epoch", "is_transactional", "is_control",
-                  "value_version", "is_tombstone", "key", "value", "file"]  # fmt: skip
-        records = frame.select(*dict.fromkeys(chosen))
+        records = frame.select(*RECORD_NAMES)
         order = ["offsets_partition", "record_offset"]
     elif names >= KAFKA_COLUMNS:
         facts = [f.col(name) if name in names else f.lit(default).alias(name) for name, default in BATCH_FACTS.items()]
@@ -126,16 +133,22 @@ def replay_rows(records: Iterator[tuple[Record, RecordBatch]], profile: Profile)
 
     replay_into(state, events(), on_damage=seen.append)
     unsupported = sum(damage.is_unsupported for damage in seen)
-    facts = {
+    facts: Row = {
         "first_file": "", "first_base_offset": 0, "begins_a_file": False, "next_offset": last + 1,
-        "end_offset": last + 1, "log_end": None, "is_stopped": False, "first_record_offset": None,
-        "last_record_offset": last, "missing_offsets": 0, "batches": 0, "records": count,
+        "end_offset": last + 1, "log_end": None, "is_stopped": False, **NOT_COUNTED, "records": count,
         "corrupt": len(seen) - unsupported, "unsupported": unsupported, "kafka": None, "notes": [],
         "absent": [], "checkpoints": {}, "selection": SELECTION, "until_offset": None, "is_broken": False,
         "last_file": None, "base_of_last": None, "shows_cleaning": False,
     }  # fmt: skip
-    rows = [{"kind": "piece", "facts": json.dumps(facts)}, *map(seen_row, seen)]
+    rows = [{"kind": "piece", "facts": json.dumps(facts)}, *(seen_row(item, i) for i, item in enumerate(seen))]
     return pa.concat_tables([table_of(rows), table_of_partial(state)])
+
+
+def events_of(rows: Iterable[Row]) -> Iterator[Event]:
+    """Rows of the level ``events``, with the columns `RECORD_NAMES` and the time, as what they were made of."""
+    for row in rows:
+        record, batch = _event_record(row)
+        yield _event(replace(record, timestamp_ms=row["timestamp_ms"]), batch)
 
 
 _SEGMENT = Segment("", None, b"")

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,9 +26,9 @@ from offsets_log.survey import describe_tail
 from offsets_log.tables import partition_name
 from spark_jobs import jobs
 from spark_jobs.fold import memory
-from spark_jobs.options import Reading
+from spark_jobs.options import Reading, literal
 from spark_jobs.pieces import tail_of
-from spark_jobs.records import partials_of
+from spark_jobs.records import RECORD_NAMES, partials_of
 from spark_jobs.source import register
 from spark_jobs.stores import holds_parquet
 from spark_jobs.writing import write_parquet
@@ -36,19 +36,26 @@ from spark_jobs.writing import write_parquet
 DAMAGE_SHOWN = 5
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """Where nobody has set it, a few for each core: what is shuffled is small."""
+GATEWAY = "PYSPARK_GATEWAY_PORT"
+"""Set for programs that spark-submit runs."""
 QUARANTINE = "file string, position bigint, record_offset bigint, field string, kind string, problem string"
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
 
 
 @contextmanager
-def open_spark(master: str | None = None) -> Iterator[SparkSession]:
+def open_spark(master: str | None = None, *, default: str | None = None) -> Iterator[SparkSession]:
     """A session that knows the data source; it ends here only if it began here.
+
+    Args:
+        default: where it runs if neither ``master`` nor spark-submit says.
 
     Raises:
         OffsetsLogError: what the data source raised, without Spark's words around it.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     was_active = SparkSession.getActiveSession()
+    if master is None and GATEWAY not in os.environ:
+        master = default
     builder = SparkSession.builder.appName("offsets-log")
     builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     spark = was_active or (builder if master is None else builder.master(master)).getOrCreate()
@@ -182,8 +189,21 @@ def _begun(rows: DataFrame, order: Order) -> Account:
 
 def joined_table(spark: SparkSession, reading: Reading) -> pa.Table:
     """All rows of `fold.memory`, in this process."""
-    order = Order(reading=reading, output="")
-    return memory(_partials(spark, order, False), reading.profile, topic=reading.topic, group=reading.group).toArrow()
+    partials = _partials(spark, Order(reading=reading, output=""), reading.members)
+    return memory(partials, reading.profile, topic=reading.topic, group=reading.group).toArrow()
+
+
+def rows_of_groups(spark: SparkSession, reading: Reading, groups: Collection[str]) -> list[dict[str, Any]]:
+    """The records of some groups, and the markers of producers that wrote them, as `records.events_of` takes them."""
+    whole = replace(reading, level="events", topic=(), group=())
+    names = [*RECORD_NAMES, "timestamp_ms"]
+    chosen = jobs.read_evenly(spark, replace(whole, group=tuple(map(literal, groups)))).select(*names)
+    rows = [row.asDict() for row in chosen.collect()]
+    producers = sorted({row["producer_id"] for row in rows if row["is_transactional"]})
+    if producers:
+        markers = jobs.read_evenly(spark, whole).where("is_control").where(f.col("producer_id").isin(producers))
+        rows += (row.asDict() for row in markers.select(*names).collect())
+    return sorted(rows, key=lambda row: (row["offsets_partition"] or 0, row["record_offset"]))
 
 
 def run_compact(spark: SparkSession, order: Order) -> tuple[str, Account]:

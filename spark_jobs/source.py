@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
 
 from offsets_log.tables import Column
-from spark_jobs.options import Reading, parse
+from spark_jobs.options import Reading, literal, parse
 from spark_jobs.pieces import columns_of, iter_tables
 from spark_jobs.planning import Piece, plan
 from spark_jobs.stores import find_logs
@@ -109,7 +109,7 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
         if option == "offsets_partition":
             self.wanted = set(values) if self.wanted is None else self.wanted & set(values)
         elif option == "group" and not self.reading.group:
-            self.reading = replace(self.reading, group=tuple(map(_literal, values)))
+            self.reading = replace(self.reading, group=tuple(map(literal, values)))
 
     def partitions(self) -> list[InputPartition]:
         """One for each piece of a wanted offsets partition."""
@@ -124,11 +124,6 @@ PUSHED = {
     "partials": {"offsets_partition": "offsets_partition"},
 }
 """Level → column → the option that does the same. Rows of partials without a group belong to every group."""
-
-
-def _literal(name: str) -> str:
-    """A glob that only this name matches."""
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
 def plan_reading(reading: Reading) -> list[Piece]:

@@ -102,6 +102,11 @@ class FoundLog:
     checkpoints: Checkpoints = NOTHING_TOLD
     selection: str | None = None
 
+    def unread(self) -> PartitionLog:
+        """The log as far as it is known without reading it: names and sizes."""
+        segments = tuple(Segment(file.path, file.base_offset, b"", zeros_behind=file.size) for file in self.files)
+        return PartitionLog(self.offsets_partition, segments, self.notes, self.checkpoints, selection=self.selection)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -129,8 +134,8 @@ def find_logs(
     Raises:
         InputError: nothing was found, or something cannot be read.
     """
-    local = [path for path in map(_local, paths) if path is not None]
-    remote = [path for path in paths if _local(path) is None]
+    local = [path for path in map(path_here, paths) if path is not None]
+    remote = [path for path in paths if path_here(path) is None]
     if local and remote:
         raise InputError("paths on this machine and in a remote store cannot be read together")
     if remote:
@@ -139,7 +144,7 @@ def find_logs(
     return Found([_local_log(log) for log in opened.logs], opened.topic_ids, tuple(opened.notes), tuple(opened.absent))
 
 
-def _local(path: str) -> str | None:
+def path_here(path: str) -> str | None:
     """A path of this machine; None for a URL of a remote store."""
     if path.startswith("file:"):
         return "/" + path.removeprefix("file:").lstrip("/")
@@ -164,7 +169,7 @@ def holds_parquet(path: str, options: Options) -> bool:
     """Whether a path is a Parquet file or a directory with some, and no log."""
     if path.endswith(".parquet"):
         return True
-    local = _local(path)
+    local = path_here(path)
     if local is not None:
         return next(Path(local).glob("*.parquet"), None) is not None
     store, inside = open_store(path, tuple(sorted(options.items())))

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 
-from offsets_log.columnar.folds.replay import Place
+from offsets_log.columnar.folds.replay import Place, Replay
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.shuffle.partials import SCHEMA, Joined, join, partial_table, table_of_partial
 from offsets_log.columnar.shuffle.pieces import Bounds, replay_piece
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
-from offsets_log.pipeline import EVERYTHING, BatchStart, LogEvent, iter_events, replay
+from offsets_log.pipeline import BatchStart, LogEvent, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import PROFILES, Profile
 from tests.columnar.test_equal_engines import EACH_PROFILE, STEPS, build
@@ -48,7 +48,7 @@ def tables_of_pieces(log: PartitionLog, profile: Profile, count: int) -> Iterato
     ends = [place for place, _ in chosen[1:]] + [Place(len(log.segments), 0)]
     for number, ((begin, last_offset), end) in enumerate(zip(chosen, ends, strict=True)):
         bounds = Bounds(begin, last_offset, end, None)
-        layout, state, _ = replay_piece(log, bounds, profile, EVERYTHING, None, lambda seen: None)
+        layout, state, _ = replay_piece(Replay(log, profile), bounds, lambda seen: None)
         with Scanner() as scanner:
             yield numbered(partial_table(layout, state, scanner, members=True), number)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.generate import Options, generate
+from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.shuffle.pieces import replay_piece
-from offsets_log.pipeline import EVERYTHING
 from offsets_log.replay.profile import MODERN
 from spark_jobs.options import Reading
 from spark_jobs.pieces import open_piece
@@ -34,7 +34,7 @@ def ends(pieces: Sequence[Piece]) -> list[int]:
     for piece in pieces:
         with ExitStack() as stack:
             opened, bounds = open_piece(piece, stack)
-            _, _, reach = replay_piece(opened, bounds, MODERN, EVERYTHING, None, lambda seen: None)
+            _, _, reach = replay_piece(Replay(opened, MODERN), bounds, lambda seen: None)
             found.append(reach.last_offset)
     return found
 

@@ -21,7 +21,6 @@ from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import Reading, as_options, parse
-from tests.columnar.test_parquet import any_table, written
 from tests.test_docs import blocks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -108,13 +107,20 @@ def test_errors_are_one_line(spark: Any, tmp_path: Path) -> None:
     assert run("compact", "--input", str(SAMPLE)).exit_code == 2
 
 
-def test_spark_reads_what_decode_writes_in_bulk(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_vectorized", ["true", "false"])
+def test_both_of_sparks_readers_read_what_decode_writes_in_bulk(
+    spark: Any, is_vectorized: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
     events = tmp_path / "events"
     result = CliRunner().invoke(offsets_log, ["decode", str(SAMPLE), "-o", "parquet", "--to", str(events), "-q"])
     assert result.exit_code == 0
     order = ["offsets_partition", "record_offset"]
-    rows = [row.asDict() for row in spark.read.parquet(str(events)).orderBy(*order).collect()]
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", is_vectorized)
+    try:
+        rows = [row.asDict() for row in spark.read.parquet(str(events)).orderBy(*order).collect()]
+    finally:
+        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
     expected = pq.read_table(events).sort_by([(name, "ascending") for name in order]).to_pylist()
     assert len(rows) > 500
     assert [{**row, **_as_bytes(row)} for row in rows] == expected
@@ -122,18 +128,6 @@ def test_spark_reads_what_decode_writes_in_bulk(spark: Any, tmp_path: Path, monk
     for group in sorted(groups)[:3]:
         found = spark.read.parquet(str(events)).where(f"`group` = '{group}' and record_offset >= 0").count()
         assert found == sum(row["group"] == group for row in expected)
-
-
-@pytest.mark.parametrize("is_vectorized", ["true", "false"])
-def test_both_of_sparks_readers_read_any_table(spark: Any, is_vectorized: str, tmp_path: Path) -> None:
-    table = any_table(rows=6000, columns=24)
-    written(tmp_path / "file.parquet", [table])
-    spark.conf.set("spark.sql.parquet.enableVectorizedReader", is_vectorized)
-    try:
-        read = spark.read.parquet(str(tmp_path / "file.parquet")).coalesce(1).toArrow()
-    finally:
-        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
-    assert read.to_pylist() == table.to_pylist()
 
 
 def _as_bytes(row: dict[str, Any]) -> dict[str, Any]:

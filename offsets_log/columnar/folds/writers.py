@@ -232,8 +232,12 @@ class _CountedPiece(Piece):
         return counted(super().counted(events), self.state.count)
 
 
-class _Count(Replay):
-    """One log, cut into pieces that threads count."""
+class Count(Replay):
+    """One log, cut into pieces that threads count.
+
+    Attributes:
+        per: how kernels name a writer.
+    """
 
     piece = _CountedPiece
     per = tally.PER_GROUP
@@ -262,7 +266,7 @@ def count_log(
         note: what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.
     """
-    count = _Count(log, MODERN, until=until, release=release, pieces=pieces or threads)
+    count = Count(log, MODERN, until=until, release=release, pieces=pieces or threads)
     count.per = (PER_OF_SOME if is_filtered else PER)[per]
     with ThreadPoolExecutor(threads) as pool:
         parts = count.start(pool, advance)

@@ -16,7 +16,10 @@ group          the last type 2 record of a group (``record_offset``, ``value``, 
 group_record   any other record of a group in order, as ``key`` and ``value``; without a key: an offset value was seen
 topic_name     a topic id and its name
 problem        what would end a broker's load, in ``facts``
-piece          how far the piece reaches, in ``facts``
+piece          how far the piece reaches and what was counted of its batches, in ``facts`` (`counts`)
+transaction    of a survey: a producer, the first of its ``number`` records of offsets without a marker (its time in
+               ``commit_timestamp_ms``), and in ``commits`` whether there was a marker before them
+writers        in place of the rows above: who wrote the piece, in ``value``
 damage         a piece of a file that could not be read: ``facts``, and its bytes in ``value``
 tail, missing  as `pipeline.TailFound` and `completeness.Missing`, in ``facts``
 =============  ======================================================================================================
@@ -302,7 +305,7 @@ class Joined:
     Attributes:
         table: the rows they were made of.
         committed, pending: of offsets the row of ``table`` that holds the value.
-        applied_offset: of the committed ones.
+        applied_offset: of the committed ones, where they took effect.
         is_unstable: of the committed ones, whether a pending offset has the same key.
         groups: those that exist.
         problems: what a load would have stumbled over, in these groups.
@@ -311,6 +314,7 @@ class Joined:
     table: pa.Table
     committed: a.Int64s
     pending: a.Int64s
+    applied_offset: a.Int64s
     is_unstable: npt.NDArray[np.bool_]
     groups: Mapping[str, Group]
     problems: Sequence[Problem]
@@ -347,6 +351,7 @@ def join(table: pa.Table, profile: Profile, *, end_offset: int, release: tuple[i
         table=rows.table,
         committed=winners[:, a.INDEX],
         pending=found.pending[:, 3],
+        applied_offset=winners[:, a.APPLIED_OFFSET],
         is_unstable=np.isin(found.committed, found.pending[:, 0]),
         groups=groups,
         problems=problems,

@@ -16,14 +16,13 @@ import pyarrow as pa
 from offsets_log.columnar.events.export import EventReading
 from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.events.tables import TableChunk
-from offsets_log.columnar.folds.replay import Piece
+from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import Until
-from offsets_log.replay.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +45,16 @@ class Bounds:
         return Cursor(self.begin, self.last_offset, self.last_offset + 1)
 
 
-def replay_piece(
-    log: PartitionLog, bounds: Bounds, profile: Profile, until: Until, release: tuple[int, int] | None, note: Note
-) -> tuple[Layout, ColumnarState, Cursor]:
-    """The state of a piece.
+def replay_piece(replay: Replay, bounds: Bounds, note: Note) -> tuple[Layout, ColumnarState, Cursor]:
+    """The state of a piece of the log that ``replay`` is of.
 
     Raises:
         InputError: the next piece does not fit behind it.
     """
-    order, cursor, state = Order(log, until, release), bounds.cursor, ColumnarState(profile)
+    order, cursor, state = replay.order, bounds.cursor, replay.new_state()
     with Scanner() as scanner:
-        Piece(order, cursor, scanner, note, state).run(bounds.end, lambda size_bytes: None)
-    check_reach(log, bounds, cursor)
+        replay.piece(order, cursor, scanner, note, state).run(bounds.end, lambda size_bytes: None)
+    check_reach(order.log, bounds, cursor)
     return order.layout, state, cursor
 
 

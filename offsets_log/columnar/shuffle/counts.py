@@ -1,0 +1,171 @@
+"""What a piece has counted, as facts and bytes and back: of batches and records, of their kinds, of who wrote them.
+
+`add_counts` and `join_writers` put neighbouring pieces together by the same rules as those of threads, `merge` of
+`SurveyedState` and `WritersState`. All of it grows with kinds, keys, producers and minutes, never with records.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import census, tally
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.folds.surveys import SurveyedState
+from offsets_log.columnar.folds.writers import WritersState, summed
+from offsets_log.replay.profile import MODERN
+from offsets_log.survey import Kinds, Survey
+from offsets_log.tables import Row
+
+COUNTED = {
+    "batches": a.BATCHES,
+    "records": a.RECORDS,
+    "missing_offsets": a.MISSING,
+    "gaps": a.GAPS,
+    "first_offset": a.FIRST_OFFSET,
+    "last_offset": a.LAST_OFFSET,
+}
+"""Fact → its place on the desk; offsets are `arrays.NOTHING` without a batch."""
+NOT_COUNTED = {name: a.NOTHING if name.endswith("offset") else 0 for name in COUNTED}
+"""Of a piece without a batch."""
+
+
+def counts_of(state: ColumnarState) -> Row:
+    """What was counted of batches, and of a survey of their kinds, as facts."""
+    facts: Row = {name: int(state.arrays.desk[place]) for name, place in COUNTED.items()}
+    if isinstance(state, SurveyedState):
+        state.name_kinds()
+        facts["kinds"] = {
+            field.name: dict(value) if isinstance(value, Counter) else value
+            for field in fields(Kinds)
+            for value in (getattr(state.kinds, field.name),)
+        }
+    return facts
+
+
+def transaction_rows(state: ColumnarState) -> Iterator[Row]:
+    """Producers that a survey has seen; the columns of `partials`, their kind is not filled in."""
+    if not isinstance(state, SurveyedState):
+        return
+    producers, unended = state.arrays.region("producers"), state.arrays.region("unended")
+    for number in range(int(state.arrays.desk[a.PRODUCERS])):
+        offset, time_ms, count, is_ended = unended[number].tolist()
+        if count or is_ended:
+            yield {
+                "producer_id": int(producers[number, a.PRODUCER_ID]),
+                "record_offset": offset,
+                "commit_timestamp_ms": time_ms,
+                "number": count,
+                "commits": bool(is_ended),
+            }
+
+
+def no_counts() -> SurveyedState:
+    """Nothing counted yet of a log."""
+    return SurveyedState(MODERN)
+
+
+def add_counts(whole: SurveyedState, facts: Row, transactions: Iterable[Row]) -> None:
+    """Join what was counted with the piece that follows, as `counts_of` and `transaction_rows` told it."""
+    right = SurveyedState(whole.profile)
+    for name, place in COUNTED.items():
+        right.arrays.desk[place] = facts[name]
+    if "kinds" in facts:
+        right.kinds = _kinds(facts["kinds"])
+    for row in transactions:
+        _add_transaction(right, row)
+    whole.merge(right)
+
+
+def _kinds(facts: Row) -> Kinds:
+    kinds = Kinds(**facts)
+    for name in ("record_names", "releases", "codecs"):
+        setattr(kinds, name, Counter(facts[name]))
+    kinds.magics = Counter({int(magic): count for magic, count in facts["magics"].items()})
+    return kinds
+
+
+def _add_transaction(state: SurveyedState, row: Row) -> None:
+    """A producer, each but once."""
+    producer_id: int = row["producer_id"]
+    number = census.NO_PRODUCER if producer_id == -1 else int(state.arrays.desk[a.PRODUCERS])
+    if row["commits"]:
+        state.end(producer_id)
+    if row["number"]:
+        state.add_commit(producer_id, row["record_offset"], row["commit_timestamp_ms"])
+        state.arrays.region("unended")[number, a.UNENDED_COUNT] = row["number"]
+
+
+def tell_counts(facts: Row, transactions: Iterable[Row], found: Survey) -> None:
+    """All that was counted of a log, as `SurveyedState.tell`."""
+    whole = no_counts()
+    add_counts(whole, facts, transactions)
+    whole.tell(found)
+
+
+# ----------------------------------------------------------------------------------------------- writers
+
+_ARRAYS = ("rows", "groups", "arena")
+_PLACES = [a.ROWS, a.GROUPS, a.ARENA_USED, a.END_OFFSET, *COUNTED.values()]
+
+
+def writers_bytes(state: WritersState) -> bytes:
+    """What was counted for writers; as long as there are keys in ``state``, with what their first and last records
+    commit."""
+    runs = summed(state.runs())
+    s = state.arrays
+    rows, groups, arena = (int(s.desk[place]) for place in (a.ROWS, a.GROUPS, a.ARENA_USED))
+    names = list(state.untimed)
+    made = io.BytesIO()
+    np.savez(
+        made,
+        desk=s.desk[_PLACES],
+        rows=s.rows[:rows],
+        groups=s.groups[:groups],
+        arena=s.arena[:arena],
+        writers=state.writers[:groups],
+        runs=runs,
+        sizes=np.array([state.counts[tally.PER], state.counts[tally.COUNTED_BYTES], state.accepted_bytes], np.int64),
+        untimed=np.array([state.untimed[name] for name in names], np.int64),
+        names=np.frombuffer(json.dumps(names).encode(), np.uint8),
+    )
+    return made.getvalue()
+
+
+def writers_of(data: bytes) -> WritersState:
+    """What `writers_bytes` told; to be joined to the left, or for what is asked of a whole."""
+    found: Any = np.load(io.BytesIO(data))
+    per, counted_bytes, accepted_bytes = found["sizes"].tolist()
+    state = WritersState(MODERN, per)
+    state.arrays.desk[_PLACES] = found["desk"]
+    for name in _ARRAYS:
+        setattr(state.arrays, name, found[name])
+    state.writers, state.minutes = found["writers"], found["runs"]
+    state.counts[tally.RUNS] = len(state.minutes)
+    state.counts[tally.COUNTED_BYTES] = counted_bytes
+    state.accepted_bytes = accepted_bytes
+    state.untimed = dict(zip(json.loads(found["names"].tobytes()), found["untimed"].tolist(), strict=True))
+    return state
+
+
+def join_writers(pieces: Iterable[bytes], end_offset: int) -> bytes:
+    """The counts of a log's pieces, in log order, put together; without the keys, which nobody asks for any more."""
+    whole: WritersState | None = None
+    for data in pieces:
+        right = writers_of(data)
+        if whole is None:
+            whole = WritersState(MODERN, int(right.counts[tally.PER]))
+        whole.merge(right)
+    assert whole is not None
+    bare = WritersState(MODERN, int(whole.counts[tally.PER]))
+    whole.arrays.desk[a.ROWS] = 0
+    bare.merge(whole)
+    bare.end_offset = end_offset
+    return writers_bytes(bare)

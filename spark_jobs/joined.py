@@ -1,0 +1,149 @@
+"""What Spark has joined, as this machine's engine has it: of each log the state after a load, its counts, its writers.
+
+`joined_logs` takes the rows of `fold.memory` (`run.joined_table`), which grow with keys, groups and open transactions.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from offsets_log import errors
+from offsets_log.columnar.folds.writers import WritersState
+from offsets_log.columnar.scan.reading import Seen
+from offsets_log.columnar.shuffle.counts import tell_counts, writers_of
+from offsets_log.errors import Damage
+from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.primitives import MalformedString, Uuid
+from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, in_order
+from offsets_log.replay.group import Group
+from offsets_log.replay.partial import OffsetAndMetadata
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+from offsets_log.survey import Survey
+from offsets_log.tables import Row
+from spark_jobs.pieces import tail_of
+
+RAW_NAMES = ("group", "topic", "metadata")
+"""Texts of offsets beside which there may be the raw bytes of one that is not UTF-8."""
+
+
+def joined_logs(table: pa.Table, count: int | None = None) -> list[JoinedLog]:
+    """The rows of `fold.memory`, log by log.
+
+    Args:
+        count: how many logs were read; some may have no segment. None for as many as have.
+    """
+    numbers = range(count) if count is not None else sorted(set(table["log"].drop_null().to_pylist()))
+    return [JoinedLog(table.filter(pc.equal(table["log"], number))) for number in numbers]
+
+
+@dataclass(frozen=True)
+class JoinedLog:
+    """What became of one log.
+
+    Attributes:
+        table: its rows of `fold.memory`.
+    """
+
+    table: pa.Table
+
+    def rows(self, *kinds: str) -> list[Row]:
+        """The rows of some kinds in log order."""
+        chosen = self._of(*kinds).sort_by([("piece", "ascending"), ("number", "ascending")])
+        found: list[Row] = chosen.to_pylist()
+        return found
+
+    def _of(self, *kinds: str) -> pa.Table:
+        return self.table.filter(pc.is_in(self.table["kind"], pa.array(kinds)))
+
+    @property
+    def offsets_partition(self) -> int | None:
+        """Of the log."""
+        found: int | None = self.table["offsets_partition"][0].as_py()
+        return found
+
+    @cached_property
+    def facts(self) -> Row:
+        """What was counted in the log, and where it ends."""
+        facts: Row = json.loads(self.rows("log")[0]["facts"])
+        return facts
+
+    def seen(self, here: Callable[[str], str] = lambda file: file) -> Iterator[Seen]:
+        """What could not be read, tails, and what is missing.
+
+        Args:
+            here: the name of a file that the user gave, by the one that others read.
+        """
+        found = [(row["kind"], json.loads(row["facts"]), row["value"]) for row in self.rows(*SEEN)]
+        found.sort(key=lambda item: item[1]["first_offset"] if item[0] == "missing" else -1)
+        for kind, facts, raw in found:
+            if facts["file"] is not None:
+                facts["file"] = here(facts["file"])
+            yield SEEN[kind](facts, raw)
+
+    def tell(self, found: Survey) -> None:
+        """What was counted."""
+        tell_counts(self.facts, self.rows("transaction"), found)
+
+    def groups(self) -> dict[str, Group]:
+        """Those that exist."""
+        return {row["group"]: pickle.loads(row["value"]) for row in self.rows("group")}
+
+    def holdings(self) -> Holdings:
+        """How much a coordinator holds of what is shown."""
+        served, orphans = (len(self._of(kind)) for kind in ("served", "orphan"))
+        return Holdings(tuple(self.groups().values()), served, orphans)
+
+    def state(self, profile: Profile) -> CoordinatorState:
+        """What a coordinator holds after loading."""
+        facts = (json.loads(row["facts"]) for row in self.rows("problem"))
+        return CoordinatorState(
+            profile=profile,
+            groups=self.groups(),
+            committed=tuple(offsets_of(self._of("served", "orphan"))),
+            pending=tuple(offsets_of(self._of("open"))),
+            problems=in_order(Problem(**fact) for fact in facts),
+            topic_names={bytes(Uuid.from_text(row["topic_id"])): row["topic"] for row in self.rows("topic_name")},
+            end_offset=self.facts["end_offset"],
+        )
+
+    def writers(self) -> WritersState:
+        """Who wrote the log."""
+        return writers_of(self.rows("writers")[0]["value"])
+
+
+def offsets_of(table: pa.Table) -> Iterator[OffsetAndMetadata]:
+    """Rows of offsets as values."""
+    names = [field.name for field in fields(OffsetAndMetadata)]
+    columns = {name: table[name].to_pylist() for name in names}
+    for name in RAW_NAMES:
+        raw = table[f"{name}_base64"]
+        if raw.null_count < len(raw):
+            columns[name] = [
+                text if encoded is None else MalformedString(base64.b64decode(encoded))
+                for text, encoded in zip(columns[name], raw.to_pylist(), strict=True)
+            ]
+    for values in zip(*columns.values(), strict=True):
+        yield OffsetAndMetadata(**dict(zip(names, values, strict=True)))
+
+
+def _damage(facts: Row, raw: Any) -> Damage:
+    place = {name: facts[name] for name in ("file", "position", "record_offset", "field")}
+    return Damage(getattr(errors, facts["error"])(facts["problem"], **place), raw)
+
+
+SEEN: dict[str, Callable[[Row, Any], Seen]] = {
+    "damage": _damage,
+    "tail": lambda facts, raw: tail_of(facts),
+    "missing": lambda facts, raw: Missing(**facts),
+}
+"""Kind of row → what it tells, by its facts and raw bytes."""
