@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -16,8 +16,11 @@ from cli.options import PROFILE, TOPIC_IDS, Output, Reading, Time, UntilOffset, 
 
 if TYPE_CHECKING:
     from cli.session import Session
+    from offsets_log.columnar.choose.selection import Selection
     from offsets_log.investigate.copies import Held, Loaded, Part
     from offsets_log.investigate.removal import Removal
+    from offsets_log.log_format.record import Record
+    from offsets_log.pipeline import LogEvent
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.topic_names import TopicNames
@@ -253,9 +256,13 @@ def _removals(
         session = session.bounded(((None, end_offset),))
     else:
         session = session.bounded(session.reading.until_offset, session.reading.until_time)
-    groups = {key[0] for key in gone}
-    events = (event for log in part.after.logs for event in session.events_of_groups(log, groups, part.start or 0))
-    return removals(events, before, after, part.start, gone, ERAS[comparison.profile], retention)
+    groups, start = {key[0] for key in gone}, part.start or 0
+
+    def read(selection: Selection, wants: Callable[[Record], bool]) -> Iterator[LogEvent]:
+        for log in part.after.logs:
+            yield from session.events_of_groups(log, groups, selection, wants, start)
+
+    return removals(read, before, after, part.start, gone, ERAS[comparison.profile], retention)
 
 
 # ------------------------------------------------------------------------------------ groups and members

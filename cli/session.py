@@ -163,22 +163,30 @@ class Session:
         return self._told(log, events, self.advance)
 
     def selected(
-        self, log: PartitionLog, selection: Selection, wants: Callable[[Record], bool] | None = None
+        self,
+        log: PartitionLog,
+        selection: Selection,
+        wants: Callable[[Record], bool] | None = None,
+        start: int = 0,
     ) -> Iterator[LogEvent]:
         """The same of a question about few records: of bulk, batches that hold none of them are passed by."""
         if not self.is_bulk:
-            return self.events(log, wants=wants)
+            return self.events(log, start, wants)
         from offsets_log.columnar.choose.choice import choose
         from offsets_log.columnar.choose.selected import selected_events
 
         self.compile_first(choose)
         until, release = self.until(log), self.reading.kafka
-        events = selected_events(log, selection, until=until, release=release, wants=wants, advance=self.advance)
+        events = selected_events(
+            log, selection, start=start, until=until, release=release, wants=wants, advance=self.advance
+        )
         return self._told(log, events, lambda size_bytes: None)
 
-    def events_of_groups(self, log: PartitionLog, groups: Set[str], start: int = 0) -> Iterator[LogEvent]:
-        """The events of one partition from a record offset on that are about some groups, and others between them."""
-        return self.events(log, start=start)
+    def events_of_groups(
+        self, log: PartitionLog, groups: Set[str], selection: Selection, wants: Callable[[Record], bool], start: int
+    ) -> Iterator[LogEvent]:
+        """As `selected`, from a record offset on, of a selection of some groups."""
+        return self.selected(log, selection, wants, start)
 
     def _told(
         self, log: PartitionLog, events: Iterable[LogEvent], advance: Callable[[int], None]

@@ -28,8 +28,10 @@ from offsets_log.tables import COMPACT_COLUMNS, partition_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
+    from offsets_log.log_format.record import Record
     from offsets_log.pipeline import LogEvent
     from offsets_log.replay.profile import Profile
     from spark_jobs.joined import JoinedLog
@@ -175,7 +177,9 @@ class SparkSession(Session):
         self._tell_of(log, joined, None)
         return joined.writers()
 
-    def events_of_groups(self, log: PartitionLog, groups: Set[str], start: int = 0) -> Iterator[LogEvent]:
+    def events_of_groups(
+        self, log: PartitionLog, groups: Set[str], selection: Selection, wants: Callable[[Record], bool], start: int
+    ) -> Iterator[LogEvent]:
         """As `Session.events_of_groups`, without others between them."""
         of_log = {} if log.offsets_partition is None else {"offsets_partition": (log.offsets_partition,)}
         files = {segment.file for segment in log.segments}

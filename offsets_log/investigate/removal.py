@@ -16,14 +16,16 @@ tombstone itself was compacted away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
-from offsets_log.errors import ReplayError
+from offsets_log.columnar.choose.selection import Selection
+from offsets_log.errors import OffsetsLogError, ReplayError
 from offsets_log.log_format.batch import NO_TIMESTAMP
-from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.log_format.record import Record
+from offsets_log.messages.registry import CoordinatorRecord, decode_key
 from offsets_log.pipeline import Event, LogEvent, replay_into
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import EXPIRE_TIMESTAMP, NEEDED_COLUMNS, Era, cycle_of
@@ -33,6 +35,9 @@ from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, P
 
 BEFORE_ALL = -1
 """A record offset."""
+
+Read = Callable[[Selection, Callable[[Record], bool]], Iterable[LogEvent]]
+"""The events of a log that hold what is asked for, and of the data records at least those decoded that are wanted."""
 
 LEAST_RETENTION_MS = 60_000
 """``offsets.retention.minutes`` is at least 1."""
@@ -57,7 +62,7 @@ class Removal:
 
 
 def removals(
-    events: Iterable[LogEvent],
+    read: Read,
     before: CoordinatorState,
     after: CoordinatorState,
     start: int | None,
@@ -68,14 +73,15 @@ def removals(
     """How each of these offsets went.
 
     Args:
-        events: of the log until where ``after`` ends; those below ``start`` are passed over.
+        read: the log until where ``after`` ends; what is below ``start`` is passed over.
         start: the record offset that ``before`` ends at; None if ``before`` is not of this log, or of places that
             nobody told.
         gone: served before and not after.
         retention_ms: of the broker, None where it is not known.
     """
     search = _Search(before, before.untold | after.untold, start, gone, era, retention_ms)
-    replay_into(search.state, search.watch(events), on_damage=lambda damage: None)
+    events = search.watch(read(search.selection, search.wants))
+    replay_into(search.state, events, on_damage=lambda damage: None)
     for group, topic, partition in gone - search.found.keys():
         search.found[group, topic, partition] = (
             Removal(None, None, False, True, "J-15", "its group was removed without it: nobody is given it")
@@ -106,6 +112,7 @@ class _Search:
         self.state = PartialState(before.profile)
         self.found: dict[GroupTopicPartition, Removal] = {}
         self.groups: dict[str, GroupFold] = {}
+        self._keys: dict[bytes | None, tuple[GroupFold, bool] | None] = {}
         for group_id in {key[0] for key in gone}:
             self.groups[group_id] = fold = GroupFold(group_id, before.profile)
             fold.group = deepcopy(before.groups.get(group_id))
@@ -119,14 +126,40 @@ class _Search:
                     )
                     self.state.add_offset(first, transactional)
 
+    @property
+    def selection(self) -> Selection:
+        """All of the groups, with what ends their transactions."""
+        producers = frozenset(value.producer_id for value in self.state.iter_pending())
+        return Selection(self.groups.__contains__, with_markers=True, producers=producers)
+
+    def wants(self, record: Record) -> bool:
+        """Whether a record says anything: of the commits of other keys only one that makes a group."""
+        if record.key not in self._keys:
+            self._keys[record.key] = self._asked_of(record.key)
+        asked = self._keys[record.key]
+        if asked is None:
+            return False
+        fold, is_always = asked
+        return is_always or (fold.group is None and not self.profile.offsets_make_groups)
+
+    def _asked_of(self, raw: bytes | None) -> tuple[GroupFold, bool] | None:
+        """The group of a key, and whether all its records are wanted; None if none is."""
+        try:
+            record_type, fields, _ = decode_key(raw)
+        except OffsetsLogError:
+            return None
+        key = CoordinatorRecord(record_type=record_type.number, key=fields)
+        fold = self.groups.get(key.group)
+        return None if fold is None else (fold, not key.is_offset_commit or _key_of(key) in self.gone)
+
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Markers, and the records of these keys; at a tombstone `state` is as it was before it."""
         for event in events:
             match event:
                 case Event() if event.record.offset < self.start or event.damage is not None:
                     continue
-                case Event(decoded=CoordinatorRecord() as record):
-                    if not self._saw(event, record):
+                case Event() if not event.batch.is_control:
+                    if event.decoded is None or not self._saw(event, event.decoded):
                         continue
             yield event
 
@@ -141,7 +174,7 @@ class _Search:
             return False
         if not record.is_tombstone:
             fold.saw_offset()
-        key = (record.key["group"], record.key["topic"], record.key["partition"])
+        key = _key_of(record)
         if key not in self.gone:
             return False
         held = self.state.keys.get(key)
@@ -175,3 +208,8 @@ class _Search:
         age_ms = time_ms - expiry.expires_at_ms + LEAST_RETENTION_MS
         reason = f"not known: expired if the broker's retention was {age_ms} ms or less, else deleted"
         return Removal(record_offset, time_ms, False, False, expiry.rule, reason)
+
+
+def _key_of(record: CoordinatorRecord) -> GroupTopicPartition:
+    """Of an offset commit."""
+    return record.key["group"], record.key["topic"], record.key["partition"]

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cli.main import main
+from offsets_log.columnar.choose.selected import selected_events
+from offsets_log.columnar.choose.selection import Selection
+from offsets_log.disk.reader import open_logs
+from offsets_log.investigate.removal import removals
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.pipeline import EVERYTHING, LogEvent, Until, iter_events, replay
+from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.expiry import ERAS
+from offsets_log.replay.profile import PROFILES
+from tests.columnar.test_equal_engines import SEEDS, STEPS, build
+from tests.conftest import PACKED
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.replay.test_compact_recordings import Recording
 
 COMMANDS = (
@@ -39,3 +57,51 @@ def test_both_engines(
         words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))
         answers.append((done.exit_code, done.stdout, words))
     assert answers[0] == answers[1]
+
+
+# ------------------------------------------------------------------------------------------ how offsets went
+
+
+def removals_both_ways(log: PartitionLog, cut: int, profile: str, *, is_same_log: bool) -> list[Any]:
+    """How offsets that were served before a record went: of all events decoded, and of those that are asked for."""
+    rules = PROFILES[profile]
+    before, after = (
+        finish(replay(iter_events(log, until=until), rules, on_damage=lambda damage: None))
+        for until in (Until(cut), EVERYTHING)
+    )
+    start = cut if is_same_log else None
+    held = {value.key for value in (*before.iter_served(), *before.pending)}
+    gone = frozenset(held | {(*key[:2], 1 - key[2]) for key in held})
+
+    def all_of_it(selection: Selection, wants: Any) -> Iterable[LogEvent]:
+        return iter_events(log, start=start or 0)
+
+    def chosen(selection: Selection, wants: Any) -> Iterable[LogEvent]:
+        return selected_events(log, selection, start=start or 0, wants=wants)
+
+    return [removals(read, before, after, start, gone, ERAS[profile], None) for read in (all_of_it, chosen)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, profile=st.sampled_from(list(PROFILES)), cut=st.integers(1, 30), is_same_log=st.booleans())
+def test_removals_of_generated_logs(steps: Any, profile: str, cut: int, is_same_log: bool) -> None:
+    expected, found = removals_both_ways(build(steps).log, cut, profile, is_same_log=is_same_log)
+    assert found == expected
+
+
+def test_removals_in_hostile_segments() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for number, data in enumerate(islice(hostile_segments(seeds, 17), 100)):
+        log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
+        expected, found = removals_both_ways(log, 5 + number % 20, "modern", is_same_log=bool(number % 2))
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "random-java"])
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_removals_of_recordings(name: str, profile: str, recording: Recording) -> None:
+    with open_logs([str(recording(name) / "log")]) as opened:
+        for log in opened.logs:
+            for cut, is_same_log in ((3, True), (40, True), (40, False), (150, True)):
+                expected, found = removals_both_ways(log, cut, profile, is_same_log=is_same_log)
+                assert found == expected

@@ -54,6 +54,7 @@ def selected_events(
     log: PartitionLog,
     selection: Selection,
     *,
+    start: int = 0,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
     wants: Callable[[Record], bool] | None = None,
@@ -62,12 +63,16 @@ def selected_events(
     """The events of one offsets partition as `iter_events` gives them, without most batches that were not asked for.
 
     Args:
+        start: only from the segment on that holds this record offset.
         wants: as of `iter_events`, of the batches that are read.
         advance: called with the number of bytes read since.
     """
     with Scanner() as scanner:
-        order = Order(log, until, release)
-        yield from _SelectedReading(order, scanner, selection, wants).run(advance)
+        order = Order(log.since(start) if start else log, until, release)
+        reading = _SelectedReading(order, scanner, selection, wants)
+        if not start:
+            order.note_begin(reading.note)
+        yield from reading.run(advance)
 
 
 class _SelectedReading(Reading):
@@ -94,6 +99,8 @@ class _SelectedReading(Reading):
         self.names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
         self.chosen = np.zeros((ROOM, ch.CHOSEN_SIZE), np.int64)
         self._decided = 0
+        for producer_id in selection.producers:
+            self._follow(producer_id)
 
     @property
     def desk(self) -> a.Int64s:
@@ -101,7 +108,6 @@ class _SelectedReading(Reading):
 
     def run(self, advance: Advance) -> Iterator[LogEvent]:
         """All events that are asked for."""
-        self.order.note_begin(self.note)
         for _ in self.steps(self.order.end, advance):
             yield from self._handed_over()
         self.ready.append(list(self.order.note_end(self.cursor, self.note)))
@@ -151,8 +157,11 @@ class _SelectedReading(Reading):
         if self.selection.with_names and any(isinstance(it, Record) and may_name(it) for it in iter_records(batch)):
             self.names[:, ch.TOPIC_OF_ID] = 0
         if self.selection.with_markers and not batch.is_control:
-            while not ch.follow(self.desk, self.state.arrays.cold, batch.producer_id):
-                self._grow()
+            self._follow(batch.producer_id)
+
+    def _follow(self, producer_id: int) -> None:
+        while not ch.follow(self.desk, self.state.arrays.cold, producer_id):
+            self._grow()
 
     def _grow(self) -> None:
         """Make room for more names and producers."""

@@ -18,6 +18,7 @@ class Selection:
         record_types: of the types that kernels know, those that are; None for all.
         with_names: also what says something new of a topic id.
         with_markers: also markers of producers that wrote something of it.
+        producers: with markers of these from the beginning, too.
         with_batches: every batch at least begins.
     """
 
@@ -26,4 +27,5 @@ class Selection:
     record_types: frozenset[int] | None = None
     with_names: bool = False
     with_markers: bool = False
+    producers: frozenset[int] = frozenset()
     with_batches: bool = False
