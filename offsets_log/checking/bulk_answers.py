@@ -147,8 +147,8 @@ def _first_records(state: CheckedState, finder: Finder) -> list[Event]:
 def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
     """The first record of each transaction without a marker."""
     found = state.arrays.region("unended")[: state.arrays.desk[a.PRODUCERS]]
-    for row in found[found[:, inspection.BATCH_AT] != 0].tolist():
-        yield finder.record_at(row[inspection.BATCH_AT] - 1, row[a.UNENDED_OFFSET])
+    for row in found[found[:, a.UNENDED_COUNT] != 0].tolist():
+        yield finder.record_at(row[a.UNENDED_BATCH], row[a.UNENDED_OFFSET])
 
 
 def _groups_under_type_0(state: CheckedState) -> a.Int64s:

@@ -91,8 +91,8 @@ NAMED_ROW, NAMED_HIGH, NAMED_LOW, NAMED_OFFSET = range(4)
 NAMED_SIZE = 4
 """A topic id that a row's values named once."""
 
-UNENDED_OFFSET, UNENDED_TIME, UNENDED_COUNT, IS_ENDED = range(4)
-UNENDED_SIZE = 4
+UNENDED_OFFSET, UNENDED_TIME, UNENDED_BATCH, UNENDED_COUNT, IS_ENDED = range(5)
+UNENDED_SIZE = 5
 """What a survey has seen of a producer: records of offsets without a marker yet, the first one, and whether there was
 a marker at all."""
 

@@ -15,7 +15,15 @@ from typing import Any
 from offsets_log.columnar.jit.compiled import PACKAGE, Kernel, place_of
 
 WITH = {
-    "folds.offsets.scan": ("scan.", "folds.census.", "folds.state.", "folds.merge.", "finish.", "folds.inspection."),
+    "folds.offsets.scan": (
+        "scan.",
+        "folds.census.",
+        "folds.transactions.",
+        "folds.state.",
+        "folds.merge.",
+        "finish.",
+        "folds.inspection.",
+    ),
     "folds.tally.scan": ("scan.", "folds.tally.", "folds.merge."),
     "choose.choice.choose": ("scan.", "choose.", "folds.merge."),
     "events.kernels.fill": ("scan.reading.", "events.", "sinks."),

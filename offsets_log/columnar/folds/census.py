@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Longs, Number
+from offsets_log.columnar.jit.kinds import Longs
 from offsets_log.columnar.scan.keys import intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16
@@ -21,30 +22,6 @@ NO_PRODUCER = 0
 """The number of the producer id −1, of transactional batches that name none: interned before all others."""
 COMMIT_TYPES = 2
 """Record types 0 and 1 commit offsets."""
-
-
-@inlined
-def _unended_at(desk: Any, producer: Any) -> Any:
-    """Where a producer's transaction stands in ``cold``."""
-    return desk[a.UNENDED_AT] + producer * a.UNENDED_SIZE
-
-
-@inlined
-def _add_commits(desk: Any, cold: Any, producer: Any, offset: Any, time: Any, count: Any) -> None:
-    """Records of offsets in a transaction, of which the first stands at an offset."""
-    at = _unended_at(desk, producer)
-    if cold[at + a.UNENDED_COUNT] == 0:
-        cold[at + a.UNENDED_OFFSET] = offset
-        cold[at + a.UNENDED_TIME] = time
-    cold[at + a.UNENDED_COUNT] += count
-
-
-@inlined
-def _end(desk: Any, cold: Any, producer: Any) -> None:
-    """A marker."""
-    at = _unended_at(desk, producer)
-    cold[at + a.UNENDED_COUNT] = 0
-    cold[at + a.IS_ENDED] = 1
 
 
 @inlined
@@ -74,7 +51,7 @@ def count(desk: Any, cold: Any, staged: Any, source: Any, data: Any, staged_coun
         producer = staged[i, a.STAGED_PRODUCER]
         if kind == a.COMMIT or kind == a.ABORT:
             _count_kind(desk, a.MARKERS - a.RECORDS_OF + kind - a.COMMIT)
-            _end(desk, cold, producer)
+            transactions.end(desk, cold, producer)
             continue
         at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
         time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
@@ -88,7 +65,8 @@ def count(desk: Any, cold: Any, staged: Any, source: Any, data: Any, staged_coun
         _count_kind(desk, record_type * (a.VERSIONS + 1) + version)
         if record_type < COMMIT_TYPES and be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK:
             owner = producer if producer >= 0 else np.int64(NO_PRODUCER)
-            _add_commits(desk, cold, owner, staged[i, a.OFFSET], time, np.int64(1))
+            batch = staged[i, a.STAGED_BATCH]
+            transactions.add(desk, cold, owner, staged[i, a.OFFSET], time, batch, np.int64(1))
 
 
 @kernel
@@ -96,39 +74,3 @@ def begin(desk: Longs, cold: Longs) -> None:
     """Let the scans of a new replay count."""
     desk[a.IS_SURVEYED] = 1
     intern_producer(desk, cold, np.int64(-1))
-
-
-@kernel
-def add_commit(desk: Longs, cold: Longs, producer_id: Number, offset: Number, time: Number) -> Any:
-    """A record of a transaction that was read by hand; False without room."""
-    producer = intern_producer(desk, cold, np.int64(producer_id))
-    if producer < 0:
-        return False
-    _add_commits(desk, cold, producer, offset, time, np.int64(1))
-    return True
-
-
-@kernel
-def end(desk: Longs, cold: Longs, producer_id: Number) -> Any:
-    """A marker that was read by hand; False without room."""
-    producer = intern_producer(desk, cold, np.int64(producer_id))
-    if producer < 0:
-        return False
-    _end(desk, cold, producer)
-    return True
-
-
-@kernel
-def join(desk: Longs, cold: Longs, right_desk: Longs, right_cold: Longs) -> None:
-    """Transactions of the piece that follows; all its producers are known here."""
-    for i in range(right_desk[a.PRODUCERS]):
-        right = _unended_at(right_desk, np.int64(i))
-        producer_id = right_cold[right_desk[a.PRODUCERS_AT] + i * a.PRODUCER_SIZE + a.PRODUCER_ID]
-        producer = intern_producer(desk, cold, producer_id)
-        if right_cold[right + a.IS_ENDED] != 0:
-            _end(desk, cold, producer)
-        count = right_cold[right + a.UNENDED_COUNT]
-        if count != 0:
-            _add_commits(
-                desk, cold, producer, right_cold[right + a.UNENDED_OFFSET], right_cold[right + a.UNENDED_TIME], count
-            )

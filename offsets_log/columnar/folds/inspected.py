@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds import inspection
+from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.folds.known import rules_of
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
@@ -93,12 +93,12 @@ class InspectedState(ColumnarState):
     def open_transaction(self, producer_id: int, record_offset: int, timestamp_ms: int, batch_at: int) -> None:
         """A data record of a transaction that was read by hand; its batch begins there in the log."""
         s = self.arrays
-        while not inspection.add(s.desk, s.cold, producer_id, record_offset, timestamp_ms, batch_at):
+        while not transactions.add_one(s.desk, s.cold, producer_id, record_offset, timestamp_ms, batch_at):
             self.grow()
 
     def end_transaction(self, producer_id: int) -> None:
         """A marker that was read by hand."""
-        while not inspection.end(self.arrays.desk, self.arrays.cold, producer_id):
+        while not transactions.end_one(self.arrays.desk, self.arrays.cold, producer_id):
             self.grow()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
@@ -116,7 +116,7 @@ class InspectedState(ColumnarState):
         ours[a.READ_BYTES] += theirs[a.READ_BYTES]
         ours[a.NEWEST_MS] = max(ours[a.NEWEST_MS], theirs[a.NEWEST_MS])
         super().merge(right)
-        inspection.join(ours, self.arrays.cold, theirs, right.arrays.cold)
+        transactions.join(ours, self.arrays.cold, theirs, right.arrays.cold)
         for state, other in zip(self.others, right.others, strict=True):
             state.merge(other)
         return self

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds import census
+from offsets_log.columnar.folds import census, transactions
 from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.errors import Damage
@@ -41,12 +41,13 @@ class SurveyedState(ColumnarState):
 
     def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
         """As `survey.Transactions.add_commit`."""
-        while not census.add_commit(self.arrays.desk, self.arrays.cold, producer_id, record_offset, timestamp_ms):
+        s = self.arrays
+        while not transactions.add_one(s.desk, s.cold, producer_id, record_offset, timestamp_ms, a.BY_HAND):
             self.grow()
 
     def end(self, producer_id: int) -> None:
         """As `survey.Transactions.end`."""
-        while not census.end(self.arrays.desk, self.arrays.cold, producer_id):
+        while not transactions.end_one(self.arrays.desk, self.arrays.cold, producer_id):
             self.grow()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
@@ -55,7 +56,7 @@ class SurveyedState(ColumnarState):
         self.name_kinds()
         right.name_kinds()
         super().merge(right)
-        census.join(self.arrays.desk, self.arrays.cold, right.arrays.desk, right.arrays.cold)
+        transactions.join(self.arrays.desk, self.arrays.cold, right.arrays.desk, right.arrays.cold)
         self.kinds.add(right.kinds)
         return self
 
@@ -66,7 +67,7 @@ class SurveyedState(ColumnarState):
         found.kinds.add(self.kinds)
         unended = self.arrays.region("unended")
         for number in np.flatnonzero(unended[:, a.UNENDED_COUNT]).tolist():
-            offset, time_ms, count, _ = unended[number].tolist()
+            offset, time_ms, _, count, _ = unended[number].tolist()
             producer_id = int(self.arrays.region("producers")[number, a.PRODUCER_ID])
             found.open_transactions[producer_id] = (offset, time_ms, count)
 

@@ -56,7 +56,7 @@ def transaction_rows(state: ColumnarState) -> Iterator[Row]:
         return
     producers, unended = state.arrays.region("producers"), state.arrays.region("unended")
     for number in range(int(state.arrays.desk[a.PRODUCERS])):
-        offset, time_ms, count, is_ended = unended[number].tolist()
+        offset, time_ms, _, count, is_ended = unended[number].tolist()
         if count or is_ended:
             yield {
                 "producer_id": int(producers[number, a.PRODUCER_ID]),
