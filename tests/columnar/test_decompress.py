@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cramjam
 import numpy as np
@@ -20,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsets_log.columnar.jit.compiled import IS_PYTHON, kernel
+from offsets_log.columnar.jit.kinds import Bytes, Number, Words
 from offsets_log.columnar.wire import decompress as d
 from offsets_log.columnar.wire import libraries as lib
 from offsets_log.errors import CorruptBatchError
@@ -42,7 +44,10 @@ _NOISE = random.Random(5).randbytes(64)
 
 
 @kernel
-def decompress(codec_id, source, start, end, magic, target, at, addresses):  # type: ignore[no-untyped-def]
+def decompress(
+    codec_id: Number, source: Bytes, start: Number, end: Number, magic: Number, target: Bytes, at: Number,
+    addresses: Words,
+) -> Any:  # fmt: skip
     return d.decompress(codec_id, source, start, end, magic, target, at, addresses)
 
 
