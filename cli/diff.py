@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 import click
@@ -215,7 +215,6 @@ def _say_if_reversed(session: Session, part: Part) -> None:
 
 def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple[list[Row], list[str], str]:
     from offsets_log.investigate import diff as d
-    from offsets_log.tables import offset_row_order
 
     _say_not_compared(comparison, d.ANSWER)
     rows: list[Row] = []
@@ -230,7 +229,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
             removal = removals.get(change.key)
             row = d.diff_row(change, removal, before, after)
             rows.append(row | d.why_columns(change, removal, after) if why else row)
-    rows.sort(key=lambda row: offset_row_order(row | {"offsets_partition": 0}))
+    rows.sort(key=itemgetter("group", "topic", "partition"))
     if unknown:
         comparison.session.say(
             f"of {unknown} of the deleted offsets the log does not show whether they expired; "

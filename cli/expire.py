@@ -119,33 +119,35 @@ def _era(profile: str, name: str | None) -> Era:
 
 
 def _rows(expiry: GroupExpiry, offsets_partition: int | None) -> list[Row]:
-    from offsets_log.log_format.primitives import MalformedString
-    from offsets_log.tables import offset_row, to_base64
+    from offsets_log.tables import with_raw_texts
 
     rows: list[Row] = []
     for offset in expiry.offsets:
-        value = offset_row(offset.value, offsets_partition)
+        value = offset.value
         row = {
             "kind": "offset",
+            "group": value.group,
+            "topic": value.topic,
+            "partition": value.partition,
+            "committed_offset": value.committed_offset,
+            "commit_timestamp_ms": value.commit_timestamp_ms,
             "expired": offset.expired,
             "expires_at_ms": offset.expires_at_ms,
             "rule": offset.rule,
             "reason": offset.reason,
+            "offsets_partition": offsets_partition,
         }
-        raw = {name: value[name] for name in ("group_base64", "topic_base64") if name in value}
-        rows.append({name: row.get(name, value.get(name)) for name in COLUMNS} | raw)
-    group_id = expiry.group.group_id
+        rows.append(with_raw_texts(row, ("group", "topic")))
     row = {
         "kind": "group",
-        "group": group_id,
+        "group": expiry.group.group_id,
         "expired": expiry.removed,
         "expires_at_ms": expiry.removed_at_ms,
         "rule": expiry.rule,
         "reason": expiry.reason,
         "offsets_partition": offsets_partition,
     }
-    raw = {"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {}
-    rows.append({name: row.get(name) for name in COLUMNS} | raw)
+    rows.append(with_raw_texts({name: row.get(name) for name in COLUMNS}, ("group",)))
     return rows
 
 

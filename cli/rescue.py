@@ -84,9 +84,12 @@ def command(
 
 def _write(directory: Path, files: Files) -> None:
     """No file takes another's place, also where a file system knows no upper and lower case: that is an error."""
+    folders = {directory}
     for name, pieces in files:
         path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent not in folders:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            folders.add(path.parent)
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(pieces)
         if path.suffix == SCRIPT_SUFFIX:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,11 +137,16 @@ def offset_row(value: OffsetAndMetadata, offsets_partition: int | None, untold: 
         "record_offset": value.record_offset,
         "offsets_partition": offsets_partition,
     }
-    for name in ("group", "topic", "metadata"):
+    return without_untold(with_raw_texts(row, ("group", "topic", "metadata")), untold)
+
+
+def with_raw_texts(row: Row, names: Iterable[str]) -> Row:
+    """The same row, with the raw bytes of those of its texts that are not UTF-8."""
+    for name in names:
         text = row[name]
         if isinstance(text, MalformedString):
             row[f"{name}_base64"] = to_base64(text.raw)
-    return without_untold(row, untold)
+    return row
 
 
 def committed_rows(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeVar
 
 from offsets_log.group_tables import members_count
 from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
-from offsets_log.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, offset_row
+from offsets_log.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, with_raw_texts, without_untold
 
 DIFF_COLUMNS = (
     GROUP_COLUMN,
@@ -76,15 +77,15 @@ ANSWER = ("committed_offset", "leader_epoch", "metadata")
 
 def changes_between(before: CoordinatorState, after: CoordinatorState) -> tuple[list[Change], int]:
     """What changed of what both tell, and how many offsets are as they were."""
-    compared = [name for name in ANSWER if name not in before.untold | after.untold]
+    answer = attrgetter(*(name for name in ANSWER if name not in before.untold | after.untold))
 
-    def answer(value: OffsetAndMetadata | None) -> list[object] | None:
-        return None if value is None else [getattr(value, name) for name in compared]
+    def is_same(key: GroupTopicPartition) -> bool:
+        return key in old and key in new and bool(answer(old[key]) == answer(new[key]))
 
     old = {value.key: value for value in before.iter_served()}
     new = {value.key: value for value in after.iter_served()}
     keys = old.keys() | new.keys()
-    changes = [Change(old.get(key), new.get(key)) for key in keys if answer(old.get(key)) != answer(new.get(key))]
+    changes = [Change(old.get(key), new.get(key)) for key in keys if not is_same(key)]
     return changes, len(keys) - len(changes)
 
 
@@ -95,20 +96,36 @@ def diff_row(change: Change, removal: Removal | None, before: CoordinatorState, 
         removal: how it came about, of a removal.
         before, after: the states that are compared, for what they do not tell.
     """
-    old, new = (
-        {} if value is None else offset_row(value, None, state.untold)
-        for value, state in ((change.before, before), (change.after, after))
-    )
-    named = new or old
-    row = {name: named[name] for name in ("group", "topic", "partition")}
-    row["change"] = "expired" if removal is not None and removal.is_expiry else change.kind
-    for suffix, name in (
-        ("offset", "committed_offset"),
-        ("record_offset", "record_offset"),
-        ("timestamp_ms", "commit_timestamp_ms"),
-    ):
-        row[f"from_{suffix}"], row[f"to_{suffix}"] = old.get(name), new.get(name)
-    return row | {name: named[name] for name in ("group_base64", "topic_base64") if name in named}
+    group, topic, partition = change.key
+    old_offset, old_record_offset, old_ms = _commit(change.before, before.untold)
+    new_offset, new_record_offset, new_ms = _commit(change.after, after.untold)
+    row = {
+        "group": group,
+        "topic": topic,
+        "partition": partition,
+        "change": "expired" if removal is not None and removal.is_expiry else change.kind,
+        "from_offset": old_offset,
+        "to_offset": new_offset,
+        "from_record_offset": old_record_offset,
+        "to_record_offset": new_record_offset,
+        "from_timestamp_ms": old_ms,
+        "to_timestamp_ms": new_ms,
+    }
+    untold = before.untold if change.after is None else after.untold
+    return without_untold(with_raw_texts(row, ("group", "topic")), untold.intersection(KEY))
+
+
+KEY = ("group", "topic", "partition")
+COMMIT = ("committed_offset", "record_offset", "commit_timestamp_ms")
+_commit_of = attrgetter(*COMMIT)
+
+
+def _commit(value: OffsetAndMetadata | None, untold: Set[str]) -> Iterable[int | None]:
+    """What a row tells of one side."""
+    if value is None:
+        return (None,) * len(COMMIT)
+    told: tuple[int, ...] = _commit_of(value)
+    return [None if name in untold else number for name, number in zip(COMMIT, told, strict=True)] if untold else told
 
 
 def why_columns(change: Change, removal: Removal | None, after: CoordinatorState) -> Row:

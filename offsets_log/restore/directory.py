@@ -5,7 +5,7 @@ from __future__ import annotations
 from offsets_log.restore.plan import encode_plan
 from offsets_log.restore.readme import readme
 from offsets_log.restore.rows import Files
-from offsets_log.restore.tools import TOOLS, accepted_by, left_out
+from offsets_log.restore.tools import TOOLS, accepted_by, left_out, refused_by_some
 from offsets_log.tables import Row, to_json
 
 
@@ -13,6 +13,7 @@ def rescue_files(plan: Row) -> Files:
     """What `rescue` writes for a plan."""
     yield "plan.json", encode_plan(plan)
     yield "README.txt", readme(plan)
+    refused = refused_by_some(plan["offsets"])
     for tool in TOOLS:
-        yield from tool.files(accepted_by(tool, plan["offsets"]))
-    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in left_out(plan["offsets"]))
+        yield from tool.files(accepted_by(tool, plan["offsets"], refused))
+    yield "left-out.jsonl", (f"{to_json(row)}\n" for row in left_out(refused))

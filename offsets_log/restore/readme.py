@@ -9,7 +9,7 @@ from offsets_log.restore import kaf, kafka_consumer_groups, rpk
 from offsets_log.restore.doubts import SHARE, is_active
 from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
-from offsets_log.restore.tools import TOOLS, accepted_by
+from offsets_log.restore.tools import TOOLS, accepted_by, refused_by_some
 from offsets_log.tables import Row
 
 COMMANDS_SHOWN = 20
@@ -143,6 +143,8 @@ def readme(plan: Row) -> Iterator[str]:
     until = plan["until"]
     bounds = [f"until {until['time_ms']} ms"] if until["time_ms"] is not None else []
     bounds += [f"below record offset {n}" + ("" if p is None else f" of partition {p}") for p, n in until["offsets"]]
+    refused = refused_by_some(rows)
+    accepted = {tool.name: accepted_by(tool, rows, refused) for tool in TOOLS}
     yield _HEAD.format(
         offsets=len(rows),
         groups=len({row["group"] for row in rows}),
@@ -153,16 +155,13 @@ def readme(plan: Row) -> Iterator[str]:
         needed="\n".join(_topics_needed(rows)) or "  (none)",
         share=_share([row["group"] for row in plan["groups"] if row["type"] == SHARE]),
         active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
-        counts=" ".join(f"{tool.name}: {len(accepted_by(tool, rows))} offsets." for tool in TOOLS),
+        counts=" ".join(f"{name}: {len(own)} offsets." for name, own in accepted.items()),
         kafka_consumer_groups=_commands(
-            kafka_consumer_groups.command(group)
-            for group, _ in by_group([row for row in rows if kafka_consumer_groups.refusal(row) is None])
+            kafka_consumer_groups.command(group) for group, _ in by_group(accepted[kafka_consumer_groups.NAME])
         ),
-        rpk=_commands(rpk.command(group) for group, _ in by_group([r for r in rows if rpk.refusal(r) is None])),
+        rpk=_commands(rpk.command(group) for group, _ in by_group(accepted[rpk.NAME])),
         kaf=_commands(
-            kaf.command(group, topic)
-            for group, own in by_group([row for row in rows if kaf.refusal(row) is None])
-            for topic, _ in by_topic(own)
+            kaf.command(group, topic) for group, own in by_group(accepted[kaf.NAME]) for topic, _ in by_topic(own)
         ),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 
 from offsets_log.group_tables import members_count
 from offsets_log.memory import Memory
@@ -113,10 +114,11 @@ def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[
     Where none of the rows is from there, the one committed last counts, as far as that is told.
     """
     kept, others = [], []
-    for (group, _, _), found in groupby(rows, key=lambda row: (row["group"], row["topic"], row["partition"])):
+    for (group, _, _), found in groupby(rows, key=itemgetter("group", "topic", "partition")):
         same = list(found)
-        home = partition_for(group, count.number)
-        same.sort(key=lambda row: (row["offsets_partition"] == home, *_age(row)))
+        if len(same) > 1:
+            home = partition_for(group, count.number)
+            same.sort(key=lambda row: (row["offsets_partition"] == home, *_age(row)))
         kept.append(same.pop())
         others += same
     return kept, others

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import itemgetter
 
 from offsets_log.tables import Row
 
@@ -13,12 +14,12 @@ Files = Iterator[tuple[str, Iterable[str]]]
 
 def by_group(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
     """The rows of each group, of rows in the order of compact."""
-    return ((group, list(own)) for group, own in groupby(rows, key=lambda row: row["group"]))
+    return ((group, list(own)) for group, own in groupby(rows, key=itemgetter("group")))
 
 
 def by_topic(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
     """The rows of each topic, of one group's rows in the order of compact."""
-    return ((topic, list(own)) for topic, own in groupby(rows, key=lambda row: row["topic"]))
+    return ((topic, list(own)) for topic, own in groupby(rows, key=itemgetter("topic")))
 
 
 def offsets_by_partition(rows: Sequence[Row]) -> dict[str, int]:

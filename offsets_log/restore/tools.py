@@ -36,14 +36,20 @@ TOOLS = (
 )
 
 
-def accepted_by(tool: Tool, rows: Sequence[Row]) -> list[Row]:
-    """The rows that the tool's files hold."""
-    return [row for row in rows if tool.refusal(row) is None]
+def accepted_by(tool: Tool, rows: Sequence[Row], refused: Sequence[Row] | None = None) -> Sequence[Row]:
+    """The rows that the tool's files hold.
+
+    Args:
+        refused: what `refused_by_some` says of the rows, where that was asked before.
+    """
+    asked = refused_by_some(rows) if refused is None else refused
+    without = {id(row) for row in asked if tool.refusal(row) is not None}
+    return [row for row in rows if id(row) not in without] if without else rows
 
 
 def left_out(rows: Sequence[Row]) -> Iterator[Row]:
     """The rows that some tool's files do not hold: compact's columns, ``tool`` and ``reason``."""
-    refused = _refused_by_some(rows)
+    refused = refused_by_some(rows)
     for tool in TOOLS:
         for row in refused:
             reason = tool.refusal(row)
@@ -51,7 +57,7 @@ def left_out(rows: Sequence[Row]) -> Iterator[Row]:
                 yield row | {"tool": tool.name, "reason": reason}
 
 
-def _refused_by_some(rows: Sequence[Row]) -> list[Row]:
+def refused_by_some(rows: Sequence[Row]) -> list[Row]:
     """Rows that not all tools take. They are asked once for all rows that differ in nothing they look at."""
     known: dict[tuple[object, ...], bool] = {}
     found = []
