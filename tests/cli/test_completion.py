@@ -51,7 +51,7 @@ def test_commands_and_choices_are_offered(shell: str, typed: str, offered: set[s
 def test_bash_completes_what_is_typed_and_paths() -> None:
     script = """
     eval "$(_OFFSETS_LOG_COMPLETE=bash_source offsets-log)"
-    COMP_WORDS=(offsets-log exp); COMP_CWORD=1; _offsets_log_completion offsets-log exp offsets-log
+    COMP_WORDS=(offsets-log expi); COMP_CWORD=1; _offsets_log_completion offsets-log expi offsets-log
     printf '%s\n' "${COMPREPLY[@]}"
     """
     path = f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"
