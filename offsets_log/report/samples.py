@@ -33,6 +33,8 @@ MOST_GENERATIONS = 20_000
 FIRST_WIDTH_MS = 1 << 12
 """Narrower ones leave out next to nothing."""
 WIDEST_MS = 1 << 40
+MOST_CHUNKS = 64
+"""Tables that the samples of a part may stand in."""
 DAY_MS = 86_400_000
 OFFSET_TYPES = (0, 1)
 GENERATION_TYPES = (2, 3, 11, 17)
@@ -138,8 +140,10 @@ class Samples:
         run = self._run_of(SCHEMA.empty_table())
         for table in tables:
             rows += len(table)
-            run = run.joined(self._run_of(table)).thinned(self.widths)
-            self._keep(log, number, run)
+            run = run.joined(self._run_of(table))
+            if run.commits["group"].num_chunks > MOST_CHUNKS:
+                run = run.thinned(self.widths)
+            run = self._keep(log, number, run)
         self._keep(log, number, run)
         return rows
 
@@ -156,16 +160,23 @@ class Samples:
             yield event
         self._keep(log, number, run.joined(self._run_of(table_of_events(held))))
 
-    def _keep(self, log: PartitionLog, number: int, run: _Run) -> None:
-        """Widen the buckets where all that is kept is too much, and wider buckets make it less."""
+    def _keep(self, log: PartitionLog, number: int, run: _Run) -> _Run:
+        """The run as it is kept: thinned where all that is kept is too much, which is costly before; and if that is
+        not enough, the buckets are widened as long as wider ones make it less."""
         with self._lock:
             self._runs[number] = log, run
+            if self._wider() != self.widths:
+                self._thin(self.widths)
             while (widths := self._wider()) != self.widths:
                 self.widths = widths
                 before = self._kept()
-                self._runs = {i: (at, kept.thinned(widths)) for i, (at, kept) in self._runs.items()}
+                self._thin(widths)
                 if self._kept() == before and widths.commits_ms > DAY_MS:
-                    return
+                    break
+            return self._runs[number][1]
+
+    def _thin(self, widths: _Widths) -> None:
+        self._runs = {i: (at, kept.thinned(widths)) for i, (at, kept) in self._runs.items()}
 
     def _wider(self) -> _Widths:
         commits, generations = self._kept()
@@ -279,7 +290,8 @@ def _is_null(column: pa.ChunkedArray) -> Numbers:
 
 
 def _rows(table: pa.Table, mask: Numbers, columns: Iterable[str]) -> pa.Table:
-    return table.select(list(columns)).filter(pa.array(mask, pa.bool_()))
+    """A copy: the table's own memory is written anew."""
+    return table.select(list(columns)).take(pa.array(np.flatnonzero(mask)))
 
 
 # ------------------------------------------------------------------------------------------- thinning

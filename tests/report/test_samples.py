@@ -158,6 +158,19 @@ def test_wider_buckets_keep_each_lines_last_commit(monkeypatch: pytest.MonkeyPat
     assert sum(found.commits["records"].to_pylist()) == 200
 
 
+@pytest.mark.parametrize("most", [50, 60, 100])
+def test_buckets_read_by_kernels_are_as_wide(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = LogBuilder()
+    for offset in range(400):
+        log.commit(offset, partition=offset % 10).skip(699)
+    monkeypatch.setattr(s, "MOST_COMMITS", most)
+    bulk = s.Samples(MODERN)
+    Export(bulk.write, note=lambda log: lambda seen: None).run([log.log])
+    one, other = sampled([log.log]), bulk.finish()
+    assert 10 < len(one.commits) <= most
+    assert sorted_rows(one.commits) == sorted_rows(other.commits)
+
+
 def test_busy_groups_have_more_lines_and_points(monkeypatch: pytest.MonkeyPatch) -> None:
     log = LogBuilder()
     for i in range(400):

@@ -160,7 +160,7 @@ class _SelectedReading(Reading):
             self._follow(batch.producer_id)
 
     def _follow(self, producer_id: int) -> None:
-        while not ch.follow(self.desk, self.state.arrays.cold, producer_id):
+        while not ch.follow(self.desk, self.state.arrays.cold, np.int64(producer_id)):
             self._grow()
 
     def _grow(self) -> None:
