@@ -230,7 +230,7 @@ class _CheckingReplay(Replay):
     piece = _CheckedPiece
     profiles: tuple[Profile, ...]
 
-    def new_state(self) -> ColumnarState:
+    def new_state(self, *, with_newer: bool = True) -> ColumnarState:
         return CheckedState(self.profiles)
 
 

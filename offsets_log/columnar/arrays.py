@@ -225,7 +225,8 @@ INSPECTED_FIRST = INSPECTED_OF + INSPECTED_KINDS  # the offset of the first of e
 INSPECTED_AT = INSPECTED_FIRST + INSPECTED_KINDS  # where its batch begins in the log
 CODECS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each codec begins in the log
 IS_READ_AGAIN = CODECS_AT + CODEC_IDS  # all batches up to STOP were found whole before
-CODE = IS_READ_AGAIN + 1
+NEEDS_TIME = IS_READ_AGAIN + 1  # batches without timestamps are for `log_format`
+CODE = NEEDS_TIME + 1
 """From here on the programs."""
 
 # Columns of ``staged``: records read and not yet replayed. `batches.records_at` fills the first.

@@ -18,8 +18,10 @@ from offsets_log.investigate.bulk_writers import BulkWriters
 from offsets_log.investigate.groups import Activity
 from offsets_log.investigate.writers import Writers, count_writers, top_rows
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.record import Record, build_batch
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
+from tests.builders import TIME, record_bytes
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -97,6 +99,19 @@ def test_last_activity_of_groups(name: str, recording: Callable[[str], Path]) ->
                 assert (
                     count_log(log, "group", note=lambda seen: None, pieces=pieces).last_activity() == activity.last_ms
                 )
+
+
+def test_a_commit_without_a_time_was_made_at_its_own() -> None:
+    """As those of magic 0 are when a cleaner has written them anew."""
+    key, value = {"group": "g", "topic": "t", "partition": 0}, {"offset": 1, "metadata": "", "commit_timestamp": TIME}
+    raw_key, raw_value = record_bytes(1, key, value | {"leader_epoch": -1}, 3)
+    batch = build_batch([Record(offset=0, timestamp_ms=-1, key=raw_key, value=raw_value)])
+    log = PartitionLog(0, (Segment("f", 0, batch),))
+    activity = Activity()
+    for _ in activity.watch(iter_events(log)):
+        pass
+    assert activity.last_ms == {"g": TIME}
+    assert count_log(log, "group", note=lambda seen: None).last_activity() == activity.last_ms
 
 
 @EACH_PER

@@ -126,7 +126,7 @@ class Replay:
     ) -> None:
         self.order = Order(log, until, release)
         self.profile = profile
-        self.how: dict[str, Any] = {"until": until, "release": release, "with_newer": True}
+        self.how: dict[str, Any] = {"until": until, "release": release}
         self.cuts = _cuts(self.order.layout, pieces)
 
     def start(self, pool: ThreadPoolExecutor, advance: Advance) -> list[Future[_Part]]:
@@ -135,9 +135,13 @@ class Replay:
             pool.submit(self._replay_piece, cut, end, advance) for cut, end in pairwise([*self.cuts, self.order.end])
         ]
 
-    def new_state(self) -> ColumnarState:
-        """What a piece begins with."""
-        return ColumnarState(self.profile, **self.how)
+    def new_state(self, *, with_newer: bool = True) -> ColumnarState:
+        """What a piece begins with.
+
+        Args:
+            with_newer: as of `ColumnarState`, if that kind of state has it.
+        """
+        return ColumnarState(self.profile, **self.how, with_newer=with_newer)
 
     def _replay_piece(self, cut: Place, end: Place, advance: Advance) -> _Part:
         cursor = self.order.begin(cut)

@@ -122,5 +122,5 @@ class SurveyingReplay(Replay):
 
     piece = _SurveyedPiece
 
-    def new_state(self) -> ColumnarState:
-        return SurveyedState(self.profile, **self.how)
+    def new_state(self, *, with_newer: bool = True) -> ColumnarState:
+        return SurveyedState(self.profile, **self.how, with_newer=with_newer)

@@ -48,13 +48,14 @@ class WritersState(ColumnarState):
     Attributes:
         counts, writers, minutes: see `tally`.
         accepted_bytes: of the batches the kernel took.
-        untimed: group → latest commit time, of records of magic 0.
+        untimed: group → latest commit time, of records without a time.
     """
 
     def __init__(self, profile: Profile, per: int) -> None:
         super().__init__(profile)
         self.counts = np.zeros(tally.COUNTS, np.int64)
         self.counts[tally.PER] = per
+        self.arrays.desk[a.NEEDS_TIME] = per == tally.PER_GROUP  # of commits without a time the commit's own is asked
         self.writers = np.zeros((a.LEAST_KEYS, tally.WRITER_SIZE), np.int64)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
@@ -242,7 +243,7 @@ class Count(Replay):
     piece = _CountedPiece
     per = tally.PER_GROUP
 
-    def new_state(self) -> ColumnarState:
+    def new_state(self, *, with_newer: bool = True) -> ColumnarState:
         return WritersState(self.profile, self.per)
 
 

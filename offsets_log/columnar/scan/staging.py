@@ -183,15 +183,23 @@ def find_in_window(desk: Any, table: Any, at: Any) -> Any:
 
 
 @inlined
+def _is_for_others(desk: Any, data: Any, at: Any, size: Any) -> Any:
+    """Whether more is asked of a batch than a kernel knows of it."""
+    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
+        return True
+    if desk[a.NEEDS_TIME] and be64(data, at + bt.MAX_TIMESTAMP) == bt.NO_TIME:
+        return True
+    return desk[a.IS_INSPECTED] != 0 and size > desk[a.MOST_BYTES]
+
+
+@inlined
 def take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
     """Stage the batch at a position, or say why not."""
     if size < 0 or not is_in_place(desk, data, at, size):
         return DOUBTFUL
     if be64(data, at + bt.MAX_TIMESTAMP) > desk[a.UNTIL_TIME]:
         return STOPPED
-    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
-        return DOUBTFUL
-    if desk[a.IS_INSPECTED] and size > desk[a.MOST_BYTES]:
+    if _is_for_others(desk, data, at, size):
         return DOUBTFUL
     attributes = be16(data, at + bt.ATTRIBUTES)
     in_window = attributes & bt.CODEC_MASK != 0 and attributes & bt.CONTROL_MASK == 0

@@ -51,7 +51,8 @@ def replay_piece(replay: Replay, bounds: Bounds, note: Note) -> tuple[Layout, Co
     Raises:
         InputError: the next piece does not fit behind it.
     """
-    order, cursor, state = replay.order, bounds.cursor, replay.new_state()
+    order, cursor = replay.order, bounds.cursor
+    state = replay.new_state(with_newer=False)  # rows of partial states have no place for what `newer` keeps
     with Scanner() as scanner:
         replay.piece(order, cursor, scanner, note, state).run(bounds.end, lambda size_bytes: None)
     check_reach(order.log, bounds, cursor)
