@@ -20,7 +20,7 @@ from cli.main import main
 from offsets_log.columnar.choose import selected
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
-from offsets_log.columnar.folds.state import plain_programs
+from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.dump_log import iter_lines
 from offsets_log.errors import Damage
 from offsets_log.investigate.history import History, history_order, history_row
