@@ -321,6 +321,27 @@ class State(Protocol):
         """What a record tells of a topic id."""
 
 
+class TakesNothing:
+    """The records' part of what they are replayed into, where something else is asked of them."""
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """Nothing."""
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """Nothing."""
+
+    def add_marker(self, producer_id: int, marker: Marker) -> None:
+        """Nothing."""
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """Nothing."""
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """Nothing."""
+
+
 def replay(events: Iterable[LogEvent], profile: Profile, *, on_damage: OnDamage) -> PartialState:
     """Fold the events of one offsets partition, or of a piece of one, into a partial state.
 

@@ -18,37 +18,19 @@ from offsets_log.columnar.scan.reading import Advance, Note, Seen
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, TailFound, Until, replay_into
-from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata
+from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, TailFound, TakesNothing, Until, replay_into
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.releases import Release
 
 
 @dataclass(slots=True)
-class _Problems:
+class _Problems(TakesNothing):
     """What of the events ends a load; what they do to it is told by others."""
 
     profile: Profile
     problems: list[Problem] = field(default_factory=list)
     end_offset: int = 0
-
-    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
-        """Nothing."""
-
-    def add_tombstone(
-        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
-    ) -> None:
-        """Nothing."""
-
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
-        """Nothing."""
-
-    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
-        """Nothing."""
-
-    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
-        """Nothing."""
 
 
 @dataclass(slots=True)

@@ -20,8 +20,7 @@ from offsets_log.columnar.scan.reading import Advance, Note
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import EVERYTHING, Event, LogEvent, Until
-from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata
+from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TakesNothing, Until
 from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.shares import counted
 
@@ -42,7 +41,7 @@ PER_OF_SOME = dict.fromkeys(PER, tally.PER_NAMES) | {
 LEAST_RUNS = 1 << 16
 
 
-class WritersState(ColumnarState):
+class WritersState(TakesNothing, ColumnarState):
     """What the writers of a run of records wrote; of a replay it keeps the keys only.
 
     Attributes:
@@ -186,25 +185,6 @@ class WritersState(ColumnarState):
         """Of the writers, by number; the first is nobody's."""
         s = self.arrays
         return [s.text_at(int(at)) for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT]]
-
-    # ------------------------------------------------------------- what a replay would do with records
-
-    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
-        """Nothing: it is counted."""
-
-    def add_tombstone(
-        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
-    ) -> None:
-        """Nothing: it is counted."""
-
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
-        """Nothing: it is counted."""
-
-    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
-        """Nothing: it is counted."""
-
-    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
-        """Nothing: writers have names."""
 
 
 def summed(runs: a.Int64s) -> a.Int64s:

@@ -41,7 +41,6 @@ EVENTS = ("commit", "tombstone", "transaction_committed", "transaction_aborted",
 COMMIT, TOMBSTONE, COMMITTED_THEN, ABORTED_THEN, GONE, BACK = range(6)
 OUTCOMES = (None, "open", "committed", "aborted")
 PLAIN, OPEN = range(2)
-CHANGES = (None, "new", "advanced", "rewound", "same", "deleted")
 NONE, NEW, ADVANCED, REWOUND, SAME, DELETED = range(6)
 MASK = 7
 
