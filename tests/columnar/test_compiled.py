@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import subprocess
@@ -138,11 +139,15 @@ def test_kernels_of_a_package_in_an_archive_are_told_by_its_contents(tmp_path: P
                 text = path.read_text() + (more if path.name == "staging.py" else "")
                 made.writestr(str(path.relative_to(ROOT)), text)
         asked = (
-            "from offsets_log.columnar.jit.compiled import _stamp, _FOLDER as f; assert not f.is_dir(); print(_stamp())"
+            "from offsets_log.columnar.jit.compiled import _stamp as s, __file__ as f; assert '.zip' in f; "
+            "print([s('offsets_log.columnar.' + m) for m in ('folds.replay', 'history.kernels', 'jit.kinds')])"
         )
         command = [sys.executable, "-c", f"import sys; sys.path.insert(0, 'package.zip'); {asked}"]
-        stamps.append(subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, check=True).stdout)
-    assert stamps[0] == stamps[1] != stamps[2]
+        done = subprocess.run(command, cwd=archive.parent, capture_output=True, text=True, check=True)
+        stamps.append(ast.literal_eval(done.stdout))
+    assert stamps[0] == stamps[1]
+    changed = [before != after for before, after in zip(stamps[0], stamps[2], strict=True)]
+    assert changed == [True, True, False]  # what imports the module, and what does not
 
 
 def test_all_kernels_are_compiled_beside_the_first() -> None:

@@ -2,7 +2,7 @@
 
 They are written as plain Python. `machine` compiles them with numba, in a process of its own and once on a machine: the
 code is kept on disk and linked from there without numba, whose import costs more than the work on a small log. It is
-made anew when a source of this folder, numba or the processor is another.
+made anew when the text of its module or of one that this imports, numba or the processor is another.
 
 kernel        what Python calls; its arguments are arrays in C order and numbers, as its annotations say (`kinds`)
 part          what kernels call
@@ -22,6 +22,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,10 +31,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
-from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -149,43 +149,59 @@ _BESIDE: list[subprocess.Popen[bytes]] = []
 """A process that compiles the smaller kernels."""
 _BY_OURSELVES: list[Kernel[Any]] = []
 _ENGINES: list[Any] = []
-_FOLDER = Path(__file__).parents[1]
+OURS = "offsets_log"
+IMPORT, NAME = re.compile(rb"^from (offsets_log[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE), re.compile(rb"\w+")
 
 
 @functools.cache
-def _stamp() -> str:
-    """What the code depends on, hashed."""
+def _stamp(module: str) -> str:
+    """What the code of a module's kernels depends on, hashed."""
     import llvmlite.binding as llvm
 
     processor = (llvm.get_host_cpu_name(), sorted(llvm.get_host_cpu_features().items()))
-    facts = (_sources(), processor, sys.version_info[:2], _compiler(), llvm.llvm_version_info, str(_FOLDER))
+    facts = (_sources(module), processor, sys.version_info[:2], _compiler(), llvm.llvm_version_info)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def _compiler() -> tuple[int, int]:
-    """What tells one installation of numba from another, without its import."""
+def _compiler() -> list[str]:
+    """The release of numba, without its import."""
     spec = find_spec("numba")
     assert spec is not None
     assert spec.origin is not None
-    found = Path(spec.origin).stat()
-    return found.st_mtime_ns, found.st_ino
+    return sorted(folder.name for folder in Path(spec.origin).parents[1].glob("numba-*.dist-info"))
 
 
-def _sources() -> list[tuple[str, Any, int]]:
-    """What tells one version of this folder's sources from another; in an archive, which is new on every machine that
-    it is sent to, their contents."""
-    if _FOLDER.is_dir():
-        return [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(_FOLDER.rglob("*.py"))]
-    found = [(item.name, item.read_bytes()) for item in _modules(resources.files(PACKAGE))]
-    return sorted((name, hashlib.sha256(data).hexdigest(), len(data)) for name, data in found)
+def _sources(module: str) -> list[tuple[str, str]]:
+    """All modules of ours that a module imports at its top, directly or not, and their texts, hashed."""
+    found: dict[str, str] = {}
+    names = {module, MACHINE}
+    while names:
+        source = _source(name := names.pop())
+        found[name] = source.digest
+        for origin, imported in source.imports:
+            of_package = {f"{origin}.{item}" for item in imported} if _source(origin).is_package else set()
+            names |= {origin, *of_package} - found.keys()
+    return sorted(found.items())
 
 
-def _modules(folder: Traversable) -> Iterator[Traversable]:
-    for item in folder.iterdir():
-        if item.is_dir():
-            yield from _modules(item)
-        elif item.name.endswith(".py"):
-            yield item
+class _Source(NamedTuple):
+    digest: str
+    is_package: bool
+    imports: list[tuple[str, list[str]]]
+    """Modules of ours, and the names that it takes from them."""
+
+
+@functools.cache
+def _source(module: str) -> _Source:
+    """What a module is and needs; nothing, where a package has a name that is no module."""
+    place = "/".join(module.split(".")[1:])
+    for file, is_package in ((f"{place}.py", False), (f"{place}/__init__.py", True)):
+        with suppress(OSError, KeyError):
+            text = resources.files(OURS).joinpath(file).read_bytes()
+            found = IMPORT.findall(text)
+            imports = [(origin.decode(), [name.decode() for name in NAME.findall(names)]) for origin, names in found]
+            return _Source(hashlib.sha256(text).hexdigest(), is_package, imports)
+    return _Source("", is_package=False, imports=[])
 
 
 @functools.cache
@@ -206,7 +222,7 @@ def _cache_base() -> Path:
 
 
 def _file_of(function: Callable[..., Any]) -> Path:
-    return _cache_base() / "offsets-log" / "kernels" / f"{place_of(function)}-{_stamp()}"
+    return _cache_base() / "offsets-log" / "kernels" / f"{place_of(function)}-{_stamp(function.__module__)}"
 
 
 def place_of(function: Callable[..., Any]) -> str:
