@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.expire import Duration
-from cli.options import PROFILE, TOPIC_IDS, Output, Reading, Time, UntilOffset, output_option, reading_options
+from cli.options import PROFILE, TOPIC_IDS, Duration, Output, Reading, Time, UntilOffset, output_option, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session

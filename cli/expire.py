@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import AS_BROKER, PROFILE, SHUTDOWN, UNITS_MS, Output, Reading, Time, output_option, reading_options
+from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Duration, Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
     from offsets_log.replay.expiry import Era, GroupExpiry
@@ -20,19 +19,6 @@ COLUMNS = (
 )  # fmt: skip
 
 ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
-
-
-class Duration(click.ParamType):  # type: ignore[type-arg]
-    """``7d``, ``10080m``, or plain milliseconds → ms."""
-
-    name = "DURATION"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for anything else."""
-        match = re.fullmatch(r"(\d+)(ms|s|m|h|d|w)?", str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no duration, such as 7d, 10080m or 604800000 (ms)", param, ctx)
-        return int(match[1]) * UNITS_MS[match[2] or "ms"]
 
 
 @click.command(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.expire import Duration
-from cli.options import PROFILE, Output, Reading, Time, output_option, reading_options
+from cli.options import PROFILE, Duration, Output, Reading, Time, output_option, reading_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,6 +12,7 @@ import click
 COMMANDS = {
     "assign": "cli.assign",
     "check": "cli.check",
+    "clean": "cli.clean",
     "compact": "cli.compact",
     "decode": "cli.decode",
     "diff": "cli.diff",

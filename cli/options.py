@@ -56,6 +56,22 @@ class Time(click.ParamType):  # type: ignore[type-arg]
         return round(aware.timestamp() * 1000)
 
 
+class Duration(click.ParamType):  # type: ignore[type-arg]
+    """``7d``, ``10080m``, ``PT1H30M``, or plain milliseconds → ms."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Fails for anything else."""
+        text = str(value).strip()
+        if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)?", text):
+            return int(match[1]) * UNITS_MS[match[2] or "ms"]
+        iso = re.fullmatch(r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text.upper())
+        if iso is None:
+            self.fail(f"{value!r} is no duration, such as 7d, 10080m, PT1H or 604800000 (ms)", param, ctx)
+        return sum(int(count or 0) * UNITS_MS[unit] for count, unit in zip(iso.groups(), "dhms", strict=True))
+
+
 class Release(click.ParamType):  # type: ignore[type-arg]
     """``X.Y`` or ``X.Y.Z`` → (X, Y)."""
 

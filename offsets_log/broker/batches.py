@@ -107,6 +107,27 @@ class FileBatch:
         return b.NO_PRODUCER_ID if self.is_legacy else self._field(9)
 
     @property
+    def producer_epoch(self) -> int:
+        """−1 of magic 0 and 1."""
+        return b.NO_PRODUCER_EPOCH if self.is_legacy else self._field(10)
+
+    @property
+    def records_count(self) -> int:
+        """As declared; of magic 0 and 1 that of the message around them."""
+        return 1 if self.is_legacy else self._field(12)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When tombstones and markers inside may go, where it is told (attribute bit 6, ``records:X4``)."""
+        return self._field(7) if self.attributes & b.DELETE_HORIZON_MASK else None
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's number of its last offset, −1 without one."""
+        first = b.NO_SEQUENCE if self.is_legacy else self._field(11)
+        return first if first == b.NO_SEQUENCE else first + self._field(6) & b.MAX_SEQUENCE
+
+    @property
     def is_transactional(self) -> bool:
         """Attribute bit 4."""
         return bool(self.attributes & b.TRANSACTIONAL_MASK)

@@ -9,15 +9,22 @@ import struct
 import sys
 from array import array
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError
+from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.segment import Buffer
 
 _OFFSET_ENTRY_BYTES = 8
 """Relative offset and position, 4 bytes each."""
+_TIME_ENTRY = struct.Struct(">qi")
 _ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
 ABORTED_TRANSACTION_VERSION = 0
 """Its first byte alone is looked at (``AbortedTxn.version``)."""
+
+INDEX_INTERVAL_BYTES = 4096
+"""``index.interval.bytes`` by default."""
+NO_LIMIT = 1 << 62
 
 WARM_ENTRIES = 1024
 """At the end of an index, where is looked first."""
@@ -35,6 +42,7 @@ class OffsetIndex:
     base_offset: int
     offsets: array[int] = field(default_factory=lambda: array("i"))
     positions: array[int] = field(default_factory=lambda: array("i"))
+    most_entries: int = NO_LIMIT
 
     @classmethod
     def read(cls, base_offset: int, data: Buffer) -> OffsetIndex:
@@ -44,6 +52,11 @@ class OffsetIndex:
         if sys.byteorder == "little":
             entries.byteswap()
         return cls(base_offset, entries[0::2], entries[1::2])
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its entries."""
+        return _OFFSET_ENTRY_BYTES * len(self.offsets)
 
     @property
     def last_offset(self) -> int:
@@ -75,11 +88,21 @@ class OffsetIndex:
         return low
 
     def append(self, offset: int, position: int) -> None:
-        """Raises InvalidOffsetError: offsets of entries rise."""
+        """Raises InvalidOffsetError: offsets of entries rise; BrokerError: the file is full, or the offset too far."""
+        if len(self.offsets) >= self.most_entries:
+            raise BrokerError(f"the index is full with {len(self.offsets)} entries", rule="D-8")
         if self.offsets and offset <= self.last_offset:
             raise InvalidOffsetError(f"offset {offset} is no larger than {self.last_offset} in the index", rule="D-8")
-        self.offsets.append(offset - self.base_offset)
+        self.offsets.append(_relative(offset, self.base_offset))
         self.positions.append(position)
+
+    def encode(self) -> bytes:
+        """The file."""
+        entries = array("i", bytes(self.size_bytes))
+        entries[0::2], entries[1::2] = self.offsets, self.positions
+        if sys.byteorder == "little":
+            entries.byteswap()
+        return entries.tobytes()
 
     def truncate_to(self, offset: int) -> None:
         """Without the entries from an offset on."""
@@ -90,52 +113,174 @@ class OffsetIndex:
 
 @dataclass(slots=True)
 class TimeIndex:
-    """``.timeindex`` as far as making it anew may fail: its last entry.
+    """``.timeindex``: now and then the largest timestamp so far, and the last offset of the batch that reached it.
 
     Attributes:
-        entries: how many there are.
-        timestamp_ms, offset: of the last one.
+        timestamps: rising, in milliseconds.
+        offsets: relative to the base offset.
     """
 
-    entries: int = 0
-    timestamp_ms: int = -1
-    offset: int = -1
+    base_offset: int
+    timestamps: array[int] = field(default_factory=lambda: array("q"))
+    offsets: array[int] = field(default_factory=lambda: array("i"))
+    most_entries: int = NO_LIMIT
 
-    def maybe_append(self, timestamp_ms: int, offset: int) -> None:
-        """Raises InvalidOffsetError: a later timestamp stands at a lower offset."""
-        if self.entries and offset < self.offset:
-            raise InvalidOffsetError(f"offset {offset} is lower than {self.offset} in the time index", rule="D-8")
-        if timestamp_ms > self.timestamp_ms:
-            self.entries, self.timestamp_ms, self.offset = self.entries + 1, timestamp_ms, offset
+    @classmethod
+    def read(cls, base_offset: int, data: Buffer) -> TimeIndex:
+        """The entries of a file; a rest that is no entry is left out."""
+        view = memoryview(data)
+        entries = list(_TIME_ENTRY.iter_unpack(view[: len(view) - len(view) % _TIME_ENTRY.size]))
+        return cls(base_offset, array("q", (time for time, _ in entries)), array("i", (at for _, at in entries)))
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its entries."""
+        return _TIME_ENTRY.size * len(self.timestamps)
+
+    @property
+    def last_timestamp_ms(self) -> int:
+        """Of the last entry; −1 without one."""
+        return self.timestamps[-1] if self.timestamps else -1
+
+    def maybe_append(self, timestamp_ms: int, offset: int, *, is_closing: bool = False) -> None:
+        """An entry if the time is beyond the last one's (``CL-42``).
+
+        Args:
+            is_closing: one more fits then.
+
+        Raises:
+            InvalidOffsetError: a later timestamp stands at a lower offset.
+            BrokerError: the file is full.
+        """
+        if not is_closing and len(self.timestamps) >= self.most_entries - 1:
+            raise BrokerError(f"the time index is full with {len(self.timestamps)} entries", rule="D-8")
+        if self.offsets and offset < self.base_offset + self.offsets[-1]:
+            last = self.base_offset + self.offsets[-1]
+            raise InvalidOffsetError(f"offset {offset} is lower than {last} in the time index", rule="D-8")
+        if timestamp_ms > self.last_timestamp_ms:
+            self.timestamps.append(timestamp_ms)
+            self.offsets.append(_relative(offset, self.base_offset))
+
+    def encode(self) -> bytes:
+        """The file."""
+        return b"".join(map(_TIME_ENTRY.pack, self.timestamps, self.offsets))
+
+
+@dataclass(slots=True)
+class Indexing:
+    """Both indexes of a segment as its batches are written or read, one after the other (``CL-41``, ``CL-42``).
+
+    Attributes:
+        latest: the largest timestamp so far, and the last offset of the batch that reached it.
+    """
+
+    index: OffsetIndex
+    times: TimeIndex
+    interval_bytes: int = INDEX_INTERVAL_BYTES
+    latest: tuple[int, int] = (-1, -1)
+    _indexed_at: int = 0
+
+    @classmethod
+    def of(
+        cls, base_offset: int, interval_bytes: int = INDEX_INTERVAL_BYTES, max_index_bytes: int | None = None
+    ) -> Indexing:
+        """Of a new segment."""
+        index, times = OffsetIndex(base_offset), TimeIndex(base_offset)
+        if max_index_bytes is not None:
+            index.most_entries = max_index_bytes // _OFFSET_ENTRY_BYTES
+            times.most_entries = max_index_bytes // _TIME_ENTRY.size
+        return cls(index, times, interval_bytes)
+
+    def take(self, position: int, last_offset: int, max_timestamp_ms: int, its_offset: int | None = None) -> None:
+        """A batch that lies at a position, or several from there on.
+
+        Args:
+            its_offset: the last offset of that of several that has the timestamp.
+
+        Raises:
+            BrokerError: an entry is due that cannot be.
+        """
+        if max_timestamp_ms > self.latest[0]:
+            self.latest = max_timestamp_ms, last_offset if its_offset is None else its_offset
+        if position - self._indexed_at > self.interval_bytes:
+            self.index.append(last_offset, position)
+            self.times.maybe_append(*self.latest)
+            self._indexed_at = position
+
+    def close(self) -> None:
+        """The segment ends."""
+        self.times.maybe_append(*self.latest, is_closing=True)
+
+
+class AbortedTransaction(NamedTuple):
+    """An entry of ``.txnindex`` (``CL-43``).
+
+    Attributes:
+        last_offset: of its marker.
+        last_stable_offset: where the oldest other transaction began that was open then, else behind the marker.
+    """
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
 
 
 @dataclass(slots=True)
 class TransactionIndex:
-    """``.txnindex`` as it is made anew: the aborted transactions, by their markers' rising offsets."""
+    """``.txnindex``: the aborted transactions, by their markers' rising offsets."""
 
-    last_offset: int | None = None
+    entries: list[AbortedTransaction] = field(default_factory=list)
 
-    def append(self, last_offset: int) -> None:
+    @classmethod
+    def read(cls, data: Buffer) -> TransactionIndex:
+        """The entries of a file; a rest that is no entry is left out."""
+        view = memoryview(data)
+        whole = view[: len(view) - len(view) % _ABORTED_TRANSACTION.size]
+        return cls([AbortedTransaction(*entry) for entry in _ABORTED_TRANSACTION.iter_unpack(whole)])
+
+    def append(self, entry: AbortedTransaction) -> None:
         """Raises BrokerError: a marker's offset is not beyond the one before."""
-        if self.last_offset is not None and self.last_offset >= last_offset:
+        if self.entries and self.entries[-1].last_offset >= entry.last_offset:
             raise BrokerError(
-                f"the aborted transaction that ends at {last_offset} comes behind one that ends at {self.last_offset}",
+                f"the aborted transaction that ends at {entry.last_offset} comes behind one that ends at "
+                f"{self.entries[-1].last_offset}",
                 rule="D-8",
             )
-        self.last_offset = last_offset
+        self.entries.append(entry)
+
+    def collect(self, start: int, end: int) -> tuple[list[AbortedTransaction], bool]:
+        """Those that end from an offset on and begin below another; and whether all such are among them (``CL-14``)."""
+        found = []
+        for entry in self.entries:
+            if entry.last_offset >= start and entry.first_offset < end:
+                found.append(entry)
+            if entry.last_stable_offset >= end:
+                return found, True
+        return found, False
+
+    def encode(self) -> bytes:
+        """The file; without entries there is none."""
+        return b"".join(_ABORTED_TRANSACTION.pack(*entry) for entry in self.entries)
 
 
-def is_sane_transaction_index(base_offset: int, data: Buffer) -> bool:
+def is_sane_transaction_index(base_offset: int, index: TransactionIndex) -> bool:
     """Whether a ``.txnindex`` may stay; else its segment is recovered.
 
     Raises:
         BrokerError: an entry of a version that nobody reads.
     """
-    view = memoryview(data)
-    whole = view[: len(view) - len(view) % _ABORTED_TRANSACTION.size]
-    for version, _, _, last_offset, _ in _ABORTED_TRANSACTION.iter_unpack(whole):
-        if version > ABORTED_TRANSACTION_VERSION:
-            raise BrokerError(f"an aborted transaction of version {version} in the transaction index", rule="D-8")
-        if last_offset < base_offset:
+    for entry in index.entries:
+        if entry.version > ABORTED_TRANSACTION_VERSION:
+            raise BrokerError(f"an aborted transaction of version {entry.version} in the transaction index", rule="D-8")
+        if entry.last_offset < base_offset:
             return False
     return True
+
+
+def _relative(offset: int, base_offset: int) -> int:
+    """Raises BrokerError: 4 bytes do not hold it."""
+    if not 0 <= offset - base_offset < MAX_OFFSETS_IN_SEGMENT:
+        raise BrokerError(f"offset {offset} is too far from {base_offset} for an index", rule="D-8")
+    return offset - base_offset

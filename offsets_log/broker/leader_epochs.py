@@ -1,4 +1,4 @@
-"""A partition's ``leader-epoch-checkpoint``, only as far as it may keep the broker from starting.
+"""A partition's ``leader-epoch-checkpoint``: whether it keeps the broker from starting, and what of it stays.
 
 References: ``CheckpointFile.java``, ``LeaderEpochCheckpointFile.java``, ``LeaderEpochFileCache.assign``.
 """
@@ -37,6 +37,25 @@ def check_leader_epochs(data: Buffer) -> None:
     for entry in entries:
         if not _ENTRY.fullmatch(entry):
             raise _unreadable(f"{entry!r} is no epoch with its offset")
+
+
+def leader_epochs_within(data: Buffer, start_checkpoint: int, end_offset: int) -> bytes:
+    """The file of a log that was opened: epochs that end before it, or begin behind it, are gone (``CL-50``).
+
+    Args:
+        data: a file that `check_leader_epochs` passes.
+        start_checkpoint: the entry of ``log-start-offset-checkpoint``, 0 without one.
+    """
+    lines = [line.split() for line in _LINE_END.split(bytes(data).decode())[2:] if line]
+    epochs = {int(epoch): int(offset) for epoch, offset in lines}
+    before = [epoch for epoch, offset in epochs.items() if offset <= start_checkpoint]
+    within = {epoch: offset for epoch, offset in epochs.items() if start_checkpoint < offset < end_offset}
+    if before and start_checkpoint < end_offset:
+        within[before[-1]] = start_checkpoint
+    if within == epochs:
+        return bytes(data)
+    entries = "".join(f"{epoch} {offset}\n" for epoch, offset in sorted(within.items()))
+    return f"{LEADER_EPOCHS_VERSION}\n{len(within)}\n{entries}".encode()
 
 
 def _number(line: str) -> int | None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch, entry_at
-from offsets_log.broker.indexes import OffsetIndex
+from offsets_log.broker.indexes import OffsetIndex, TimeIndex, TransactionIndex
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
 
 
@@ -23,6 +23,8 @@ class LogFile:
         view: the whole file.
         size_bytes: how much of it the broker holds.
         finds_by_base_offset: how offsets are looked for (since 4.1): by batches' base offsets, else by their last.
+        times, aborted: its other indexes.
+        modified_ms: when the file was last written; None where nothing tells.
     """
 
     base_offset: int
@@ -31,6 +33,9 @@ class LogFile:
     size_bytes: int
     index: OffsetIndex
     finds_by_base_offset: bool
+    times: TimeIndex = field(default_factory=lambda: TimeIndex(0))
+    aborted: TransactionIndex = field(default_factory=TransactionIndex)
+    modified_ms: int | None = None
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[FileBatch]:
         """The entries from a position on. Raises InvalidBatchError."""

@@ -1,4 +1,4 @@
-"""What a broker remembers of producers while it opens a log: only what may keep it from opening it.
+"""What a broker remembers of producers while it opens a log, and the snapshots in which it keeps that.
 
 References: ``ProducerStateManager.java``, ``ProducerAppendInfo.java``, ``UnifiedLog.rebuildProducerState``.
 """
@@ -8,14 +8,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import google_crc32c
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError
+from offsets_log.broker.indexes import AbortedTransaction
 from offsets_log.broker.log_file import LogFile
 from offsets_log.errors import Damage, OffsetsLogError
-from offsets_log.log_format.record import ControlRecord, decode_control_record, iter_records
+from offsets_log.log_format import batch as b
+from offsets_log.log_format.record import ControlRecord, Record, decode_control_record, iter_records
 from offsets_log.log_format.segment import Buffer
 
 _SNAPSHOT_HEADER = struct.Struct(">hIi")
@@ -23,20 +26,59 @@ _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 SNAPSHOT_VERSION = 1
 _CRC_COVERS_FROM = 6
 
-OpenTransactions = dict[int, int]
-"""Producer id → first offset of its transaction."""
+
+class ProducerEntry(NamedTuple):
+    """What is known of one producer (``CL-57``).
+
+    Attributes:
+        last_offset: of its last batch of data since its epoch changed, −1 without one.
+        offset_delta: from that batch's first offset to its last.
+        first_offset: of its open transaction, −1 without one.
+    """
+
+    epoch: int = b.NO_PRODUCER_EPOCH
+    last_sequence: int = b.NO_SEQUENCE
+    last_offset: int = -1
+    offset_delta: int = 0
+    timestamp_ms: int = b.NO_TIMESTAMP
+    coordinator_epoch: int = -1
+    first_offset: int = -1
+
+    def with_data(self, batch: FileBatch) -> ProducerEntry:
+        """After a batch of data (``CL-58``)."""
+        is_begin = self.first_offset < 0 and batch.is_transactional
+        return ProducerEntry(
+            batch.producer_epoch,
+            batch.last_sequence,
+            batch.last_offset,
+            batch.last_offset - batch.offset,
+            batch.max_timestamp_ms,
+            self.coordinator_epoch,
+            batch.offset if is_begin else self.first_offset,
+        )
+
+    def with_marker(self, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> ProducerEntry:
+        """After the end of a transaction: one of a new epoch makes the last batch forgotten (``CL-58``)."""
+        known = self if epoch == self.epoch else ProducerEntry()
+        return known._replace(
+            epoch=epoch, coordinator_epoch=coordinator_epoch, timestamp_ms=timestamp_ms, first_offset=-1
+        )
+
+
+Producers = dict[int, ProducerEntry]
+"""By producer id."""
 
 
 @dataclass(slots=True)
 class Snapshots:
-    """The ``.snapshot`` files of a partition: offset → the transactions that were open there."""
+    """The ``.snapshot`` files of a partition: offset → the producers that were known there."""
 
-    by_offset: dict[int, OpenTransactions]
+    by_offset: dict[int, Producers]
 
     @classmethod
     def read(cls, files: Mapping[int, Buffer]) -> Snapshots:
         """Those that are whole; a broker deletes the others when it comes to them."""
-        read = {offset: _open_transactions(data) for offset, data in files.items()}
+        read = {offset: decode_snapshot(data) for offset, data in files.items()}
         return cls({offset: found for offset, found in sorted(read.items()) if found is not None})
 
     def remove_stray(self, base_offsets: Iterable[int]) -> None:
@@ -49,7 +91,8 @@ class Snapshots:
                 del self.by_offset[offset]
 
 
-def _open_transactions(data: Buffer) -> OpenTransactions | None:
+def decode_snapshot(data: Buffer) -> Producers | None:
+    """The producers of a ``.snapshot``; None of one that is not whole."""
     view = memoryview(data)
     if len(view) < _SNAPSHOT_HEADER.size:
         return None
@@ -60,30 +103,49 @@ def _open_transactions(data: Buffer) -> OpenTransactions | None:
     if google_crc32c.value(bytes(view[_CRC_COVERS_FROM:])) != crc:
         return None
     entries = _SNAPSHOT_ENTRY.iter_unpack(view[_SNAPSHOT_HEADER.size : end])
-    return {producer_id: first_offset for producer_id, *_, first_offset in entries if first_offset >= 0}
+    return {producer_id: ProducerEntry(*facts) for producer_id, *facts in entries}
+
+
+def encode_snapshot(producers: Producers) -> bytes:
+    """The file, by rising producer ids; a broker writes them in no order (``CL-57``)."""
+    entries = b"".join(_SNAPSHOT_ENTRY.pack(producer_id, *entry) for producer_id, entry in sorted(producers.items()))
+    body = len(producers).to_bytes(4) + entries
+    return _SNAPSHOT_HEADER.pack(SNAPSHOT_VERSION, google_crc32c.value(body), 0)[:_CRC_COVERS_FROM] + body
 
 
 @dataclass(slots=True)
 class ProducerState:
-    """Open transactions up to ``map_end_offset``.
+    """Producers up to ``map_end_offset``.
 
     Attributes:
-        open: of every producer that has one.
-        ongoing: by first offset, which two producers of a damaged log may share.
-        completed: first offsets of the transactions that were read to their end, until a replica follows.
+        ongoing: first offset of an open transaction, which two producers of a damaged log may share → producer.
+        completed: first offsets of the transactions that were read to their end → that of the marker, until the high
+            watermark is beyond.
     """
 
     snapshots: Snapshots
-    open: OpenTransactions = field(default_factory=dict)
+    entries: Producers = field(default_factory=dict)
     ongoing: dict[int, int] = field(default_factory=dict)
-    completed: set[int] = field(default_factory=set)
+    completed: dict[int, int] = field(default_factory=dict)
     map_end_offset: int = 0
     snapshot_offset: int = 0
 
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the oldest transaction begins that is open or was read."""
-        return min(self.completed | self.ongoing.keys(), default=None)
+        return min((*self.completed, *self.ongoing), default=None)
+
+    def reach(self, high_watermark: int) -> None:
+        """Followers have all below an offset."""
+        self.completed = {first: last for first, last in self.completed.items() if last >= high_watermark}
+
+    def active(self, now_ms: int, expiration_ms: int) -> Producers:
+        """Those that are not expired at a moment: without an open transaction they are, in time (``CL-27``)."""
+        return {
+            producer_id: entry
+            for producer_id, entry in self.entries.items()
+            if entry.first_offset >= 0 or now_ms - entry.timestamp_ms < expiration_ms
+        }
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int) -> None:
         """From the newest snapshot between the two."""
@@ -95,15 +157,17 @@ class ProducerState:
             self.map_end_offset = max(self.map_end_offset, log_start_offset)
             self.snapshot_offset = log_start_offset if newest is None else newest
             return
-        self.open = dict(self.snapshots.by_offset[newest]) if newest is not None else {}
-        self.ongoing = {first_offset: producer_id for producer_id, first_offset in self.open.items()}
+        self.entries = dict(self.snapshots.by_offset[newest]) if newest is not None else {}
+        self.ongoing = {
+            entry.first_offset: producer_id for producer_id, entry in self.entries.items() if entry.first_offset >= 0
+        }
         self.completed.clear()
         self.map_end_offset = self.snapshot_offset = log_start_offset if newest is None else newest
 
     def take_snapshot(self) -> None:
         """Unless there is one of this offset."""
         if self.map_end_offset > self.snapshot_offset:
-            self.snapshots.by_offset[self.map_end_offset] = dict(self.open)
+            self.snapshots.by_offset[self.map_end_offset] = dict(self.entries)
             self.snapshot_offset = self.map_end_offset
 
     def append(self, batch: FileBatch) -> Completed | None:
@@ -113,30 +177,43 @@ class ProducerState:
             BrokerError: it makes no sense behind what came before, or as a control batch (``D-8``).
         """
         producer_id = batch.producer_id
-        first_offset = self.open.get(producer_id)
+        entry = self.entries.get(producer_id, ProducerEntry())
         if batch.is_control:
-            control = _control_record(batch)
-            if control is None or first_offset is None:
+            marker = _marker(batch)
+            if marker is None:
                 return None
-            del self.open[producer_id]
-            return Completed(first_offset, batch.base_offset, is_aborted=control.type == "ABORT")
-        if first_offset is not None and not batch.is_transactional:
+            record, control = marker
+            self.entries[producer_id] = entry.with_marker(
+                batch.producer_epoch, control.coordinator_epoch or 0, record.timestamp_ms
+            )
+            if entry.first_offset < 0:
+                return None
+            return Completed(producer_id, entry.first_offset, batch.offset, is_aborted=control.type == "ABORT")
+        if entry.first_offset >= 0 and not batch.is_transactional:
             raise BrokerError(
                 f"producer {producer_id} writes outside of its open transaction",
                 rule="D-8",
                 file=batch.file,
                 position=batch.position,
             )
-        if first_offset is None and batch.is_transactional:
-            self.open[producer_id] = batch.base_offset
-            self.ongoing[batch.base_offset] = producer_id
+        self.entries[producer_id] = entry = entry.with_data(batch)
+        if entry.first_offset == batch.offset:
+            self.ongoing[batch.offset] = producer_id
         return None
+
+    def aborted_entry(self, completed: Completed) -> AbortedTransaction:
+        """What ``.txnindex`` says of a transaction that has just ended and is not yet complete (``CL-43``)."""
+        others = (first for first, producer_id in self.ongoing.items() if producer_id != completed.producer_id)
+        last_stable_offset = min(others, default=completed.last_offset + 1)
+        return AbortedTransaction(
+            0, completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
+        )
 
     def complete(self, completed: Completed) -> None:
         """Raises BrokerError: a transaction that is not there."""
         if self.ongoing.pop(completed.first_offset, None) is None:
             raise BrokerError(f"a transaction from {completed.first_offset} on that was not started ends", rule="D-8")
-        self.completed.add(completed.first_offset)
+        self.completed[completed.first_offset] = completed.last_offset
 
     def rebuild(
         self, files: Mapping[int, LogFile], log_start_offset: int, last_offset: int, *, trusts_snapshots: bool
@@ -151,10 +228,11 @@ class ProducerState:
             BrokerError: the records cannot be read so.
         """
         if trusts_snapshots and not self.snapshots.by_offset:
-            self.map_end_offset = last_offset
-            self.take_snapshot()
+            for offset in (*list(files)[-2:], last_offset):
+                self.map_end_offset = offset
+                self.take_snapshot()
             return
-        is_empty = not self.open and self.map_end_offset >= last_offset
+        is_empty = not self.entries and self.map_end_offset >= last_offset
         self.truncate_and_reload(log_start_offset, last_offset)
         if last_offset > self.map_end_offset and not is_empty:
             self._read(files, log_start_offset, last_offset)
@@ -190,6 +268,7 @@ class ProducerState:
 class Completed:
     """A transaction with its marker: its first offset, and that of the marker."""
 
+    producer_id: int
     first_offset: int
     last_offset: int
     is_aborted: bool
@@ -215,8 +294,8 @@ def floor_file(files: Mapping[int, LogFile], offset: int) -> LogFile | None:
     return None if base is None else files[base]
 
 
-def _control_record(batch: FileBatch) -> ControlRecord | None:
-    """The first record of a control batch; None without any.
+def _marker(batch: FileBatch) -> tuple[Record, ControlRecord] | None:
+    """The first record of a control batch and what it says; None without any.
 
     Raises:
         InvalidBatchError: its records, or the key of the first, cannot be read.
@@ -238,4 +317,4 @@ def _control_record(batch: FileBatch) -> ControlRecord | None:
             file=batch.file,
             position=batch.position,
         )
-    return control
+    return record, control

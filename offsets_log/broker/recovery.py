@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError, OffsetOverflowError
-from offsets_log.broker.indexes import OffsetIndex, is_sane_transaction_index
+from offsets_log.broker.indexes import (
+    INDEX_INTERVAL_BYTES,
+    OffsetIndex,
+    TimeIndex,
+    TransactionIndex,
+    is_sane_transaction_index,
+)
 from offsets_log.broker.leader_epochs import LEADER_EPOCHS, check_leader_epochs
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState, Snapshots, files_between, floor_file
@@ -22,6 +28,8 @@ from offsets_log.broker.segment_recovery import SegmentRecovery, split
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
+NOT_RECOVERED = frozenset({"partition.metadata"})
+"""What lies beside the segments and decides nothing of them."""
 SWAP = ".swap"
 """Of a cleaned segment that is read, and of its indexes."""
 
@@ -48,6 +56,7 @@ class OpenLog:
         files: by base offset, rising.
         end_offset: the log's next offset; of one that is not open, None.
         refusal: why the broker does not start (``D-8``).
+        producers: what is known of them at its end.
     """
 
     files: dict[int, LogFile]
@@ -55,6 +64,7 @@ class OpenLog:
     end_offset: int | None = None
     cuts: list[Cut] = field(default_factory=list)
     refusal: BrokerError | None = None
+    producers: ProducerState = field(default_factory=lambda: ProducerState(Snapshots({})))
 
     def find(self, offset: int) -> tuple[LogFile, FileBatch] | None:
         """Where an offset is read from: the batch that holds it, or the first behind.
@@ -71,14 +81,26 @@ class OpenLog:
         return None
 
 
-def open_log(log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: bool) -> OpenLog:
+def open_log(
+    log: PartitionLog,
+    *,
+    stopped_cleanly: bool,
+    finds_by_base_offset: bool,
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+) -> OpenLog:
     """Start a broker over a partition's files, which stay as they are.
 
     Args:
         stopped_cleanly: whether ``.kafka_cleanshutdown`` lay beside them.
         finds_by_base_offset: see `LogFile`.
+        index_interval_bytes: of the indexes that it makes anew.
     """
-    start = _Start(log, stopped_cleanly=stopped_cleanly, finds_by_base_offset=finds_by_base_offset)
+    start = _Start(
+        log,
+        stopped_cleanly=stopped_cleanly,
+        finds_by_base_offset=finds_by_base_offset,
+        index_interval_bytes=index_interval_bytes,
+    )
     try:
         start.run()
     except BrokerError as error:
@@ -95,14 +117,17 @@ def has_nothing_beside(log: PartitionLog) -> bool:
     made in rising order, a transaction that ends was begun, and nobody writes outside of an open one. What stands
     beside the segments is not believed without a look: indexes, snapshots of producers, leader epochs.
     """
-    return not log.beside
+    return log.beside.keys() <= NOT_RECOVERED
 
 
 class _Start:
     """One start of a broker over one partition."""
 
-    def __init__(self, log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: bool) -> None:
+    def __init__(
+        self, log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: bool, index_interval_bytes: int
+    ) -> None:
         self.log = log
+        self._index_interval_bytes = index_interval_bytes
         self.opened = OpenLog({})
         self._stopped_cleanly = stopped_cleanly
         self._finds_by_base_offset = finds_by_base_offset
@@ -135,6 +160,7 @@ class _Start:
             self._files, self.opened.start_offset, self.opened.end_offset, trusts_snapshots=self._stopped_cleanly
         )
         self._find_first_unstable(producers)
+        self.opened.producers = producers
 
     def _find_first_unstable(self, producers: ProducerState) -> None:
         """The begin of the oldest transaction is looked up (``UnifiedLog.maybeIncrementFirstUnstableOffset``).
@@ -170,13 +196,24 @@ class _Start:
 
     def _find(self, segment: Segment) -> LogFile:
         base_offset, view = segment.base_offset or 0, memoryview(segment.buffer)
-        index, transactions = (self._beside(segment, kind) for kind in ("index", "txnindex"))
+        index, times = self._beside(segment, "index"), self._beside(segment, "timeindex")
+        aborted = TransactionIndex.read(self._beside(segment, "txnindex") or b"")
         # The index of a cleaned segment is made where there is none, to see where its offsets end.
         has_index = index is not None or segment.file.endswith(SWAP)
-        if has_index and (transactions is None or is_sane_transaction_index(base_offset, transactions)):
+        if has_index and is_sane_transaction_index(base_offset, aborted):
             self._believed.add(base_offset)
         read = OffsetIndex.read(base_offset, index or b"")
-        return LogFile(base_offset, segment.file, view, len(view), read, self._finds_by_base_offset)
+        return LogFile(
+            base_offset,
+            segment.file,
+            view,
+            len(view),
+            read,
+            self._finds_by_base_offset,
+            TimeIndex.read(base_offset, times or b""),
+            aborted,
+            segment.modified_ms,
+        )
 
     def _beside(self, segment: Segment, kind: str) -> Buffer | None:
         suffix = SWAP if segment.file.endswith(SWAP) else ""
@@ -192,8 +229,7 @@ class _Start:
         """
         producers = ProducerState(self._snapshots)
         producers.rebuild(self._files, self._checkpoint, file.base_offset, trusts_snapshots=False)
-        file.index = OffsetIndex(file.base_offset)
-        recovery = SegmentRecovery(file, producers)
+        recovery = SegmentRecovery(file, producers, self._index_interval_bytes)
         recovery.run()
         cut = file.size_bytes - recovery.valid_bytes
         if cut:
@@ -219,7 +255,7 @@ class _Start:
             )
         del self._found[file.base_offset]
         self._files.pop(file.base_offset, None)
-        for part in split(file):
+        for part in split(file, self._index_interval_bytes):
             self._found[part.base_offset] = self._files[part.base_offset] = part
             self._believed.add(part.base_offset)
         self.opened.files = dict(sorted(self._files.items()))

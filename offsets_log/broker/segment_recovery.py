@@ -10,12 +10,9 @@ from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError, InvalidBatchError, OffsetOverflowError
-from offsets_log.broker.indexes import OffsetIndex, TimeIndex, TransactionIndex
+from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES, Indexing, TransactionIndex
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState
-
-INDEX_INTERVAL_BYTES = 4096
-"""``index.interval.bytes``."""
 
 
 @dataclass(slots=True)
@@ -28,21 +25,22 @@ class SegmentRecovery:
 
     file: LogFile
     producers: ProducerState
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES
     valid_bytes: int = 0
-    _indexed_at: int = 0
-    _latest: tuple[int, int] = (-1, -1)
-    _times: TimeIndex = field(default_factory=TimeIndex)
-    _aborted: TransactionIndex = field(default_factory=TransactionIndex)
+    _indexing: Indexing = field(init=False)
 
     def run(self) -> None:
-        """To the first bad batch, or the end."""
+        """To the first bad batch, or the end; the file's indexes are made anew."""
+        self._indexing = Indexing.of(self.file.base_offset, self.index_interval_bytes)
+        self.file.index, self.file.times = self._indexing.index, self._indexing.times
+        self.file.aborted = TransactionIndex()
         try:
             for batch in self.file.batches():
                 batch.ensure_valid()
                 self._take(batch)
         except InvalidBatchError:
             pass
-        self._times.maybe_append(*self._latest)
+        self._indexing.close()
 
     def _take(self, batch: FileBatch) -> None:
         last_offset = batch.last_offset
@@ -53,11 +51,7 @@ class SegmentRecovery:
                 file=self.file.file,
                 position=batch.position,
             )
-        self._latest = max(self._latest, (batch.max_timestamp_ms, last_offset), key=lambda latest: latest[0])
-        if self.valid_bytes - self._indexed_at > INDEX_INTERVAL_BYTES:
-            self.file.index.append(last_offset, self.valid_bytes)
-            self._times.maybe_append(*self._latest)
-            self._indexed_at = self.valid_bytes
+        self._indexing.take(self.valid_bytes, last_offset, batch.max_timestamp_ms)
         self.valid_bytes = batch.end
         if not batch.is_legacy:
             self._tell_producers(batch)
@@ -67,30 +61,43 @@ class SegmentRecovery:
             completed = self.producers.append(batch)
             if completed is not None:
                 if completed.is_aborted:
-                    self._aborted.append(completed.last_offset)
+                    self.file.aborted.append(self.producers.aborted_entry(completed))
                 self.producers.complete(completed)
         self.producers.map_end_offset = batch.next_offset
 
 
-def split(file: LogFile) -> Iterator[LogFile]:
+def split(file: LogFile, index_interval_bytes: int = INDEX_INTERVAL_BYTES) -> Iterator[LogFile]:
     """Several in the place of one; each begins with the first batch that the one before cannot take.
 
     Raises:
         BrokerError: something is in the file that is no batch.
     """
     part: LogFile | None = None
+    indexing = Indexing.of(file.base_offset)
     end = 0
     for batch in file.batches():
         if part is None or not part.takes(batch.last_offset):
             if part is not None:
+                indexing.close()
                 yield part
-            index = OffsetIndex(batch.base_offset)
+            indexing = Indexing.of(batch.base_offset, index_interval_bytes)
             view = file.view[batch.position : file.size_bytes]
-            part = LogFile(batch.base_offset, file.file, view, 0, index, file.finds_by_base_offset)
+            part = LogFile(
+                batch.base_offset,
+                file.file,
+                view,
+                0,
+                indexing.index,
+                file.finds_by_base_offset,
+                indexing.times,
+                modified_ms=file.modified_ms,
+            )
             if not part.takes(batch.last_offset):
                 break
+        indexing.take(part.size_bytes, batch.last_offset, batch.max_timestamp_ms)
         part.size_bytes += batch.size_bytes
         end = batch.end
     if part is None or end != file.size_bytes:
         raise BrokerError("the segment cannot be split", rule="D-8", file=file.file, position=end)
+    indexing.close()
     yield part

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 
-from offsets_log.disk.folder import IN_DATA_DIRECTORY, SEGMENT, Folder, lies_beside, matters_in
+from offsets_log.disk.folder import IN_DATA_DIRECTORY, SEGMENT, Folder, lies_beside, lies_in, matters_in
 from offsets_log.disk.packed import BROKEN, Budget, Inflated, Problems, Reader, unpack_zstd
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
@@ -271,7 +271,7 @@ def _folders(file: str, members: Members, on_damage: OnDamage | None) -> list[Fo
         folder = folders.setdefault(directory, Folder(prefix, posixpath.basename(directory)))
         is_packed = name.endswith((".gz", ".zst"))
         read = cache(partial(unpack_one, folder.shown(name), data, on_damage)) if is_packed else partial(_as_is, data)
-        (folder.beside if lies_beside(name) else folder.files)[name] = read
+        (folder.beside if lies_in(folder.name, name) else folder.files)[name] = read
     for directory, folder in folders.items():
         above = folders.get(posixpath.dirname(directory)) if directory else None
         if above is not None:

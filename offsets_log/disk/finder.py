@@ -17,12 +17,22 @@ from offsets_log.disk.folder import (
     DirectoryName,
     Folder,
     Opener,
-    lies_beside,
+    lies_in,
     matters,
     matters_in,
     never_a_segment,
 )
-from offsets_log.disk.local import expand, input_errors, is_file, list_directory, map_data, map_file, real_path, spool
+from offsets_log.disk.local import (
+    expand,
+    input_errors,
+    is_file,
+    list_directory,
+    map_data,
+    map_file,
+    modified_ms,
+    real_path,
+    spool,
+)
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
@@ -179,7 +189,7 @@ class Finder:
         for name in names:
             if matters(name) and real_path(path / name) not in self._openers:
                 folder.files[name] = self._opener(path / name, folder)
-            elif lies_beside(name):
+            elif lies_in(folder.name, name):
                 folder.beside[name] = self._opener(path / name)
             elif name.endswith(PARQUET_SUFFIX):
                 folder.files[name] = self._opener(path / name)
@@ -239,6 +249,7 @@ class Finder:
         if folder is None:
             return map_file(path, self._stack)
         buffer, zeros = map_data(path, self._stack)
+        folder.modified_ms[path.name] = modified_ms(path)
         if zeros:
             folder.zeros_behind[path.name] = zeros
         return buffer

@@ -59,6 +59,7 @@ class Folder:
         beside: name → how to read what a broker keeps beside the segments: indexes, snapshots of producers.
         above: the same for the checkpoints of the directory above.
         zeros_behind: name → of a file that was read, zeros behind its contents that nobody ever wrote.
+        modified_ms: name → when a file on disk that was read was last written.
         is_choice: whether only some of a partition's files were named, or files that tell no partition.
     """
 
@@ -69,6 +70,7 @@ class Folder:
     beside: dict[str, Opener] = field(default_factory=dict)
     above: Mapping[str, Opener] = field(default_factory=dict)
     zeros_behind: dict[str, int] = field(default_factory=dict)
+    modified_ms: dict[str, int] = field(default_factory=dict)
     is_choice: bool = False
 
     def shown(self, name: str) -> str:
@@ -128,6 +130,11 @@ def lies_beside(name: str) -> bool:
     return bool(_BESIDE.fullmatch(name))
 
 
+def lies_in(folder: str, name: str) -> bool:
+    """Whether a file of a folder of this name is no segment, but belongs beside a partition's segments."""
+    return lies_beside(name) or (name == METADATA and DirectoryName.parse(folder).is_offsets)
+
+
 def matters_in(directory: str, name: str) -> bool:
     """Whether a file of an archive has to be read.
 
@@ -137,7 +144,7 @@ def matters_in(directory: str, name: str) -> bool:
     parsed = DirectoryName.parse(directory)
     if name in IN_DATA_DIRECTORY or parsed.is_foreign:
         return name in IN_DATA_DIRECTORY or name == METADATA
-    return matters(name) or (parsed.is_offsets and lies_beside(name))
+    return matters(name) or (parsed.is_offsets and lies_in(directory, name))
 
 
 def checkpoints(folder: Folder) -> Checkpoints:

@@ -134,6 +134,12 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def modified_ms(path: Path) -> int:
+    """When a file was last written, in epoch milliseconds. Raises InputError."""
+    with input_errors(path):
+        return path.stat().st_mtime_ns // 1_000_000
+
+
 def list_directory(path: Path) -> tuple[list[str], list[str], list[str]]:
     """Names in a directory, links followed, sorted: files, directories, and what is neither. Raises InputError."""
     files: list[str] = []

@@ -149,7 +149,13 @@ def _logs_in(folder: Folder, offsets_partition: int | None) -> list[PartitionLog
 
 def _segment(folder: Folder, name: str, base_offset: int | None) -> Segment:
     buffer = folder.files[name]()
-    return Segment(folder.shown(name), base_offset, buffer, zeros_behind=folder.zeros_behind.get(name, 0))
+    return Segment(
+        folder.shown(name),
+        base_offset,
+        buffer,
+        zeros_behind=folder.zeros_behind.get(name, 0),
+        modified_ms=folder.modified_ms.get(name),
+    )
 
 
 def topic_id_in(read: Opener) -> bytes | None:

@@ -28,6 +28,7 @@ class Segment:
         untold: columns of rows that the source of a segment made from a dump does not tell; null in rows.
         lines: of such a segment, record offset → line of the source.
         zeros_behind: so many of these zeros follow.
+        modified_ms: when the file was last written; None where nothing tells.
     """
 
     file: str
@@ -36,6 +37,7 @@ class Segment:
     untold: frozenset[str] = frozenset()
     lines: Mapping[int, int] = field(default_factory=dict, repr=False, compare=False)
     zeros_behind: int = 0
+    modified_ms: int | None = None
 
     @property
     def size_bytes(self) -> int:

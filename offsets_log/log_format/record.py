@@ -250,6 +250,17 @@ def first_offset(batch: RecordBatch) -> int:
     return offset
 
 
+def has_other_magics_inside(batch: RecordBatch) -> bool:
+    """Whether messages inside of one of magic 0 or 1 are of another magic, as a broker once wrote them.
+
+    Raises:
+        OffsetsLogError: they cannot be read.
+    """
+    if batch.codec.id == 0:
+        return False
+    return any(message.magic != batch.magic for _, message in _inner_messages(batch, as_loaded=True))
+
+
 def _inner_messages(batch: RecordBatch, as_loaded: bool) -> list[tuple[int, RecordBatch]]:
     """The messages inside a compressed one, at least one, with their absolute offsets (``records:M3``)."""
     codec = batch.codec

@@ -1,0 +1,306 @@
+"""``offsets-log clean``: partitions as Kafka's log cleaner would leave them, in a new folder."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import ExitStack
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import SHUTDOWN, Duration, Output, Reading, Time, UntilOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cli.session import Session
+    from offsets_log.cleaner.round import Round
+    from offsets_log.cleaner.settings import Settings
+    from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
+    from offsets_log.tables import Row
+
+Given = tuple[tuple[int | None, int], ...]
+"""Offsets of single partitions, or of all that are not named."""
+
+
+class Broker(click.ParamType):  # type: ignore[type-arg]
+    """``X.Y`` or ``X.Y.Z`` → its numbers."""
+
+    name = "X.Y"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Fails for a release whose rules are not known."""
+        from offsets_log.cleaner.settings import Rules
+
+        if not re.fullmatch(r"\d+\.\d+(\.\d+)*", str(value)):
+            self.fail(f"{value!r} is no Kafka release, such as 4.3", param, ctx)
+        release = tuple(map(int, str(value).split(".")))
+        try:
+            Rules.of(release)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return release
+
+
+def _bytes(name: str, what: str, default: str) -> Callable[..., Any]:
+    help_ = f"{what}  [default: {default}]"
+    return click.option(f"--{name}", metavar="BYTES", type=click.IntRange(min=1), help=help_)
+
+
+def _duration(name: str, what: str, default: str) -> Callable[..., Any]:
+    variable = f"{name.replace('-', '_')}_ms"
+    return click.option(f"--{name}", variable, type=Duration(), help=f"{what}  [default: {default}]")
+
+
+def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
+    help_ = f"{what} of offsets partition P, else of every one; repeatable.  [default: {default}]"
+    return click.option(f"--{name}", type=UntilOffset(), multiple=True, help=help_)
+
+
+@click.command(
+    "clean",
+    epilog="Examples: offsets-log clean /var/lib/kafka/data --dry-run · "
+    "offsets-log clean backup.tar.gz -p 12 --to cleaned --broker 3.9 --delete-retention 1h",
+)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+@click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
+@click.option("--dry-run", is_flag=True, help="Write nothing: only tell what would be cleaned, and what is kept why.")
+@click.option("--broker", type=Broker(), default="4.3", show_default=True, help="Whose cleaner: 3.1 to 4.3.")
+@click.option("--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h ago; by default now.")
+@_duration("delete-retention", "The topic's delete.retention.ms: how long tombstones and markers wait.", "1d")
+@_duration("min-compaction-lag", "The topic's min.compaction.lag.ms.", "0")
+@_duration("producer-id-expiration", "The broker's producer.id.expiration.ms.", "1d")
+@_bytes("segment-bytes", "The topic's segment.bytes.", "100 MiB")
+@_bytes("segment-index-bytes", "The topic's segment.index.bytes.", "10 MiB")
+@_bytes("index-interval-bytes", "The topic's index.interval.bytes.", "4096")
+@_bytes("max-message-bytes", "The topic's max.message.bytes.", "1048588")
+@_bytes("io-buffer-bytes", "The broker's log.cleaner.io.buffer.size, of one thread.", "512 KiB")
+@_bytes("cleaner-max-message-bytes", "The broker's message.max.bytes.", "1048588")
+@_bytes("dedupe-buffer-bytes", "The broker's log.cleaner.dedupe.buffer.size, of one thread.", "no limit")
+@click.option(
+    "--load-factor-percent",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    help="How much of that buffer may be filled: log.cleaner.io.buffer.load.factor.  [default: 90]",
+)
+@_offset("first-dirty-offset", "From where the log is not cleaned yet,", "the cleaner's checkpoint")
+@_offset("high-watermark", "How far followers have the log,", "its checkpoint, else the log's end")
+@_offset("log-start-offset", "Where the log begins,", "its checkpoint")
+@SHUTDOWN
+@click.option(
+    "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
+    help="Only these partitions of __consumer_offsets; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--as-partition", metavar="N", type=click.IntRange(min=0),
+    help="The offsets partition of a lone file whose directory does not tell.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Choice(("table", "jsonl", "csv")),
+    help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
+)  # fmt: skip
+@click.option("--progress/--no-progress", default=None, help="How far it is.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+def command(
+    paths: tuple[str, ...],
+    to: str | None,
+    dry_run: bool,
+    broker: tuple[int, ...],
+    now: int | None,
+    shutdown: str | None,
+    offsets_partition: tuple[int, ...],
+    as_partition: int | None,
+    output: str | None,
+    progress: bool | None,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Partitions as Kafka's own log cleaner would leave them after one round, byte for byte.
+
+    DIR gets a folder __consumer_offsets-N for each, with segments, all their indexes, producer snapshots, leader epochs
+    and partition.metadata, and beside them the checkpoints of a data directory. What the round rewrites, it rewrites
+    as the cleaner of that release does; other segments are copied.
+
+    A row a partition says what became of it: cleaned; not started, if there is nothing to clean; failed, where a
+    broker's cleaner would end with an exception and leave the partition alone until a restart; aborted, where it gives
+    up and tries again. And why each byte is kept that is left, such as an open transaction that holds all behind it.
+
+    Exit status 3 if a partition failed or aborted.
+    """
+    from cli.session import open_session
+
+    if (to is None) != dry_run:
+        raise click.UsageError("give --to DIR, or --dry-run to write nothing")
+    reading = Reading(
+        paths=paths,
+        as_partition=as_partition,
+        offsets_partition=offsets_partition,
+        input_format="segments",
+        progress=progress,
+        quiet=quiet,
+    )
+    now = int(time.time() * 1000) if now is None else now
+    with open_session(reading) as session, ExitStack() as stack:
+        cleaning = _Cleaning(session, _settings(now, broker, settings), shutdown, settings)
+        directory = None if to is None else _directory(session, to, stack)
+        rows = [cleaning.clean(log, directory) for log in session.logs]
+        if directory is not None:
+            cleaning.write_checkpoints(directory)
+        stack.close()
+        _tell(rows, Output(output=output, to=None))
+        counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
+        session.is_wrong = bool(counts["failed"] or counts["aborted"])
+        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+        session.finish(f"{len(rows)} partitions: {told}; {_sizes(rows)}")
+
+
+def _settings(now_ms: int, release: tuple[int, ...], given: dict[str, Any]) -> Settings:
+    from offsets_log.cleaner.settings import Rules, Settings
+
+    known = {field.name for field in fields(Settings)}
+    told = {name: value for name, value in given.items() if name in known and value is not None}
+    return Settings(now_ms=now_ms, rules=Rules.of(release), **told)
+
+
+def _directory(session: Session, to: str, stack: ExitStack) -> Path:
+    from offsets_log.disk.folders import refuse_inside_inputs
+    from offsets_log.disk.writer import atomic_directory
+
+    refuse_inside_inputs(to, session.reading.paths, session.files)
+    return stack.enter_context(atomic_directory(to))
+
+
+class _Cleaning:
+    """The rounds of a run."""
+
+    def __init__(self, session: Session, settings: Settings, shutdown: str | None, given: dict[str, Given]) -> None:
+        from offsets_log.broker.shutdowns import SHUTDOWNS
+
+        self._session, self._settings, self._given = session, settings, given
+        self._stopped_cleanly = None if shutdown is None else SHUTDOWNS[shutdown]
+        self._told: list[tuple[int, Checkpoints]] = []
+
+    def clean(self, log: PartitionLog, directory: Path | None) -> Row:
+        """One partition; its folder is made in the directory."""
+        from dataclasses import replace
+
+        from offsets_log.cleaner.bounds import bounds_of
+        from offsets_log.cleaner.opening import open_for_cleaning
+        from offsets_log.cleaner.result import refused_row, result_row
+        from offsets_log.cleaner.round import FAILED
+        from offsets_log.errors import InputError, OffsetsLogError
+
+        partition = log.offsets_partition
+        if partition is None:
+            raise InputError("no directory tells its partition: give --as-partition", file=log.segments[0].file)
+        log = replace(log, checkpoints=self._checkpoints(log))
+        opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly)
+        try:
+            if opened.refusal is not None:
+                raise opened.refusal
+            bounds = bounds_of(opened, log.checkpoints, self._settings)
+        except OffsetsLogError as error:
+            self._session.say(
+                f"offsets partition {partition}: a broker does not open this log, it is left out: {error}"
+            )
+            return refused_row(partition, FAILED, error)
+        done = self._round(partition, log, opened, bounds, directory)
+        return result_row(partition, done)
+
+    def _round(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, directory: Path | None) -> Round:
+        from offsets_log.cleaner.checkpoints import checkpoints_after
+        from offsets_log.cleaner.folder import FolderFile, new_files, other_files
+        from offsets_log.cleaner.round import NewSegment, clean
+        from offsets_log.disk.folder import OFFSETS_TOPIC
+        from offsets_log.disk.folders import write_file
+
+        folder = None if directory is None else directory / f"{OFFSETS_TOPIC}-{partition}"
+
+        def write(file: FolderFile) -> None:
+            if folder is not None:
+                write_file(folder / file.name, file.pieces, file.modified_ms)
+
+        def emit(new: NewSegment) -> None:
+            for file in new_files(new):
+                write(file)
+
+        if folder is not None:
+            folder.mkdir()
+        done = clean(opened, bounds, self._settings, emit, self._session.advance)
+        if folder is not None:
+            for file in other_files(log, done):
+                write(file)
+        self._told.append((partition, checkpoints_after(log.checkpoints, done)))
+        return done
+
+    def _checkpoints(self, log: PartitionLog) -> Checkpoints:
+        """What the data directory says of a partition, unless options say it."""
+        from dataclasses import replace
+
+        dirty, watermark, start = (
+            _given_for(log.offsets_partition, self._given[name])
+            for name in ("first_dirty_offset", "high_watermark", "log_start_offset")
+        )
+        told = log.checkpoints
+        return replace(
+            told,
+            cleaned_until=told.cleaned_until if dirty is None else dirty,
+            high_watermark=told.high_watermark if watermark is None else watermark,
+            log_start_offset=told.log_start_offset if start is None else start,
+        )
+
+    def write_checkpoints(self, directory: Path) -> None:
+        """Those of a data directory."""
+        from offsets_log.cleaner.checkpoints import checkpoint_texts
+        from offsets_log.disk.folder import CHECKPOINTS
+        from offsets_log.disk.folders import write_file
+
+        for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
+            write_file(directory / name, [text.encode()])
+
+
+def _given_for(partition: int | None, given: Given) -> int | None:
+    offsets = dict(given)
+    return offsets.get(partition, offsets.get(None))
+
+
+# ---------------------------------------------------------------------------------------------- output
+
+
+def _tell(rows: list[Row], output: Output) -> None:
+    from cli.output import chosen_format, destination, write_rows
+    from offsets_log.cleaner.result import CLEAN_COLUMNS
+
+    format_name = chosen_format(output)
+    shown = rows
+    if format_name == "table":
+        shown = [row | {"kept": "; ".join(map(_kept_in_words, row["kept"]))} for row in rows]
+    with destination(output) as stream:
+        write_rows(stream, shown, CLEAN_COLUMNS, format_name)
+
+
+def _kept_in_words(kept: Row) -> str:
+    from cli.output import shown_time
+
+    words = f"{kept['reason']} {kept['bytes']:,} bytes"
+    if "producer_id" in kept:
+        words += f" (producer {kept['producer_id']}, from offset {kept['first_offset']})"
+    if "since_ms" in kept:
+        words += f", since {shown_time(kept['since_ms'])}"
+    if "until_ms" in kept:
+        words += f", until {shown_time(kept['until_ms'])}"
+    return words
+
+
+def _outcomes() -> tuple[str, ...]:
+    from offsets_log.cleaner.round import ABORTED, CLEANED, FAILED, NOT_STARTED
+
+    return CLEANED, NOT_STARTED, FAILED, ABORTED
+
+
+def _sizes(rows: list[Row]) -> str:
+    before, after = (sum(row[name] or 0 for row in rows) for name in ("bytes_before", "bytes_after"))
+    return f"{before:,} bytes before, {after:,} after"

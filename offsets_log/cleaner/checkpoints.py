@@ -1,0 +1,48 @@
+"""The files of a data directory that say of each partition how far something went (``CL-48``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from offsets_log.cleaner.round import CLEANED, Round
+from offsets_log.log_format.partition_log import Checkpoints
+
+TOPIC = "__consumer_offsets"
+
+
+def checkpoints_after(before: Checkpoints, done: Round) -> Checkpoints:
+    """What is to be said of a partition after a round.
+
+    A round that did not come to its end leaves the cleaner's checkpoint as it was (``CL-49``).
+    """
+    bounds = done.bounds
+    is_moved = done.outcome == CLEANED or bounds.checkpoint_was_invalid
+    starts_late = bounds.log_start > min(done.opened.files)
+    return Checkpoints(
+        cleaned_until=done.end_offset if is_moved else before.cleaned_until,
+        high_watermark=bounds.high_watermark,
+        log_start_offset=bounds.log_start if starts_late else None,
+        recovery_point=bounds.log_end,
+    )
+
+
+def encode_checkpoint(offsets: Mapping[int, int]) -> str:
+    """The file: a version, how many lines follow, and a line a partition."""
+    lines = "".join(f"{TOPIC} {partition} {offset}\n" for partition, offset in sorted(offsets.items()))
+    return f"0\n{len(offsets)}\n{lines}"
+
+
+def checkpoint_texts(names: Mapping[str, str], told: Iterable[tuple[int, Checkpoints]]) -> dict[str, str]:
+    """The text of each file.
+
+    Args:
+        names: attribute of `Checkpoints` → name of its file.
+        told: of each partition.
+    """
+    known = list(told)
+    return {
+        name: encode_checkpoint(
+            {partition: offset for partition, one in known if (offset := getattr(one, attribute)) is not None}
+        )
+        for attribute, name in names.items()
+    }

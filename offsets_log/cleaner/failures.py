@@ -1,0 +1,13 @@
+"""How a round of cleaning ends before its end."""
+
+from __future__ import annotations
+
+from offsets_log.errors import OffsetsLogError
+
+
+class CleaningError(OffsetsLogError):
+    """An exception of the cleaner: a broker leaves the partition alone until it is started again (``CL-7``)."""
+
+
+class SegmentOverflowError(OffsetsLogError):
+    """An offset is too far from its segment's base: the round is given up, to be tried anew (``CL-39``)."""

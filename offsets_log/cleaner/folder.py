@@ -1,0 +1,78 @@
+"""A partition's folder as it is after a round: every file, in pieces of what was read and of what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from offsets_log.broker.leader_epochs import LEADER_EPOCHS, leader_epochs_within
+from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.producers import encode_snapshot
+from offsets_log.cleaner.round import NewSegment, Round
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.segment import Buffer
+
+METADATA = "partition.metadata"
+
+
+class FolderFile(NamedTuple):
+    """One file.
+
+    Attributes:
+        modified_ms: when it counts as last written; None for now.
+    """
+
+    name: str
+    pieces: list[Buffer]
+    modified_ms: int | None = None
+
+
+def new_files(new: NewSegment) -> Iterator[FolderFile]:
+    """Of a segment that is whole."""
+    for suffix, pieces in new.writer.files():
+        modified_ms = new.modified_ms if suffix == "log" else None
+        yield FolderFile(f"{new.writer.base_offset:020}.{suffix}", pieces, modified_ms)
+
+
+def other_files(log: PartitionLog, done: Round) -> Iterator[FolderFile]:
+    """All files of the folder but those of new segments."""
+    vanished = {base_offset for new in done.new.values() for base_offset in new.replaced}
+    if done.parts:
+        vanished.add(_split_base(done))
+    kept = [file for base_offset, file in done.opened.files.items() if base_offset not in vanished]
+    for file in (*done.parts, *kept):
+        yield from _segment_files(log, file)
+    there = {*done.new, *(file.base_offset for file in (*done.parts, *kept))}
+    yield from _snapshots(log, done, vanished - there)
+    if LEADER_EPOCHS in log.beside:
+        start = log.checkpoints.log_start_offset or 0
+        yield FolderFile(
+            LEADER_EPOCHS, [leader_epochs_within(log.beside[LEADER_EPOCHS](), start, done.opened.end_offset or 0)]
+        )
+    if METADATA in log.beside:
+        yield FolderFile(METADATA, [log.beside[METADATA]()])
+
+
+def _split_base(done: Round) -> int:
+    """Of the segment that was split into parts."""
+    (base_offset,) = (base for base, file in done.opened.files.items() if file.file == done.parts[0].file)
+    return base_offset
+
+
+def _segment_files(log: PartitionLog, file: LogFile) -> Iterator[FolderFile]:
+    """Of a segment that stays."""
+    stem = f"{file.base_offset:020}"
+    yield FolderFile(f"{stem}.log", [file.view[: file.size_bytes]], file.modified_ms)
+    yield FolderFile(f"{stem}.index", [file.index.encode()])
+    yield FolderFile(f"{stem}.timeindex", [file.times.encode()])
+    if file.aborted.entries or f"{stem}.txnindex" in log.beside:
+        yield FolderFile(f"{stem}.txnindex", [file.aborted.encode()])
+
+
+def _snapshots(log: PartitionLog, done: Round, vanished: set[int]) -> Iterator[FolderFile]:
+    """Without those at the begin of segments that are no more (``CL-45``)."""
+    for offset, producers in sorted(done.opened.producers.snapshots.by_offset.items()):
+        if offset not in vanished:
+            name = f"{offset:020}.snapshot"
+            present = log.beside.get(name)
+            yield FolderFile(name, [encode_snapshot(producers) if present is None else present()])

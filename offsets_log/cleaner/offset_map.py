@@ -1,0 +1,78 @@
+"""Pass 1: of every key in the dirty part of the log, where it stands last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.producers import files_between
+from offsets_log.broker.recovery import OpenLog
+from offsets_log.cleaner.batches import batches, records
+from offsets_log.cleaner.bounds import Bounds
+from offsets_log.cleaner.settings import Settings
+from offsets_log.cleaner.transactions import Transactions, aborted_between
+
+SLOT_BYTES = 24
+"""A digest of the key, and an offset."""
+
+
+@dataclass(slots=True)
+class OffsetMap:
+    """Key → the offset of its last record, of those that are not of aborted transactions.
+
+    Attributes:
+        usable: so many keys it may hold; None for any number.
+        latest: the map knows of all records up to this offset.
+        is_full: it ended before the round's end.
+    """
+
+    usable: int | None = None
+    latest: int = -1
+    offsets: dict[bytes, int] = field(default_factory=dict)
+    is_full: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> OffsetMap:
+        """As large as the settings let it be (``CL-8``)."""
+        if settings.dedupe_buffer_bytes is None:
+            return cls()
+        return cls(int(settings.dedupe_buffer_bytes // SLOT_BYTES * (settings.load_factor_percent / 100)))
+
+    def put(self, key: bytes, offset: int) -> bool:
+        """False, and nothing is put, if it holds as many keys as it may, be this one among them or not (``CL-12``)."""
+        if self.usable is not None and len(self.offsets) >= self.usable:
+            self.is_full = True
+            return False
+        self.offsets[key] = self.latest = offset
+        return True
+
+
+def build_offset_map(opened: OpenLog, bounds: Bounds, settings: Settings) -> OffsetMap:
+    """Read from the first dirty offset to the first uncleanable one (``CL-9``, ``CL-11``).
+
+    Raises:
+        OffsetsLogError: something there cannot be read.
+    """
+    found = OffsetMap.of(settings)
+    first, end = bounds.first_dirty, bounds.first_uncleanable
+    dirty = files_between(opened.files, first, end)
+    transactions = Transactions()
+    transactions.expect(aborted_between(opened.files.values(), bounds.log_start, first, end))
+    ends = [file.base_offset for file in dirty[1:]] + [end]
+    for file, next_offset in zip(dirty, ends, strict=True):
+        if not _read(file, first, found, transactions):
+            break
+        found.latest = next_offset - 1
+    return found
+
+
+def _read(file: LogFile, first_dirty: int, found: OffsetMap, transactions: Transactions) -> bool:
+    """One segment; False if the map is full (``CL-10``)."""
+    for batch in batches(file, file.index.lookup(first_dirty)):
+        if not transactions.can_discard(batch) and not batch.is_control:
+            for record in records(batch):
+                if record.key is not None and record.offset >= first_dirty and not found.put(record.key, record.offset):
+                    return False
+        if batch.last_offset >= first_dirty:
+            found.latest = batch.last_offset
+    return True

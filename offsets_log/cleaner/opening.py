@@ -1,0 +1,34 @@
+"""A partition as the broker opens it whose cleaner is to run."""
+
+from __future__ import annotations
+
+from offsets_log.broker.indexes import OffsetIndex
+from offsets_log.broker.recovery import OpenLog, open_log
+from offsets_log.cleaner.settings import Settings
+from offsets_log.log_format.partition_log import PartitionLog
+
+
+def open_for_cleaning(log: PartitionLog, settings: Settings, *, stopped_cleanly: bool | None = None) -> OpenLog:
+    """Start a broker over the files: what it cuts after an unclean stop is not there to be cleaned.
+
+    Args:
+        stopped_cleanly: None for what the files tell.
+    """
+    return open_log(
+        log,
+        stopped_cleanly=was_stopped_cleanly(log) if stopped_cleanly is None else stopped_cleanly,
+        finds_by_base_offset=settings.rules.finds_by_base_offset,
+        index_interval_bytes=settings.index_interval_bytes,
+    )
+
+
+def was_stopped_cleanly(log: PartitionLog) -> bool:
+    """By the data directory, else by the last index: that of a running broker ends in zeros (``CL-44``)."""
+    if log.checkpoints.stopped_cleanly is not None:
+        return log.checkpoints.stopped_cleanly
+    last = log.segments[-1].base_offset or 0
+    read = log.beside.get(f"{last:020}.index")
+    if read is None:
+        return True
+    index = OffsetIndex.read(last, read())
+    return not index.offsets or index.offsets[-1] != 0 or index.positions[-1] != 0

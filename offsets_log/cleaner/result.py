@@ -1,0 +1,114 @@
+"""What is told of a round: a row, and why each byte that is left is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from offsets_log.broker.log_file import LogFile
+from offsets_log.cleaner.batches import batches, records
+from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION
+from offsets_log.cleaner.kept import BEYOND_MAP, Kept
+from offsets_log.cleaner.round import CLEANED, NOT_STARTED, Round
+from offsets_log.errors import OffsetsLogError
+
+Row = dict[str, Any]
+
+CLEAN_COLUMNS = (
+    "offsets_partition", "outcome", "first_dirty_offset", "first_uncleanable_offset", "end_offset", "held_by",
+    "bytes_before", "bytes_after", "records_before", "records_after", "kept", "problem",
+)  # fmt: skip
+
+CLEAN_ALREADY = "clean already"
+ENDED_BEFORE = "the round ended before"
+
+
+def result_row(offsets_partition: int | None, done: Round) -> Row:
+    """What became of a partition."""
+    bounds = done.bounds
+    replaced = {base_offset for new in done.new.values() for base_offset in new.replaced}
+    stay = [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
+    kept = Kept()
+    kept.add(done.kept)
+    for file in stay:
+        counted = _records_in(file)
+        kept.records_read += counted
+        kept.count(_why_untouched(file, done), file.size_bytes, counted)
+    return {
+        "offsets_partition": offsets_partition,
+        "outcome": done.outcome,
+        "first_dirty_offset": bounds.first_dirty,
+        "first_uncleanable_offset": bounds.first_uncleanable,
+        "end_offset": done.end_offset,
+        "log_start_offset": bounds.log_start,
+        "log_end_offset": bounds.log_end,
+        "held_by": bounds.held_by,
+        "bytes_before": sum(file.size_bytes for file in done.opened.files.values()),
+        "bytes_after": sum(counted.size_bytes for counted in kept.reasons.values()),
+        "records_before": kept.records_read,
+        "records_after": kept.records,
+        "kept": list(_kept_rows(kept, done)),
+        "problem": None if done.problem is None else str(done.problem),
+    }
+
+
+def refused_row(offsets_partition: int | None, outcome: str, problem: OffsetsLogError) -> Row:
+    """The same of a log that no broker opens."""
+    nothing = dict.fromkeys(CLEAN_COLUMNS)
+    return nothing | {
+        "offsets_partition": offsets_partition, "outcome": outcome, "kept": [], "problem": str(problem),
+    }  # fmt: skip
+
+
+def _why_untouched(file: LogFile, done: Round) -> str:
+    bounds = done.bounds
+    if file.base_offset == bounds.active_segment:
+        return ACTIVE_SEGMENT
+    if file.base_offset >= bounds.first_uncleanable:
+        return bounds.held_by
+    if done.outcome == NOT_STARTED:
+        return CLEAN_ALREADY
+    return BEYOND_MAP if done.outcome == CLEANED else ENDED_BEFORE
+
+
+def _kept_rows(kept: Kept, done: Round) -> Iterator[Row]:
+    for reason, counted in kept.reasons.items():
+        row: Row = {
+            "reason": reason,
+            "bytes": counted.size_bytes,
+            "records": counted.records,
+        }
+        if counted.until_ms is not None:
+            row["until_ms"] = counted.until_ms
+        if reason == OPEN_TRANSACTION:
+            row |= _open_transaction(done)
+        yield row
+
+
+def _open_transaction(done: Round) -> Row:
+    """Which transaction is open for longest, and since when."""
+    producers = done.opened.producers
+    first_offset = producers.first_unstable_offset
+    if first_offset is None:
+        return {}
+    row: Row = {"producer_id": producers.ongoing.get(first_offset), "first_offset": first_offset}
+    try:
+        found = done.opened.find(max(first_offset, done.bounds.log_start))
+    except OffsetsLogError:
+        found = None
+    if found is not None:
+        since_ms = found[1].whole().base_timestamp_ms
+        row |= {"since_ms": since_ms, "age_ms": done.settings.now_ms - since_ms}
+    return row
+
+
+def _records_in(file: LogFile) -> int:
+    """How many records a segment has, as far as it can be read."""
+    count = 0
+    try:
+        for batch in batches(file):
+            is_wrapper = batch.is_legacy and batch.whole().codec.id
+            count += len(list(records(batch))) if is_wrapper else batch.records_count
+    except OffsetsLogError:
+        pass
+    return count

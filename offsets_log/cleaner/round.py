@@ -1,0 +1,224 @@
+"""A round over one partition: both passes, and new segments in the place of old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from offsets_log.broker.batches import FileBatch
+from offsets_log.broker.indexes import Indexing
+from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.producers import files_between
+from offsets_log.broker.recovery import OpenLog
+from offsets_log.broker.segment_recovery import split
+from offsets_log.broker.segment_writer import SegmentWriter
+from offsets_log.cleaner.batches import batches, records
+from offsets_log.cleaner.bounds import Bounds, modified
+from offsets_log.cleaner.buffers import Buffers
+from offsets_log.cleaner.failures import CleaningError, SegmentOverflowError
+from offsets_log.cleaner.grouping import groups_of
+from offsets_log.cleaner.kept import Kept, why_kept
+from offsets_log.cleaner.offset_map import OffsetMap, build_offset_map
+from offsets_log.cleaner.retention import Retention, horizon_of
+from offsets_log.cleaner.rewriting import Written, emptied, must_be_rewritten, rewritten
+from offsets_log.cleaner.settings import Settings
+from offsets_log.cleaner.transactions import Transactions, aborted_between
+from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
+from offsets_log.log_format.record import Record
+
+CLEANED, NOT_STARTED, FAILED, ABORTED = "cleaned", "not started", "failed", "aborted"
+"""How a round comes out: nothing to clean; an exception (``CL-7``); given up, to be tried anew (``CL-39``)."""
+
+
+@dataclass(slots=True)
+class NewSegment:
+    """A segment that takes the place of old ones.
+
+    Attributes:
+        replaced: base offsets of those, its own among them.
+        modified_ms: as the last of those was written (``CL-38``).
+    """
+
+    writer: SegmentWriter
+    replaced: list[int]
+    modified_ms: int
+
+
+Emit = Callable[[NewSegment], None]
+"""Takes a new segment as soon as it is whole; its contents are not kept."""
+Advance = Callable[[int], None]
+"""To be told of bytes that were read."""
+
+
+@dataclass(slots=True)
+class Round:
+    """What a round has made.
+
+    Attributes:
+        end_offset: E, from where the next one goes on; where this one did not come to its end, from where it did.
+        new: segments by base offset; of a round that failed those that it had made before.
+        parts: of a segment that was split.
+        kept: of the new segments, why.
+        problem: what it failed of.
+    """
+
+    opened: OpenLog
+    bounds: Bounds
+    settings: Settings
+    outcome: str = NOT_STARTED
+    end_offset: int = 0
+    new: dict[int, NewSegment] = field(default_factory=dict)
+    parts: list[LogFile] = field(default_factory=list)
+    kept: Kept = field(default_factory=Kept)
+    problem: OffsetsLogError | None = None
+
+
+def clean(
+    opened: OpenLog, bounds: Bounds, settings: Settings, emit: Emit, advance: Advance = lambda count: None
+) -> Round:
+    """Clean a log that a broker has opened."""
+    done = Round(opened, bounds, settings, end_offset=bounds.first_dirty)
+    if not bounds.cleanable_bytes:
+        return done
+    try:
+        _Cleaning(done, build_offset_map(opened, bounds, settings), emit, advance).run()
+        done.outcome = CLEANED
+    except SegmentOverflowError as error:
+        done.outcome, done.problem = ABORTED, error
+    except OffsetsLogError as error:
+        done.outcome, done.problem = FAILED, error
+    return done
+
+
+class _Cleaning:
+    """Pass 2."""
+
+    def __init__(self, done: Round, offset_map: OffsetMap, emit: Emit, advance: Advance) -> None:
+        self._round, self._map, self._emit, self._advance = done, offset_map, emit, advance
+        self._bounds, self._settings = done.bounds, done.settings
+        self._files = done.opened.files
+        self._producers = done.opened.producers.active(self._settings.now_ms, self._settings.producer_id_expiration_ms)
+        self._transactions = Transactions()
+
+    def run(self) -> None:
+        """All groups, each of which becomes a segment or fails as a whole."""
+        end = self._map.latest + 1
+        cleaned = files_between(self._files, 0, end)
+        old_tombstones_until = self._old_tombstones_until()
+        for group in groups_of(cleaned, self._bounds.first_uncleanable, self._settings):
+            kept = Kept()
+            new = self._clean_group(group, old_tombstones_until, kept)
+            self._round.new[new.writer.base_offset] = new
+            self._round.kept.add(kept)
+            self._emit(new)
+            new.writer.release()
+        self._round.end_offset = end
+
+    def _old_tombstones_until(self) -> int:
+        """Segments written up to then keep no tombstones of magic 0 and 1 (``CL-23``)."""
+        below = files_between(self._files, 0, self._bounds.first_dirty)
+        return modified(below[-1], self._settings.now_ms) - self._settings.delete_retention_ms if below else 0
+
+    def _clean_group(self, group: list[LogFile], old_tombstones_until: int, kept: Kept) -> NewSegment:
+        """One new segment, even if nothing is in it (``CL-38``)."""
+        settings = self._settings
+        base_offset = group[0].base_offset
+        indexing = Indexing.of(base_offset, settings.index_interval_bytes, settings.segment_index_bytes)
+        writer = SegmentWriter(base_offset, indexing, settings.rules.indexes_each_batch)
+        self._transactions.kept = writer.aborted
+        ends = [file.base_offset for file in group[1:]] + [None]
+        for file, end in zip(group, ends, strict=True):
+            end = file.read_next_offset() if end is None else end
+            entries = aborted_between(self._files.values(), self._bounds.log_start, file.base_offset, end)
+            self._transactions.expect(entries)
+            retention = Retention(
+                self._map,
+                self._producers,
+                self._bounds.first_uncleanable,
+                settings,
+                keeps_old_tombstones=modified(file, settings.now_ms) > old_tombstones_until,
+            )
+            _Copying(retention, self._transactions, writer, kept).run(file, self._round)
+            self._advance(file.size_bytes)
+        writer.close()
+        return NewSegment(writer, [file.base_offset for file in group], modified(group[-1], settings.now_ms))
+
+
+@dataclass(slots=True)
+class _Copying:
+    """A segment's batches on their way into a new one."""
+
+    retention: Retention
+    transactions: Transactions
+    writer: SegmentWriter
+    kept: Kept
+
+    def run(self, file: LogFile, done: Round) -> None:
+        """All of them.
+
+        Raises:
+            SegmentOverflowError: the segment was split, for the new one cannot take its offsets.
+            OffsetsLogError: something cannot be read, or not be written.
+        """
+        buffers = Buffers(self.retention.settings, self.writer)
+        for batch in batches(file):
+            try:
+                buffers.before(batch)
+                self._take(batch)
+                buffers.behind(batch)
+            except SegmentOverflowError:
+                if not _overflows(file):
+                    raise CleaningError("the segment is not split: its offsets fit", file=file.file) from None
+                done.parts = list(split(file, done.settings.index_interval_bytes))
+                raise
+        self.writer.flush()
+
+    def _take(self, batch: FileBatch) -> None:
+        can_discard = self.transactions.can_discard(batch)
+        discards = self.retention.discards_records(batch, can_discard)
+        why_empty = self.retention.why_kept_empty(batch)
+        if discards and why_empty is None:
+            self.kept.records_read += batch.records_count
+            return
+        found = list(records(batch))
+        self.kept.records_read += len(found)
+        left = [] if discards else [record for record in found if self.retention.keeps_record(batch, record)]
+        if left:
+            self._keep(batch, found, left, can_discard)
+        elif why_empty is not None:
+            written = emptied(batch)
+            self._write(batch, written)
+            self.kept.count(why_empty, len(written.raw), 0)
+
+    def _keep(self, batch: FileBatch, found: list[Record], left: list[Record], can_discard: bool) -> None:
+        settings = self.retention.settings
+        horizon_ms, is_new = horizon_of(batch, left, can_discard, settings)
+        if len(left) == len(found) and not is_new and not must_be_rewritten(batch, settings.rules):
+            self._ensure_fits(batch, batch.last_offset)
+            self.writer.copy(batch)
+            size_bytes = batch.size_bytes
+        else:
+            written = rewritten(batch, left, horizon_ms, settings.rules)
+            self._write(batch, written)
+            size_bytes = len(written.raw)
+        why = why_kept(batch, left, self.retention.map, can_discard)
+        self.kept.count(why, size_bytes, len(left), horizon_ms if horizon_ms >= 0 else None)
+
+    def _write(self, batch: FileBatch, written: Written) -> None:
+        self._ensure_fits(batch, written.largest_offset)
+        self.writer.write(written.raw, written.last_offset, written.max_timestamp_ms, written.largest_offset)
+
+    def _ensure_fits(self, batch: FileBatch, offset: int) -> None:
+        if not 0 <= offset - self.writer.base_offset < MAX_OFFSETS_IN_SEGMENT:
+            raise SegmentOverflowError(
+                f"offset {offset} cannot be in a segment that begins at {self.writer.base_offset}; it is split",
+                file=batch.file,
+                position=batch.position,
+            )
+
+
+def _overflows(file: LogFile) -> bool:
+    """Whether a segment holds offsets too far from its own base (``LogSegment.hasOverflow``)."""
+    next_offset = file.read_next_offset()
+    return next_offset > file.base_offset and not file.takes(next_offset - 1)

@@ -1,0 +1,71 @@
+"""What decides a round of cleaning: the topic's settings, the broker's, the clock, and the release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DAY_MS = 86_400_000
+
+Version = tuple[int, ...]
+OLDEST, NEWEST = (3, 1), (4, 3)
+"""The releases whose rules are known: since 3.1 the time of deletion stands in the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What differs between releases.
+
+    Attributes:
+        keeps_last_batch: the last batch below the first uncleanable offset stays without records (``CL-21``).
+        makes_magic_2: batches of magic 0 and 1 become such of magic 2 (``CL-33``).
+        indexes_each_batch: else an index has at most one entry for each buffer written (``CL-41``).
+        finds_by_base_offset: how offsets are looked for, see `LogFile`.
+    """
+
+    keeps_last_batch: bool
+    makes_magic_2: bool
+    indexes_each_batch: bool
+    finds_by_base_offset: bool
+
+    @classmethod
+    def of(cls, release: Version) -> Rules:
+        """Of a release ``X.Y`` or ``X.Y.Z``.
+
+        Raises:
+            ValueError: its rules are not known.
+        """
+        if not OLDEST <= release[:2] <= NEWEST:
+            known = " to ".join(f"{major}.{minor}" for major, minor in (OLDEST, NEWEST))
+            raise ValueError(f"the cleaner's rules are known of {known}")
+        return cls(
+            keeps_last_batch=release >= (3, 9, 2),
+            makes_magic_2=release >= (4, 0),
+            indexes_each_batch=release >= (3, 9),
+            finds_by_base_offset=release >= (4, 1),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Kafka's defaults for ``__consumer_offsets`` (``CL-6``).
+
+    Attributes:
+        now_ms: the clock, which stands still for a round.
+        dedupe_buffer_bytes: memory of the offset map; None for as much as it needs (``CL-12``).
+        io_buffer_bytes: for reading and writing together.
+        cleaner_max_message_bytes: the broker's ``message.max.bytes``; ``max_message_bytes`` is the topic's.
+    """
+
+    now_ms: int
+    rules: Rules
+    delete_retention_ms: int = DAY_MS
+    min_compaction_lag_ms: int = 0
+    segment_bytes: int = 100 << 20
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    max_message_bytes: int = 1_048_588
+    io_buffer_bytes: int = 512 << 10
+    cleaner_max_message_bytes: int = 1_048_588
+    dedupe_buffer_bytes: int | None = None
+    load_factor_percent: int = 90
+    producer_id_expiration_ms: int = DAY_MS

@@ -1,0 +1,50 @@
+"""Folders of files whose contents come in pieces, and where no output may go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from offsets_log.disk.folder import IN_DATA_DIRECTORY, DirectoryName
+from offsets_log.errors import OutputError
+from offsets_log.log_format.segment import Buffer
+
+WRITTEN_AT_ONCE = 64 << 20
+
+
+def write_file(path: Path, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
+    """A new file.
+
+    Args:
+        modified_ms: when it counts as last written.
+    """
+    with path.open("xb") as file:
+        for piece in pieces:
+            view = memoryview(piece)
+            for at in range(0, len(view), WRITTEN_AT_ONCE):
+                file.write(view[at : at + WRITTEN_AT_ONCE])
+    if modified_ms is not None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+
+def refuse_inside_inputs(target: str, given: Sequence[str], files: Iterable[str]) -> None:
+    """An output must not lie where inputs do.
+
+    Args:
+        given: paths that a user named.
+        files: that were opened.
+
+    Raises:
+        OutputError: it would be in a directory given, in one of a partition, or in a data directory around that.
+    """
+    directories = {Path(path) for path in given if Path(path).is_dir()}
+    for parent in {Path(file).parent for file in files}:
+        if DirectoryName.parse(parent.name).is_offsets:
+            directories.add(parent)
+            if any((parent.parent / name).exists() for name in IN_DATA_DIRECTORY):
+                directories.add(parent.parent)
+    resolved = Path(target).resolve()
+    for directory in directories:
+        if resolved.is_relative_to(directory.resolve()):
+            raise OutputError(f"this is inside of {directory}, which is an input", file=target)
