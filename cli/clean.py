@@ -187,6 +187,7 @@ class _Cleaning:
         """One partition; its folder is made in the directory."""
         from dataclasses import replace
 
+        from cli.session import BULK_FROM_BYTES
         from offsets_log.cleaner.bounds import bounds_of
         from offsets_log.cleaner.opening import open_for_cleaning
         from offsets_log.cleaner.result import refused_row, result_row
@@ -197,7 +198,8 @@ class _Cleaning:
         if partition is None:
             raise InputError("no directory tells its partition: give --as-partition", file=log.segments[0].file)
         log = replace(log, checkpoints=self._checkpoints(log))
-        opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly)
+        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
+        opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
         try:
             if opened.refusal is not None:
                 raise opened.refusal
@@ -208,9 +210,10 @@ class _Cleaning:
             )
             return refused_row(partition, FAILED, error)
         done = self._round(partition, log, opened, bounds, directory)
-        return result_row(partition, done)
+        return result_row(partition, done, in_bulk=in_bulk)
 
     def _round(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, directory: Path | None) -> Round:
+        from cli.session import BULK_FROM_BYTES
         from offsets_log.cleaner.checkpoints import checkpoints_after
         from offsets_log.cleaner.folder import FolderFile, new_files, other_files
         from offsets_log.cleaner.round import NewSegment, clean
@@ -229,7 +232,8 @@ class _Cleaning:
 
         if folder is not None:
             folder.mkdir()
-        done = clean(opened, bounds, self._settings, emit, self._session.advance)
+        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
+        done = clean(opened, bounds, self._settings, emit, self._session.advance, in_bulk=in_bulk)
         if folder is not None:
             for file in other_files(log, done):
                 write(file)

@@ -5,9 +5,11 @@ References: ``FileLogInputStream.java``, ``ByteBufferLogInputStream.java``, ``De
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -16,7 +18,7 @@ from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.compression import CODEC_MASK
-from offsets_log.log_format.record import first_offset
+from offsets_log.log_format.record import CONTROL_TYPES, first_offset
 
 HEADER_UP_TO_MAGIC = b.MAGIC_POSITION + 1
 NEWEST_MAGIC = 2
@@ -24,6 +26,20 @@ LEGACY_ATTRIBUTES_POSITION = 17
 
 _ENTRY = struct.Struct(">qiib")
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+_PLAIN_MARKER = re.compile(
+    rb"\x00\x00\x00\x01\x20.([\x00-\x7f])\x00\x08\x00\x00\x00([\x00\x01])\x0c[\x00-\x7f].(.{4})\x00", re.DOTALL
+)
+"""The count and the record of a transaction marker; its time is near that of the batch."""
+
+
+class PlainMarker(NamedTuple):
+    """A marker: what it says (``COMMIT``, ``ABORT``), by whom, and when."""
+
+    type: str
+    coordinator_epoch: int
+    timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +170,14 @@ class FileBatch:
         if self.magic != magic:
             raw = raw[: b.MAGIC_POSITION] + bytes([magic]) + raw[HEADER_UP_TO_MAGIC:]
         return decode_batch_header(raw, self.position)
+
+    def plain_marker(self) -> PlainMarker | None:
+        """What a control batch says that is one as coordinators write it; None of any other."""
+        found = _PLAIN_MARKER.fullmatch(self.view, self.position + b.BATCH_HEADER_SIZE - 4, self.end)
+        if found is None or self.attributes & (CODEC_MASK | b.TIMESTAMP_TYPE_MASK):
+            return None
+        delta, kind, coordinator_epoch = found[1][0], found[2][0], int.from_bytes(found[3], signed=True)
+        return PlainMarker(CONTROL_TYPES[kind], coordinator_epoch, self._field(7) + (delta >> 1 ^ -(delta & 1)))
 
     def ensure_valid(self) -> None:
         """The checksum (``ensureValid``). Raises InvalidBatchError."""

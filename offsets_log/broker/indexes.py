@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -172,13 +173,14 @@ class Indexing:
 
     Attributes:
         latest: the largest timestamp so far, and the last offset of the batch that reached it.
+        indexed_at: the position of the last entry.
     """
 
     index: OffsetIndex
     times: TimeIndex
     interval_bytes: int = INDEX_INTERVAL_BYTES
     latest: tuple[int, int] = (-1, -1)
-    _indexed_at: int = 0
+    indexed_at: int = 0
 
     @classmethod
     def of(
@@ -202,10 +204,21 @@ class Indexing:
         """
         if max_timestamp_ms > self.latest[0]:
             self.latest = max_timestamp_ms, last_offset if its_offset is None else its_offset
-        if position - self._indexed_at > self.interval_bytes:
+        if position - self.indexed_at > self.interval_bytes:
             self.index.append(last_offset, position)
             self.times.maybe_append(*self.latest)
-            self._indexed_at = position
+            self.indexed_at = position
+
+    def take_run(self, due: Iterable[Sequence[int]], latest: tuple[int, int], indexed_at: int) -> None:
+        """Batches of which it is known which entries are due.
+
+        Args:
+            due: last offset, position, largest timestamp so far and its offset of each.
+        """
+        for last_offset, position, timestamp_ms, its_offset in due:
+            self.index.append(last_offset, position)
+            self.times.maybe_append(timestamp_ms, its_offset)
+        self.latest, self.indexed_at = latest, indexed_at
 
     def close(self) -> None:
         """The segment ends."""

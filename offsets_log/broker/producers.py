@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from offsets_log.broker.batches import FileBatch
+from offsets_log.broker.batches import FileBatch, PlainMarker
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import AbortedTransaction
 from offsets_log.broker.log_file import LogFile
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format import batch as b
-from offsets_log.log_format.record import ControlRecord, Record, decode_control_record, iter_records
+from offsets_log.log_format.record import decode_control_record, iter_records
 from offsets_log.log_format.segment import Buffer
 
 _SNAPSHOT_HEADER = struct.Struct(">hIi")
@@ -57,11 +57,14 @@ class ProducerEntry(NamedTuple):
             batch.offset if is_begin else self.first_offset,
         )
 
-    def with_marker(self, epoch: int, coordinator_epoch: int, timestamp_ms: int) -> ProducerEntry:
+    def with_marker(self, epoch: int, marker: PlainMarker) -> ProducerEntry:
         """After the end of a transaction: one of a new epoch makes the last batch forgotten (``CL-58``)."""
         known = self if epoch == self.epoch else ProducerEntry()
         return known._replace(
-            epoch=epoch, coordinator_epoch=coordinator_epoch, timestamp_ms=timestamp_ms, first_offset=-1
+            epoch=epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp_ms=marker.timestamp_ms,
+            first_offset=-1,
         )
 
 
@@ -182,13 +185,10 @@ class ProducerState:
             marker = _marker(batch)
             if marker is None:
                 return None
-            record, control = marker
-            self.entries[producer_id] = entry.with_marker(
-                batch.producer_epoch, control.coordinator_epoch or 0, record.timestamp_ms
-            )
+            self.entries[producer_id] = entry.with_marker(batch.producer_epoch, marker)
             if entry.first_offset < 0:
                 return None
-            return Completed(producer_id, entry.first_offset, batch.offset, is_aborted=control.type == "ABORT")
+            return Completed(producer_id, entry.first_offset, batch.offset, is_aborted=marker.type == "ABORT")
         if entry.first_offset >= 0 and not batch.is_transactional:
             raise BrokerError(
                 f"producer {producer_id} writes outside of its open transaction",
@@ -294,13 +294,15 @@ def floor_file(files: Mapping[int, LogFile], offset: int) -> LogFile | None:
     return None if base is None else files[base]
 
 
-def _marker(batch: FileBatch) -> tuple[Record, ControlRecord] | None:
+def _marker(batch: FileBatch) -> PlainMarker | None:
     """The first record of a control batch and what it says; None without any.
 
     Raises:
         InvalidBatchError: its records, or the key of the first, cannot be read.
         BrokerError: it ends no transaction, or says it in an unknown way.
     """
+    if (plain := batch.plain_marker()) is not None:
+        return plain
     record = next(iter_records(batch.whole(), as_loaded=True), None)
     if record is None:
         return None
@@ -317,4 +319,4 @@ def _marker(batch: FileBatch) -> tuple[Record, ControlRecord] | None:
             file=batch.file,
             position=batch.position,
         )
-    return record, control
+    return PlainMarker(control.type, control.coordinator_epoch or 0, record.timestamp_ms)

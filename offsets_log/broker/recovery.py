@@ -87,6 +87,7 @@ def open_log(
     stopped_cleanly: bool,
     finds_by_base_offset: bool,
     index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+    in_bulk: bool = False,
 ) -> OpenLog:
     """Start a broker over a partition's files, which stay as they are.
 
@@ -94,12 +95,14 @@ def open_log(
         stopped_cleanly: whether ``.kafka_cleanshutdown`` lay beside them.
         finds_by_base_offset: see `LogFile`.
         index_interval_bytes: of the indexes that it makes anew.
+        in_bulk: plain batches that it recovers are read by a kernel.
     """
     start = _Start(
         log,
         stopped_cleanly=stopped_cleanly,
         finds_by_base_offset=finds_by_base_offset,
         index_interval_bytes=index_interval_bytes,
+        in_bulk=in_bulk,
     )
     try:
         start.run()
@@ -124,10 +127,16 @@ class _Start:
     """One start of a broker over one partition."""
 
     def __init__(
-        self, log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: bool, index_interval_bytes: int
+        self,
+        log: PartitionLog,
+        *,
+        stopped_cleanly: bool,
+        finds_by_base_offset: bool,
+        index_interval_bytes: int,
+        in_bulk: bool,
     ) -> None:
         self.log = log
-        self._index_interval_bytes = index_interval_bytes
+        self._index_interval_bytes, self._in_bulk = index_interval_bytes, in_bulk
         self.opened = OpenLog({})
         self._stopped_cleanly = stopped_cleanly
         self._finds_by_base_offset = finds_by_base_offset
@@ -229,7 +238,7 @@ class _Start:
         """
         producers = ProducerState(self._snapshots)
         producers.rebuild(self._files, self._checkpoint, file.base_offset, trusts_snapshots=False)
-        recovery = SegmentRecovery(file, producers, self._index_interval_bytes)
+        recovery = SegmentRecovery(file, producers, self._index_interval_bytes, self._in_bulk)
         recovery.run()
         cut = file.size_bytes - recovery.valid_bytes
         if cut:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch
+from offsets_log.broker.bulk import Follower
 from offsets_log.broker.failures import BrokerError, InvalidBatchError, OffsetOverflowError
 from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES, Indexing, TransactionIndex
 from offsets_log.broker.log_file import LogFile
@@ -20,12 +21,14 @@ class SegmentRecovery:
     """Reading one segment from its begin.
 
     Attributes:
+        in_bulk: plain batches are read by a kernel.
         valid_bytes: up to the first bad batch.
     """
 
     file: LogFile
     producers: ProducerState
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
+    in_bulk: bool = False
     valid_bytes: int = 0
     _indexing: Indexing = field(init=False)
 
@@ -34,13 +37,22 @@ class SegmentRecovery:
         self._indexing = Indexing.of(self.file.base_offset, self.index_interval_bytes)
         self.file.index, self.file.times = self._indexing.index, self._indexing.times
         self.file.aborted = TransactionIndex()
+        follower = Follower(self.file, self._indexing, checks=True) if self.in_bulk else None
         try:
-            for batch in self.file.batches():
+            while (batch := self._next(follower)) is not None:
                 batch.ensure_valid()
                 self._take(batch)
         except InvalidBatchError:
             pass
         self._indexing.close()
+
+    def _next(self, follower: Follower | None) -> FileBatch | None:
+        """The next batch that is not taken in bulk."""
+        if follower is not None:
+            end = follower.follow(self.valid_bytes)
+            if end > self.valid_bytes and follower.next_offset is not None:
+                self.valid_bytes, self.producers.map_end_offset = end, follower.next_offset
+        return next(self.file.batches(self.valid_bytes), None)
 
     def _take(self, batch: FileBatch) -> None:
         last_offset = batch.last_offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch
@@ -50,6 +50,13 @@ class SegmentWriter:
         self._end_run()
         self._pieces.append(raw)
         self._index(len(raw), last_offset, max_timestamp_ms, last_offset if largest_offset is None else largest_offset)
+
+    def write_run(self, raw: bytes, due: Iterable[Sequence[int]], latest: tuple[int, int], indexed_at: int) -> None:
+        """New batches behind each other; as `Indexing.take_run`. Raises as `write`."""
+        self._end_run()
+        self._pieces.append(raw)
+        self.indexing.take_run(due, latest, indexed_at)
+        self.size_bytes += len(raw)
 
     def copy(self, batch: FileBatch) -> None:
         """A batch as it is. Raises as `write`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from offsets_log.broker.batches import FileBatch, entry_in_memory
 from offsets_log.broker.log_file import LogFile
@@ -10,14 +10,20 @@ from offsets_log.cleaner.failures import CleaningError
 from offsets_log.errors import Damage
 from offsets_log.log_format.record import Record, iter_records
 
+Pass = Callable[[int], int]
+"""From a position in a segment to where batches are left that were not taken in bulk."""
 
-def batches(file: LogFile, start: int = 0) -> Iterator[FileBatch]:
+
+def batches(file: LogFile, start: int = 0, passing: Pass = lambda position: position) -> Iterator[FileBatch]:
     """From a position on; no checksum is looked at (``CL-40``).
+
+    Args:
+        passing: is asked before each batch.
 
     Raises:
         CleaningError: something is there that is no batch, or not all of one.
     """
-    position = start
+    position = passing(start)
     while position < file.size_bytes:
         batch = entry_in_memory(file.file, file.view, position, file.size_bytes)
         if batch is None:
@@ -27,7 +33,7 @@ def batches(file: LogFile, start: int = 0) -> Iterator[FileBatch]:
                 position=position,
             )
         yield batch
-        position = batch.end
+        position = passing(batch.end)
 
 
 def records(batch: FileBatch) -> Iterator[Record]:

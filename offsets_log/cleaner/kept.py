@@ -14,6 +14,7 @@ TOMBSTONES = "tombstones waiting"
 MARKERS = "markers waiting"
 MARKERS_WITH_DATA = "markers of transactions with data"
 BEYOND_MAP = "beyond the offset map"
+WAITING = (TOMBSTONES, MARKERS)
 
 
 @dataclass(slots=True)
@@ -44,9 +45,9 @@ class Kept:
     records_read: int = 0
     reasons: dict[str, Sum] = field(default_factory=dict)
 
-    def count(self, reason: str, size_bytes: int, records: int, until_ms: int | None = None) -> None:
-        """A batch that stays."""
-        self.reasons.setdefault(reason, Sum()).add(Sum(size_bytes, 1, records, until_ms))
+    def count(self, reason: str, size_bytes: int, records: int, until_ms: int | None = None, batches: int = 1) -> None:
+        """Batches that stay."""
+        self.reasons.setdefault(reason, Sum()).add(Sum(size_bytes, batches, records, until_ms))
 
     def add(self, other: Kept) -> None:
         """Another part."""

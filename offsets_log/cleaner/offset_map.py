@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import files_between
 from offsets_log.broker.recovery import OpenLog
@@ -46,14 +47,31 @@ class OffsetMap:
         self.offsets[key] = self.latest = offset
         return True
 
+    def get(self, key: bytes) -> int:
+        """The offset of a key, −1 without one."""
+        return self.offsets.get(key, -1)
 
-def build_offset_map(opened: OpenLog, bounds: Bounds, settings: Settings) -> OffsetMap:
+    def enter(
+        self,
+        file: LogFile,
+        position: int,
+        first_dirty: int,
+        transactions: Transactions,
+        batch: FileBatch | None = None,
+    ) -> int:
+        """Enter a run of batches from a position on, or the one given; where it ends: here nothing is entered so."""
+        return position
+
+
+def build_offset_map(found: OffsetMap, opened: OpenLog, bounds: Bounds) -> None:
     """Read from the first dirty offset to the first uncleanable one (``CL-9``, ``CL-11``).
+
+    Args:
+        found: to be filled.
 
     Raises:
         OffsetsLogError: something there cannot be read.
     """
-    found = OffsetMap.of(settings)
     first, end = bounds.first_dirty, bounds.first_uncleanable
     dirty = files_between(opened.files, first, end)
     transactions = Transactions()
@@ -63,16 +81,25 @@ def build_offset_map(opened: OpenLog, bounds: Bounds, settings: Settings) -> Off
         if not _read(file, first, found, transactions):
             break
         found.latest = next_offset - 1
-    return found
 
 
 def _read(file: LogFile, first_dirty: int, found: OffsetMap, transactions: Transactions) -> bool:
     """One segment; False if the map is full (``CL-10``)."""
-    for batch in batches(file, file.index.lookup(first_dirty)):
-        if not transactions.can_discard(batch) and not batch.is_control:
-            for record in records(batch):
-                if record.key is not None and record.offset >= first_dirty and not found.put(record.key, record.offset):
-                    return False
+    start = file.index.lookup(first_dirty)
+    for batch in batches(file, start, lambda position: found.enter(file, position, first_dirty, transactions)):
+        is_entered = not transactions.can_discard(batch) and not batch.is_control
+        if is_entered and not _enter(file, batch, first_dirty, found, transactions):
+            return False
         if batch.last_offset >= first_dirty:
             found.latest = batch.last_offset
+    return True
+
+
+def _enter(file: LogFile, batch: FileBatch, first_dirty: int, found: OffsetMap, transactions: Transactions) -> bool:
+    """One batch; False if the map is full."""
+    if batch.is_transactional and found.enter(file, batch.position, first_dirty, transactions, batch) == batch.end:
+        return True
+    for record in records(batch):
+        if record.key is not None and record.offset >= first_dirty and not found.put(record.key, record.offset):
+            return False
     return True

@@ -8,17 +8,21 @@ from offsets_log.cleaner.settings import Settings
 from offsets_log.log_format.partition_log import PartitionLog
 
 
-def open_for_cleaning(log: PartitionLog, settings: Settings, *, stopped_cleanly: bool | None = None) -> OpenLog:
+def open_for_cleaning(
+    log: PartitionLog, settings: Settings, *, stopped_cleanly: bool | None = None, in_bulk: bool = False
+) -> OpenLog:
     """Start a broker over the files: what it cuts after an unclean stop is not there to be cleaned.
 
     Args:
         stopped_cleanly: None for what the files tell.
+        in_bulk: see `open_log`.
     """
     return open_log(
         log,
         stopped_cleanly=was_stopped_cleanly(log) if stopped_cleanly is None else stopped_cleanly,
         finds_by_base_offset=settings.rules.finds_by_base_offset,
         index_interval_bytes=settings.index_interval_bytes,
+        in_bulk=in_bulk,
     )
 
 

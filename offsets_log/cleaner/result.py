@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from offsets_log.broker.bulk import Follower
+from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION
@@ -23,15 +25,15 @@ CLEAN_ALREADY = "clean already"
 ENDED_BEFORE = "the round ended before"
 
 
-def result_row(offsets_partition: int | None, done: Round) -> Row:
-    """What became of a partition."""
+def result_row(offsets_partition: int | None, done: Round, *, in_bulk: bool = False) -> Row:
+    """What became of a partition; records are counted by a kernel if it is large."""
     bounds = done.bounds
     replaced = {base_offset for new in done.new.values() for base_offset in new.replaced}
     stay = [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
     kept = Kept()
     kept.add(done.kept)
     for file in stay:
-        counted = _records_in(file)
+        counted = _records_in(file, in_bulk)
         kept.records_read += counted
         kept.count(_why_untouched(file, done), file.size_bytes, counted)
     return {
@@ -102,13 +104,19 @@ def _open_transaction(done: Round) -> Row:
     return row
 
 
-def _records_in(file: LogFile) -> int:
+def _records_in(file: LogFile, in_bulk: bool) -> int:
     """How many records a segment has, as far as it can be read."""
     count = 0
+    follower = Follower(file, Indexing.of(file.base_offset, file.size_bytes), checks=False)
+    pass_ = follower.follow if in_bulk else _pass_nothing
     try:
-        for batch in batches(file):
+        for batch in batches(file, passing=pass_):
             is_wrapper = batch.is_legacy and batch.whole().codec.id
             count += len(list(records(batch))) if is_wrapper else batch.records_count
     except OffsetsLogError:
         pass
-    return count
+    return count + follower.records
+
+
+def _pass_nothing(position: int) -> int:
+    return position

@@ -58,7 +58,7 @@ class Retention:
         """Whether a record of a batch whose records are not all discarded stays (``CL-22``)."""
         if batch.is_control or record.offset > self.map.latest:
             return True
-        if record.key is None or record.offset < self.map.offsets.get(record.key, -1):
+        if record.key is None or record.offset < self.map.get(record.key):
             return False
         return record.value is not None or self._keeps_tombstone(batch)
 

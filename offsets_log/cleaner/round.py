@@ -15,9 +15,10 @@ from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import Bounds, modified
 from offsets_log.cleaner.buffers import Buffers
+from offsets_log.cleaner.bulk import KeyTable, Sieve, takes_bulk
 from offsets_log.cleaner.failures import CleaningError, SegmentOverflowError
 from offsets_log.cleaner.grouping import groups_of
-from offsets_log.cleaner.kept import Kept, why_kept
+from offsets_log.cleaner.kept import WAITING, Kept, why_kept
 from offsets_log.cleaner.offset_map import OffsetMap, build_offset_map
 from offsets_log.cleaner.retention import Retention, horizon_of
 from offsets_log.cleaner.rewriting import Written, emptied, must_be_rewritten, rewritten
@@ -75,14 +76,26 @@ class Round:
 
 
 def clean(
-    opened: OpenLog, bounds: Bounds, settings: Settings, emit: Emit, advance: Advance = lambda count: None
+    opened: OpenLog,
+    bounds: Bounds,
+    settings: Settings,
+    emit: Emit,
+    advance: Advance = lambda count: None,
+    *,
+    in_bulk: bool = False,
 ) -> Round:
-    """Clean a log that a broker has opened."""
+    """Clean a log that a broker has opened.
+
+    Args:
+        in_bulk: by kernels where they know the rules, which is worth their start for a large log.
+    """
     done = Round(opened, bounds, settings, end_offset=bounds.first_dirty)
     if not bounds.cleanable_bytes:
         return done
     try:
-        _Cleaning(done, build_offset_map(opened, bounds, settings), emit, advance).run()
+        offset_map = KeyTable() if in_bulk and takes_bulk(settings) else OffsetMap.of(settings)
+        build_offset_map(offset_map, opened, bounds)
+        _Cleaning(done, offset_map, emit, advance).run()
         done.outcome = CLEANED
     except SegmentOverflowError as error:
         done.outcome, done.problem = ABORTED, error
@@ -153,6 +166,7 @@ class _Copying:
     transactions: Transactions
     writer: SegmentWriter
     kept: Kept
+    sieve: Sieve | None = None
 
     def run(self, file: LogFile, done: Round) -> None:
         """All of them.
@@ -162,7 +176,10 @@ class _Copying:
             OffsetsLogError: something cannot be read, or not be written.
         """
         buffers = Buffers(self.retention.settings, self.writer)
-        for batch in batches(file):
+        offset_map = self.retention.map
+        if isinstance(offset_map, KeyTable):
+            self.sieve = Sieve(offset_map, self.retention, self.transactions, self.writer, file)
+        for batch in batches(file, passing=self._pass):
             try:
                 buffers.before(batch)
                 self._take(batch)
@@ -173,9 +190,17 @@ class _Copying:
                 done.parts = list(split(file, done.settings.index_interval_bytes))
                 raise
         self.writer.flush()
+        if self.sieve is not None:
+            self.sieve.tell(self.kept)
+
+    def _pass(self, position: int) -> int:
+        """What can be done in bulk."""
+        return position if self.sieve is None else self.sieve.sift(position)
 
     def _take(self, batch: FileBatch) -> None:
         can_discard = self.transactions.can_discard(batch)
+        if not can_discard and self._is_sifted(batch):
+            return
         discards = self.retention.discards_records(batch, can_discard)
         why_empty = self.retention.why_kept_empty(batch)
         if discards and why_empty is None:
@@ -191,6 +216,11 @@ class _Copying:
             self._write(batch, written)
             self.kept.count(why_empty, len(written.raw), 0)
 
+    def _is_sifted(self, batch: FileBatch) -> bool:
+        """Whether a batch of a transaction whose records are not to be discarded is done in bulk."""
+        is_data = self.sieve is not None and batch.is_transactional and not batch.is_control
+        return is_data and self.sieve is not None and self.sieve.sift(batch.position, batch) == batch.end
+
     def _keep(self, batch: FileBatch, found: list[Record], left: list[Record], can_discard: bool) -> None:
         settings = self.retention.settings
         horizon_ms, is_new = horizon_of(batch, left, can_discard, settings)
@@ -203,7 +233,8 @@ class _Copying:
             self._write(batch, written)
             size_bytes = len(written.raw)
         why = why_kept(batch, left, self.retention.map, can_discard)
-        self.kept.count(why, size_bytes, len(left), horizon_ms if horizon_ms >= 0 else None)
+        is_waiting = why in WAITING and horizon_ms >= 0
+        self.kept.count(why, size_bytes, len(left), horizon_ms if is_waiting else None)
 
     def _write(self, batch: FileBatch, written: Written) -> None:
         self._ensure_fits(batch, written.largest_offset)

@@ -12,6 +12,9 @@ from offsets_log.broker.log_file import LogFile
 from offsets_log.errors import Damage
 from offsets_log.log_format.record import control_type, iter_records
 
+NO_MORE = (1 << 63) - 1
+"""Instead of an offset."""
+
 
 @dataclass(slots=True)
 class _Aborted:
@@ -26,14 +29,16 @@ class Transactions:
     """What is known of producers at a place in the log.
 
     Attributes:
+        aborted: by producer id, those that are open and abort.
+        committed: producers that have data in a transaction that does not.
         kept: where entries go of aborted transactions whose data was met: the new ``.txnindex``;
             None in pass 1.
     """
 
     kept: TransactionIndex | None = None
     _coming: list[tuple[int, int, AbortedTransaction]] = field(default_factory=list)
-    _aborted: dict[int, _Aborted] = field(default_factory=dict)
-    _committed: set[int] = field(default_factory=set)
+    aborted: dict[int, _Aborted] = field(default_factory=dict)
+    committed: set[int] = field(default_factory=set)
     _count: int = 0
 
     def expect(self, entries: Iterable[AbortedTransaction]) -> None:
@@ -41,6 +46,11 @@ class Transactions:
         for entry in entries:
             heapq.heappush(self._coming, (entry.first_offset, self._count, entry))
             self._count += 1
+
+    @property
+    def next_aborted(self) -> int:
+        """Where the next transaction begins that is known to abort."""
+        return self._coming[0][0] if self._coming else NO_MORE
 
     def can_discard(self, batch: FileBatch) -> bool:
         """Take the next batch: whether it is data of an aborted transaction, or a marker without data before it.
@@ -50,39 +60,50 @@ class Transactions:
         """
         while self._coming and self._coming[0][0] <= batch.last_offset:  # CL-15
             entry = heapq.heappop(self._coming)[2]
-            self._aborted.setdefault(entry.producer_id, _Aborted(entry))
+            self.aborted.setdefault(entry.producer_id, _Aborted(entry))
         return self._take_control(batch) if batch.is_control else self._take_data(batch)
 
     def _take_data(self, batch: FileBatch) -> bool:
         """``CL-16``."""
         if not batch.is_transactional:
             return False
-        aborted = self._aborted.get(batch.producer_id)
+        aborted = self.aborted.get(batch.producer_id)
         if aborted is None:
-            self._committed.add(batch.producer_id)
+            self.committed.add(batch.producer_id)
             return False
         aborted.is_seen = True
         return True
 
     def _take_control(self, batch: FileBatch) -> bool:
         """``CL-17``."""
-        record = next(iter_records(batch.whole(), as_loaded=True), None)
-        if record is None:
+        kind, producer_id = _kind_of(batch), batch.producer_id
+        if kind is None:
             return True
-        if isinstance(record, Damage):
-            raise record.error
-        kind, producer_id = control_type(record), batch.producer_id
         if kind == "ABORT":
-            aborted = self._aborted.pop(producer_id, None)
+            aborted = self.aborted.pop(producer_id, None)
             if aborted is None or not aborted.is_seen:
                 return True
             if self.kept is not None:
                 self.kept.append(aborted.entry)
         elif kind == "COMMIT":
-            is_without_data = producer_id not in self._committed
-            self._committed.discard(producer_id)
+            is_without_data = producer_id not in self.committed
+            self.committed.discard(producer_id)
             return is_without_data
         return False
+
+
+def _kind_of(batch: FileBatch) -> str | None:
+    """What the first record of a control batch says; None without any.
+
+    Raises:
+        OffsetsLogError: it cannot be read.
+    """
+    if (plain := batch.plain_marker()) is not None:
+        return plain.type
+    record = next(iter_records(batch.whole(), as_loaded=True), None)
+    if isinstance(record, Damage):
+        raise record.error
+    return None if record is None else control_type(record)
 
 
 def aborted_between(files: Iterable[LogFile], log_start: int, start: int, end: int) -> list[AbortedTransaction]:

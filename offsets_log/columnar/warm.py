@@ -27,6 +27,7 @@ WITH = {
     "folds.tally.scan": ("scan.", "folds.tally.", "folds.merge."),
     "choose.choice.choose": ("scan.", "choose.", "folds.merge."),
     "events.kernels.fill": ("scan.reading.", "events.", "sinks."),
+    "cleaning.kernels.sift": ("cleaning.",),
     "history.kernels.scan": ("scan.", "history.", "folds.merge."),
 }
 """The largest kernel of a command → where those stand that go with it, in the order in which it needs them."""

@@ -71,6 +71,11 @@ class Case:
         return Settings(rules=rules, **{name: self.case[name] for name in SETTINGS})
 
     @property
+    def is_map_large(self) -> bool:
+        """Whether the offset map is never full."""
+        return int(self.case["dedupe_buffer_bytes"]) >= 1 << 20
+
+    @property
     def log(self) -> PartitionLog:
         """Its files before the round."""
         before = self.folders["before"]
@@ -122,25 +127,27 @@ def _put(case: Case, path: list[str], data: bytes) -> None:
         case.results[version or NEWEST] = json.loads(data)
 
 
-def run(log: PartitionLog, settings: Settings) -> tuple[Round, Files, dict[str, int | None]]:
+def run(log: PartitionLog, settings: Settings, *, in_bulk: bool = False) -> tuple[Round, Files, dict[str, int | None]]:
     """Our round; the folder afterwards, and when its segments count as last written."""
     files: dict[str, FolderFile] = {}
 
     def emit(new: NewSegment) -> None:
         files.update((file.name, file._replace(pieces=list(map(bytes, file.pieces)))) for file in new_files(new))
 
-    opened = open_for_cleaning(log, settings)
+    opened = open_for_cleaning(log, settings, in_bulk=in_bulk)
     assert opened.refusal is None
-    done = clean(opened, bounds_of(opened, log.checkpoints, settings), settings, emit)
+    done = clean(opened, bounds_of(opened, log.checkpoints, settings), settings, emit, in_bulk=in_bulk)
     files.update((file.name, file) for file in other_files(log, done))
     contents = {name: b"".join(map(bytes, file.pieces)) for name, file in files.items()}
     return done, contents, {name: file.modified_ms for name, file in files.items() if name.endswith(".log")}
 
 
-def differences(case: Case, release: str = NEWEST) -> list[str]:
+def differences(case: Case, release: str = NEWEST, *, in_bulk: bool = False) -> list[str]:
     """What our round does not do as the recorded one did; batches that were compressed anew may be packed otherwise."""
     settings, recorded = case.settings(release), case.results[release]
-    done, ours, modified = run(case.log, settings)
+    if in_bulk and case.is_map_large:
+        settings = replace(settings, dedupe_buffer_bytes=None)
+    done, ours, modified = run(case.log, settings, in_bulk=in_bulk)
     theirs = case.after(release)
     found = [
         f"{name}: {ours_of(done)}, not {recorded[name]}"

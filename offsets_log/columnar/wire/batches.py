@@ -77,7 +77,7 @@ def crc32c(data: Any, start: Any, end: Any) -> Any:
 
 
 @inlined
-def _size_at(data: Any, at: Any, end: Any) -> Any:
+def size_at(data: Any, at: Any, end: Any) -> Any:
     """The size of the batch of magic 2 that a position seems to hold, or DOUBTFUL."""
     if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != 2:
         return np.int64(DOUBTFUL)
@@ -88,7 +88,7 @@ def _size_at(data: Any, at: Any, end: Any) -> Any:
 @part
 def batch_at(data: Any, at: Any, end: Any) -> Any:
     """The size of the whole batch of magic 2 with a right checksum at a position, or DOUBTFUL."""
-    size = _size_at(data, at, end)
+    size = size_at(data, at, end)
     if size < 0 or crc32c(data, at + ATTRIBUTES, at + size) != be32(data, at + CRC) & np.int64(0xFFFFFFFF):
         return np.int64(DOUBTFUL)
     return size
@@ -99,11 +99,11 @@ def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
     """`batch_at`, which looks at the batch behind that one too: two checksums at once take little longer than one."""
     if at == desk[a.CHECKED]:
         return desk[a.CHECKED_SIZE]
-    size = _size_at(data, at, end)
+    size = size_at(data, at, end)
     if size < 0 or desk[a.IS_READ_AGAIN]:
         return size
     behind = at + size
-    next_size = _size_at(data, behind, end)
+    next_size = size_at(data, behind, end)
     if next_size < 0:
         return batch_at(data, at, end)
     crc, next_crc = _INITIAL, _INITIAL

@@ -1,0 +1,69 @@
+"""Runs of plain batches without a producer, by a kernel: checked, counted and indexed as they stand in a segment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from offsets_log.broker.indexes import Indexing
+from offsets_log.broker.log_file import LogFile
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.cleaning import desk as d
+from offsets_log.columnar.cleaning import kernels
+
+DUE_ENTRIES = 1 << 12
+
+
+@dataclass(slots=True)
+class Follower:
+    """Goes along a segment.
+
+    Attributes:
+        checks: whether a wrong checksum ends a run.
+        next_offset: behind the last batch of the runs so far; None before the first.
+        records: how many they declare.
+    """
+
+    file: LogFile
+    indexing: Indexing
+    checks: bool
+    next_offset: int | None = None
+    records: int = 0
+    _desk: a.Int64s = field(default_factory=lambda: np.zeros(d.DESK_SIZE, np.int64))
+    _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
+    _data: a.Bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._data = bytes_of(self.file)
+
+    def follow(self, position: int) -> int:
+        """Take a run from a position on; where it ends.
+
+        Raises:
+            BrokerError: an index cannot hold an entry that is due.
+        """
+        desk, indexing = self._desk, self.indexing
+        desk[d.POSITION] = desk[d.SIZE] = position
+        desk[d.END], desk[d.BASE_OFFSET] = self.file.size_bytes, self.file.base_offset
+        desk[d.INTERVAL], desk[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
+        desk[d.LATEST_TIME], desk[d.LATEST_TIME_OFFSET] = indexing.latest
+        desk[d.RECORDS_READ] = 0
+        while True:
+            desk[d.DUE] = 0
+            why = kernels.follow(desk, self._data, self._due, self.checks)
+            latest = int(desk[d.LATEST_TIME]), int(desk[d.LATEST_TIME_OFFSET])
+            indexing.take_run(self._due[: int(desk[d.DUE])].tolist(), latest, int(desk[d.INDEXED_AT]))
+            if why != d.NEEDS_ROOM:
+                break
+        if desk[d.POSITION] > position:
+            self.next_offset = int(desk[d.LATEST]) + 1
+        self.records += int(desk[d.RECORDS_READ])
+        return int(desk[d.POSITION])
+
+
+def bytes_of(file: LogFile) -> a.Bytes:
+    """A segment as an array."""
+    data = np.frombuffer(file.view, np.uint8).view()
+    data.flags.writeable = False
+    return data

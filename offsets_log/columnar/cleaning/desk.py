@@ -1,0 +1,69 @@
+"""What kernels of the cleaner are told, and tell: numbers in one array, and the columns of others."""
+
+from __future__ import annotations
+
+# Why a kernel came back.
+FINISHED = 0  # the end of the segment is reached
+BY_HAND = 1  # the batch at the position is for `offsets_log.cleaner`
+NEEDS_ROOM = 2  # for keys, for what is written, or for entries of indexes
+NEEDS_RECORDS = 3  # for the records of one batch
+
+# Columns of the table of keys.
+KEY_AT = 0  # in the arena; the size stands before
+LAST_OFFSET = 1
+KEY_COLUMNS = 2
+
+# Columns of entries that are due in the indexes of what is written.
+DUE_OFFSET = 0
+DUE_POSITION = 1
+DUE_TIME = 2
+DUE_TIME_OFFSET = 3
+DUE_COLUMNS = 4
+
+# Columns of active producers.
+PRODUCER_ID = 0
+PRODUCER_COLUMNS = 1
+
+# The desk. Of the segment that is read:
+POSITION = 0  # where to go on
+END = 1
+ALLOWED_AT = 2  # of a batch of a transaction that may be taken: it is known that its records are not to be discarded
+RECORDS_READ = 3
+# Of the map of keys:
+FIRST_DIRTY = 4
+LATEST = 5
+KEYS = 6
+ARENA_USED = 7
+SEED = 8
+# Of the segment that is written:
+BASE_OFFSET = 9
+INTERVAL = 10
+SIZE = 11
+INDEXED_AT = 12
+LATEST_TIME = 13
+LATEST_TIME_OFFSET = 14
+DUE = 15
+OUT_USED = 16
+# Of what is kept:
+NOW = 17
+NEW_HORIZON = 18
+LAST_BATCH_OFFSET = 19  # next offset of the batch that stays in any case, NO_BATCH for none
+PRODUCERS = 20
+# Of what is told of that, three numbers a reason: batches, records, bytes.
+KEPT_LATEST = 21
+KEPT_TOMBSTONES = 24
+KEPT_BEYOND = 27
+KEPT_MARKERS = 30
+FIRST_HORIZON = 33
+# Of transactions, by producer ids in an array: first those that commit and have data, then those that abort.
+COMMITTED = 34
+ABORTED = 35
+NEXT_ABORTED = 36  # where the next transaction begins of which it is known that it aborts
+DESK_SIZE = 37
+
+MOST_OPEN = 64
+"""Transactions of either kind; with more of them their batches are taken one by one."""
+
+NO_BATCH = -1
+NEVER_BEFORE = -(1 << 62)
+NO_HORIZON = (1 << 63) - 1

@@ -1,0 +1,400 @@
+"""Both passes of the cleaner over plain batches: of magic 2, not compressed, with a key in each record and no headers.
+
+Of batches of transactions Python says first that they may be taken; whatever is not plain stays to
+`offsets_log.cleaner`, whose rules these are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.cleaning import desk as d
+from offsets_log.columnar.cleaning.table import has_room, last_offset, put
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.log_format import batch as b
+
+HORIZON_MASK = b.DELETE_HORIZON_MASK
+KEPT_BITS = b.TRANSACTIONAL_MASK
+MOST_RECORD_OVERHEAD = 32
+"""More bytes than a record takes beside its key and value."""
+MAX_OFFSETS_IN_SEGMENT = 1 << 31
+MARKER_SIZE = 78
+"""Of a transaction marker as coordinators write it."""
+
+
+@inlined
+def _has(open_: Any, first: Any, count: Any, producer_id: Any) -> Any:
+    """Where a producer stands among some, −1 if it does not."""
+    for i in range(first, first + count):
+        if open_[U(i)] == producer_id:
+            return np.int64(i)
+    return np.int64(-1)
+
+
+@part
+def _is_of_commit(desk: Any, open_: Any, data: Any, at: Any) -> Any:
+    """Whether a transaction is, as far as is known, to be kept; it has data from now on (``CL-15``, ``CL-16``)."""
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    producer_id = be64(data, at + bt.PRODUCER_ID)
+    if last >= desk[d.NEXT_ABORTED] or _has(open_, np.int64(d.MOST_OPEN), desk[d.ABORTED], producer_id) >= 0:
+        return False
+    if _has(open_, np.int64(0), desk[d.COMMITTED], producer_id) < 0:
+        if desk[d.COMMITTED] >= d.MOST_OPEN:
+            return False
+        open_[U(desk[d.COMMITTED])] = producer_id
+        desk[d.COMMITTED] += 1
+    return True
+
+
+@part
+def _commit_at(desk: Any, open_: Any, data: Any, at: Any, end: Any) -> Any:
+    """The size of the plain marker at a position that commits a transaction with data, which is over then (``CL-17``).
+
+    Else 0, and nothing is done.
+    """
+    size = bt.size_at(data, at, end)
+    unusual = bt.CODEC_MASK | HORIZON_MASK
+    if size != MARKER_SIZE or be16(data, at + bt.ATTRIBUTES) & (unusual | bt.CONTROL_MASK) != bt.CONTROL_MASK:
+        return np.int64(0)
+    record = at + bt.HEADER_SIZE
+    is_plain = be32(data, at + bt.RECORDS_COUNT) == 1 and data[U(record)] == 0x20 and data[U(record + 2)] < 0x80
+    is_plain = is_plain and be32(data, record + 3) == 0x00080000 and be16(data, record + 7) == 1
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    if not is_plain or data[U(record + 9)] != 12 or data[U(record + 16)] != 0 or last >= desk[d.NEXT_ABORTED]:
+        return np.int64(0)
+    found = _has(open_, np.int64(0), desk[d.COMMITTED], be64(data, at + bt.PRODUCER_ID))
+    if found < 0:
+        return np.int64(0)
+    desk[d.COMMITTED] -= 1
+    open_[U(found)] = open_[U(desk[d.COMMITTED])]
+    return size
+
+
+@part
+def _plain_at(desk: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any) -> Any:
+    """The number of records of the batch at a position, which are staged; negative: minus why it is not taken."""
+    size = bt.size_at(data, at, end)
+    if size < 0:
+        return np.int64(-d.BY_HAND)
+    attributes = be16(data, at + bt.ATTRIBUTES)
+    if attributes & (bt.CODEC_MASK | bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
+        return np.int64(-d.BY_HAND)
+    count = be32(data, at + bt.RECORDS_COUNT)
+    if count > len(staged):
+        return np.int64(-d.NEEDS_RECORDS if count <= size else -d.BY_HAND)
+    base = be64(data, at)
+    delta = be32(data, at + bt.LAST_OFFSET_DELTA)
+    if base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1 or count <= 0:
+        return np.int64(-d.BY_HAND)
+    start = at + bt.HEADER_SIZE
+    if bt.records_at(data, start, at + size, count, base, delta, staged, np.int64(0)) != count:
+        return np.int64(-d.BY_HAND)
+    is_open = attributes & bt.TRANSACTIONAL_MASK and at != desk[d.ALLOWED_AT]
+    return np.int64(-d.BY_HAND) if is_open and not _is_of_commit(desk, open_, data, at) else count
+
+
+@kernel
+def enter(desk: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows) -> int:
+    """Pass 1: keys of the batches from the position on, and where they stand."""
+    at, end = desk[d.POSITION], desk[d.END]
+    while at < end:
+        desk[d.POSITION] = at
+        marker_size = _commit_at(desk, open_, data, at, end)
+        count = np.int64(0) if marker_size else _plain_at(desk, open_, data, at, end, staged)
+        if count < 0:
+            return int(-count)
+        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+        if not has_room(desk, slots, keys, arena, count, size):
+            return d.NEEDS_ROOM
+        for number in range(count):
+            i = U(number)
+            if staged[i, a.OFFSET] >= desk[d.FIRST_DIRTY]:
+                put(desk, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.OFFSET])
+                desk[d.LATEST] = staged[i, a.OFFSET]
+        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+        if last >= desk[d.FIRST_DIRTY]:
+            desk[d.LATEST] = last
+        at += size
+    desk[d.POSITION] = at
+    return d.FINISHED
+
+
+@kernel
+def sift(
+    desk: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows,
+    producers: Longs, out: Bytes, due: LongRows,
+) -> int:  # fmt: skip
+    """Pass 2: what is kept of the batches from the position on, written behind each other."""
+    at, end = desk[d.POSITION], desk[d.END]
+    while at < end:
+        desk[d.POSITION] = at
+        if desk[d.OUT_USED] + MARKER_SIZE > len(out) or desk[d.DUE] >= len(due):
+            return d.NEEDS_ROOM
+        if _take_marker(desk, open_, data, out, due, at, end):
+            at += MARKER_SIZE
+            continue
+        count = _plain_at(desk, open_, data, at, end, staged)
+        if count < 0:
+            return int(-count)
+        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+        if desk[d.OUT_USED] + size + MOST_RECORD_OVERHEAD * count > len(out):
+            return d.NEEDS_ROOM
+        outcome = _take(desk, slots, keys, arena, data, staged, producers, out, due, at, size, count)
+        if outcome != d.FINISHED:
+            return int(outcome)
+        desk[d.RECORDS_READ] += count
+        at += size
+    desk[d.POSITION] = at
+    return d.FINISHED
+
+
+@inlined
+def _fits(desk: Any, data: Any, at: Any) -> Any:
+    """Whether a batch's last offset can be in the segment that is written."""
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    return 0 <= last - desk[d.BASE_OFFSET] < MAX_OFFSETS_IN_SEGMENT
+
+
+@inlined
+def _take_marker(desk: Any, open_: Any, data: Any, out: Any, due: Any, at: Any, end: Any) -> Any:
+    """Copy a marker that commits a transaction with data; False, and nothing is done, if there is none."""
+    if end - at < MARKER_SIZE or not _fits(desk, data, at) or _commit_at(desk, open_, data, at, end) == 0:
+        return False
+    begin = desk[d.OUT_USED]
+    for n in range(MARKER_SIZE):
+        out[U(begin + n)] = data[U(at + n)]
+    desk[d.OUT_USED] = begin + MARKER_SIZE
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    _index(desk, due, np.int64(MARKER_SIZE), last, be64(data, at + bt.MAX_TIMESTAMP))
+    desk[d.KEPT_MARKERS] += 1
+    desk[d.KEPT_MARKERS + 1] += 1
+    desk[d.KEPT_MARKERS + 2] += MARKER_SIZE
+    desk[d.RECORDS_READ] += 1
+    return True
+
+
+@part
+def _take(
+    desk: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, producers: Any, out: Any, due: Any, at: Any,
+    size: Any, count: Any,
+) -> Any:  # fmt: skip
+    """One batch; BY_HAND, and nothing is done, if something about it is unusual."""
+    has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
+    horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
+    if has_horizon and horizon < 0:
+        return d.BY_HAND
+    keeps_tombstones = not has_horizon or desk[d.NOW] < horizon
+    kept, tombstones = _choose(desk, slots, keys, arena, data, staged, count, keeps_tombstones)
+    if kept == 0:
+        return d.BY_HAND if _may_stay_empty(desk, data, at, producers) else d.FINISHED
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    if not _fits(desk, data, at):
+        return d.BY_HAND
+    begin = desk[d.OUT_USED]
+    if kept == count and (has_horizon or tombstones == 0):
+        for i in range(size):
+            out[U(begin + i)] = data[U(at + i)]
+        desk[d.OUT_USED] = begin + size
+        latest = be64(data, at + bt.MAX_TIMESTAMP)
+    else:
+        if tombstones and not has_horizon:
+            horizon = desk[d.NEW_HORIZON]
+        if not _can_be_rewritten(data, at, staged, kept):
+            return d.BY_HAND
+        latest = _rewrite(desk, data, at, staged, kept, horizon, out)
+    written = desk[d.OUT_USED] - begin
+    _index(desk, due, written, last, latest)
+    _tell(desk, kept, tombstones, written, horizon, last)
+    return d.FINISHED
+
+
+@inlined
+def _choose(
+    desk: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, count: Any, keeps_tombstones: Any
+) -> Any:
+    """Move the records that are kept to the begin of what is staged: how many, and how many tombstones."""
+    kept, tombstones = np.int64(0), np.int64(0)
+    for number in range(count):
+        i = U(number)
+        is_tombstone = staged[i, a.VALUE_SIZE] < 0
+        if staged[i, a.OFFSET] <= desk[d.LATEST]:
+            last = last_offset(desk, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE])
+            if staged[i, a.OFFSET] < last or (is_tombstone and not keeps_tombstones):
+                continue
+        for column in range(a.RECORD_AT):
+            staged[U(kept), column] = staged[i, column]
+        kept += 1
+        tombstones += is_tombstone
+    return kept, tombstones
+
+
+@inlined
+def _may_stay_empty(desk: Any, data: Any, at: Any, producers: Any) -> Any:
+    """Whether a batch may have to stay without records."""
+    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) + 1 == desk[d.LAST_BATCH_OFFSET]:
+        return True
+    producer_id = be64(data, at + bt.PRODUCER_ID)
+    if producer_id >= 0:
+        for i in range(desk[d.PRODUCERS]):
+            if producers[U(i)] == producer_id:
+                return True
+    return False
+
+
+@inlined
+def _can_be_rewritten(data: Any, at: Any, staged: Any, kept: Any) -> Any:
+    """Whether Kafka's builder would take producer and times as they are."""
+    if be64(data, at + bt.PRODUCER_ID) != -1:
+        if be16(data, at + bt.PRODUCER_EPOCH) == -1 or be32(data, at + bt.BASE_SEQUENCE) < 0:
+            return False
+    elif be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK:
+        return False
+    base = be64(data, at + bt.BASE_TIMESTAMP)
+    if base < -1:
+        return False
+    for number in range(kept):
+        delta = staged[U(number), a.TIMESTAMP_DELTA]
+        if delta < -1 - base or (base > 0 and delta > bt.INT64_MAX - base):
+            return False
+    return True
+
+
+@part
+def _rewrite(desk: Any, data: Any, at: Any, staged: Any, kept: Any, horizon: Any, out: Any) -> Any:
+    """Write the batch with the records that are kept; its largest timestamp."""
+    begin = desk[d.OUT_USED]
+    for n in range(bt.HEADER_SIZE):
+        out[U(begin + n)] = data[U(at + n)]
+    before = be64(data, at + bt.BASE_TIMESTAMP)
+    base = horizon if horizon >= 0 else before + staged[0, a.TIMESTAMP_DELTA]
+    latest = np.int64(-1)
+    to = begin + bt.HEADER_SIZE
+    for number in range(kept):
+        i = U(number)
+        time = before + staged[i, a.TIMESTAMP_DELTA]
+        latest = max(latest, time)
+        to = _put_record(data, staged, i, time - base, staged[i, a.OFFSET] - be64(data, at), out, to)
+    attributes = be16(data, at + bt.ATTRIBUTES) & KEPT_BITS | (HORIZON_MASK if horizon >= 0 else 0)
+    _put(out, begin + bt.LENGTH, to - begin - bt.LOG_OVERHEAD, np.int64(4))
+    _put(out, begin + bt.ATTRIBUTES, np.int64(attributes), np.int64(2))
+    _put(out, begin + bt.BASE_TIMESTAMP, base, np.int64(8))
+    _put(out, begin + bt.MAX_TIMESTAMP, latest, np.int64(8))
+    _put(out, begin + bt.RECORDS_COUNT, kept, np.int64(4))
+    _put(out, begin + bt.CRC, bt.crc32c(out, begin + bt.ATTRIBUTES, to), np.int64(4))
+    desk[d.OUT_USED] = to
+    return latest
+
+
+@inlined
+def _put(out: Any, at: Any, value: Any, size: Any) -> None:
+    """A number of so many bytes, most significant first."""
+    for i in range(size):
+        out[U(at + i)] = value >> 8 * (size - 1 - i) & 0xFF
+
+
+@inlined
+def _varint_size(value: Any) -> Any:
+    """Of a zigzag varint."""
+    bits = U(value << 1 ^ value >> 63)
+    size = np.int64(1)
+    while bits >= U(0x80):
+        bits = bits >> U(7)
+        size += 1
+    return size
+
+
+@inlined
+def _put_varint(out: Any, at: Any, value: Any) -> Any:
+    """A zigzag varint; where it ends."""
+    bits = U(value << 1 ^ value >> 63)
+    while bits >= U(0x80):
+        out[U(at)] = bits & U(0x7F) | U(0x80)
+        bits = bits >> U(7)
+        at += 1
+    out[U(at)] = bits
+    return at + 1
+
+
+@inlined
+def _put_record(data: Any, staged: Any, i: Any, time: Any, offset: Any, out: Any, to: Any) -> Any:
+    """A record, with the deltas of its time and offset; where it ends."""
+    key_size, value_size = staged[i, a.KEY_SIZE], staged[i, a.VALUE_SIZE]
+    size = 2 + _varint_size(time) + _varint_size(offset) + _varint_size(key_size) + _varint_size(value_size)
+    to = _put_varint(out, to, size + key_size + max(value_size, np.int64(0)))
+    out[U(to)] = 0  # attributes
+    to = _put_varint(out, to + 1, time)
+    to = _put_varint(out, to, offset)
+    to = _put_varint(out, to, key_size)
+    key = staged[i, a.KEY]
+    for n in range(key_size):
+        out[U(to + n)] = data[U(key + n)]
+    to = _put_varint(out, to + key_size, value_size)
+    value = staged[i, a.VALUE_AT]
+    for n in range(value_size):
+        out[U(to + n)] = data[U(value + n)]
+    to += max(value_size, np.int64(0))
+    out[U(to)] = 0  # headers
+    return to + 1
+
+
+@inlined
+def _index(desk: Any, due: Any, size: Any, last: Any, latest: Any) -> None:
+    """Note the entries that are due in the indexes before a batch of that size (``CL-41``, ``CL-42``)."""
+    if latest > desk[d.LATEST_TIME]:
+        desk[d.LATEST_TIME] = latest
+        desk[d.LATEST_TIME_OFFSET] = last
+    position = desk[d.SIZE]
+    if position - desk[d.INDEXED_AT] > desk[d.INTERVAL]:
+        entry = U(desk[d.DUE])
+        due[entry, d.DUE_OFFSET] = last
+        due[entry, d.DUE_POSITION] = position
+        due[entry, d.DUE_TIME] = desk[d.LATEST_TIME]
+        due[entry, d.DUE_TIME_OFFSET] = desk[d.LATEST_TIME_OFFSET]
+        desk[d.DUE] += 1
+        desk[d.INDEXED_AT] = position
+    desk[d.SIZE] = position + size
+
+
+@inlined
+def _tell(desk: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: Any) -> None:
+    """Count a batch that stays."""
+    reason = np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)
+    if last > desk[d.LATEST]:
+        reason = np.int64(d.KEPT_BEYOND)
+    desk[reason] += 1
+    desk[reason + 1] += kept
+    desk[reason + 2] += size
+    if tombstones and horizon >= 0:
+        desk[d.FIRST_HORIZON] = min(desk[d.FIRST_HORIZON], horizon)
+
+
+@kernel
+def follow(desk: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
+    """Batches of magic 2 without a producer, from the position on: counted, and indexed as they stand.
+
+    Args:
+        checks: whether a checksum that is wrong leaves a batch to Python.
+    """
+    at, end = desk[d.POSITION], desk[d.END]
+    while at < end:
+        desk[d.POSITION] = at
+        size = bt.batch_at(data, at, end) if checks else bt.size_at(data, at, end)
+        if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
+            return d.BY_HAND
+        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+        if not _fits(desk, data, at):
+            return d.BY_HAND
+        if desk[d.DUE] >= len(due):
+            return d.NEEDS_ROOM
+        _index(desk, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
+        desk[d.LATEST] = last
+        desk[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
+        at += size
+    desk[d.POSITION] = at
+    return d.FINISHED

@@ -1,0 +1,117 @@
+"""Kernels clean as the reading of each record by hand does: the same files, rows and problems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from offsets_log.broker.failures import BrokerError
+from offsets_log.cleaner.result import result_row
+from offsets_log.cleaner.settings import Rules, Settings
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.record import Record, build_batch, build_marker
+from tests.builders import TIME
+from tests.cleaner.cases import all_cases, differences, run
+
+RECORDED = [
+    (name, release)
+    for name, case in all_cases().items()
+    for release in ("4.3.0", "3.9.1")
+    if release in case.results and case.is_map_large
+]
+
+
+@pytest.mark.parametrize(("name", "release"), RECORDED)
+def test_a_recorded_round_in_bulk(name: str, release: str) -> None:
+    assert differences(all_cases()[name], release, in_bulk=True) == []
+
+
+def random_log(random: Random) -> tuple[list[bytes], list[int]]:
+    """Batches of few keys, tombstones among them, of transactions and of none; and where each begins."""
+    batches: list[bytes] = []
+    begins: list[int] = []
+    open_: dict[int, int] = {}
+    offset = 0
+    for _ in range(random.randrange(5, 60)):
+        offset += random.choice((0, 0, 0, 1, 7))
+        begins.append(offset)
+        producer = random.choice((-1, -1, -1, 4, 5, 6))
+        if producer in open_ and random.random() < 0.5:
+            epoch = open_.pop(producer)
+            batches.append(
+                build_marker(
+                    offset,
+                    commit=random.random() < 0.7,
+                    producer_id=producer,
+                    producer_epoch=epoch + random.randrange(2),
+                    timestamp_ms=TIME + offset,
+                )
+            )
+            offset += 1
+            continue
+        records = []
+        for _ in range(random.randrange(1, 6)):
+            key = bytes([0, 1, random.randrange(8)]) * random.choice((1, 1, 30)) if random.random() < 0.97 else None
+            value = None if random.random() < 0.2 else random.randbytes(random.choice((0, 3, 80)))
+            headers = (("h", b"x"),) if random.random() < 0.03 else ()
+            timestamp_ms = TIME + offset * 1000 - random.randrange(3000)
+            records.append(Record(offset=offset, timestamp_ms=timestamp_ms, key=key, value=value, headers=headers))
+            offset += random.choice((1, 1, 2))
+        facts: dict[str, Any] = {}
+        if producer >= 0:
+            open_.setdefault(producer, random.randrange(3))
+            facts = {"producer_id": producer, "producer_epoch": open_[producer], "base_sequence": 0}
+            facts["is_transactional"] = True
+        facts["compression"] = random.choice(("none",) * 12 + ("lz4", "gzip"))
+        facts["timestamp_type"] = random.choice(("create",) * 12 + ("log_append",))
+        batches.append(build_batch(records, **facts))
+    return batches, begins
+
+
+def cut(
+    batches: list[bytes], begins: list[int], random: Random, *, is_damaged: bool, is_believed: bool
+) -> PartitionLog:
+    """The batches in segments; with a few bytes that are others, and with indexes that make them be believed."""
+    cuts = sorted({0, len(batches), *(random.randrange(len(batches)) for _ in range(4))})
+    segments = []
+    for start, end in pairwise(cuts):
+        data = bytearray(b"".join(batches[start:end]))
+        if is_damaged and random.random() < 0.5:
+            for _ in range(random.randrange(1, 4)):
+                data[random.randrange(len(data))] = random.randrange(256)
+        segments.append(Segment(f"{start}.log", begins[start], bytes(data), modified_ms=TIME))
+    indexes = {f"{segment.base_offset:020}.index": bytes for segment in segments}
+    return PartitionLog(0, tuple(segments), beside=indexes if is_believed else {})
+
+
+def outcome(log: PartitionLog, settings: Settings, *, in_bulk: bool) -> Any:
+    """All that a round tells and writes."""
+    try:
+        done, files, _ = run(log, settings, in_bulk=in_bulk)
+    except (AssertionError, BrokerError) as error:
+        return str(error)
+    row = result_row(0, done, in_bulk=in_bulk)
+    kept = sorted(row.pop("kept"), key=lambda one: one["reason"])
+    return row, kept, files
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_generated_logs_round_after_round(seed: int, is_damaged: bool) -> None:
+    random = Random(seed + 1000 * is_damaged)
+    is_believed = is_damaged or random.random() < 0.5
+    log = cut(*random_log(random), random, is_damaged=is_damaged, is_believed=is_believed)
+    for release in ((4, 3), (3, 9)):
+        now_ms = TIME + random.choice((0, 10_000, 200_000_000))
+        settings = Settings(
+            now_ms=now_ms,
+            rules=Rules.of(release),
+            index_interval_bytes=random.choice((1, 200, 4096)),
+            segment_bytes=random.choice((500, 1 << 20)),
+        )
+        some = replace(log, checkpoints=Checkpoints(cleaned_until=random.choice((None, 10))))
+        assert outcome(some, settings, in_bulk=True) == outcome(some, settings, in_bulk=False)
