@@ -55,8 +55,7 @@ def bounds_of(opened: OpenLog, checkpoints: Checkpoints, settings: Settings) -> 
     active = max(files)
     high_watermark = end if checkpoints.high_watermark is None else min(max(checkpoints.high_watermark, start), end)
     opened.producers.reach(high_watermark)
-    unstable = opened.producers.first_unstable_offset
-    unstable = end if unstable is None else max(unstable, start)
+    unstable = _first_unstable(opened, start, end, settings)
     first_dirty, was_invalid = _first_dirty(checkpoints.cleaned_until, start, end)
     held_at, held_by = min(
         (active, ACTIVE_SEGMENT),
@@ -80,6 +79,21 @@ def bounds_of(opened: OpenLog, checkpoints: Checkpoints, settings: Settings) -> 
         clean_bytes=_size(files_between(files, -1, first_dirty)),
         cleanable_bytes=_size(files_between(files, min(first_dirty, first_uncleanable), first_uncleanable)),
     )
+
+
+def _first_unstable(opened: OpenLog, start: int, end: int, settings: Settings) -> int:
+    """Where the oldest open transaction begins; since 4.1 where the batch begins that is found there (``CL-3``).
+
+    Raises:
+        BrokerError: on the way there is something that is no batch.
+    """
+    first = opened.producers.first_unstable_offset
+    if first is None or max(first, start) >= end:
+        return end
+    if not settings.rules.finds_by_base_offset:
+        return max(first, start)
+    found = opened.find(max(first, start))
+    return end if found is None else found[1].base_offset
 
 
 def _first_dirty(checkpoint: int | None, start: int, end: int) -> tuple[int, bool]:

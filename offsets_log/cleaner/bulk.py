@@ -16,6 +16,7 @@ from offsets_log.cleaner.offset_map import OffsetMap
 from offsets_log.cleaner.retention import Retention
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions
+from offsets_log.cleaner.unpacking import repacked, unpacked
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import desk as d
 from offsets_log.columnar.cleaning import kernels, table
@@ -96,10 +97,20 @@ class KeyTable(OffsetMap):
         batch: FileBatch | None = None,
     ) -> int:
         """Enter a run of plain batches from a position on, or the one given; where it ends."""
+        if batch is not None and (plain := unpacked(batch)) is not None:
+            is_done = self._enter(np.frombuffer(plain, np.uint8), 0, len(plain), first_dirty, allowed_at=0) == len(
+                plain
+            )
+            return batch.end if is_done else position
         self.tell_open(transactions)
-        desk, data = self.desk, bytes_of(file)
-        desk[d.POSITION], desk[d.END] = position, file.size_bytes if batch is None else batch.end
-        desk[d.ALLOWED_AT] = -1 if batch is None else position
+        end, allowed_at = (file.size_bytes, -1) if batch is None else (batch.end, position)
+        reached = self._enter(bytes_of(file), position, end, first_dirty, allowed_at=allowed_at)
+        self.learn_open(transactions)
+        return reached
+
+    def _enter(self, data: a.Bytes, position: int, end: int, first_dirty: int, *, allowed_at: int) -> int:
+        desk = self.desk
+        desk[d.POSITION], desk[d.END], desk[d.ALLOWED_AT] = position, end, allowed_at
         desk[d.FIRST_DIRTY], desk[d.LATEST] = first_dirty, self.latest
         while (why := kernels.enter(*self.arrays, self._open, data, self.staged)) != d.FINISHED:
             if why == d.NEEDS_ROOM:
@@ -107,7 +118,6 @@ class KeyTable(OffsetMap):
             elif why == d.BY_HAND or not self.more_records():
                 break
         self.latest = int(desk[d.LATEST])
-        self.learn_open(transactions)
         return int(desk[d.POSITION])
 
     def sift(self, data: a.Bytes, producers: a.Int64s, out: a.Bytes, due: a.Int64s) -> int:
@@ -154,25 +164,55 @@ class Sieve:
         is_kept = settings.rules.keeps_last_batch
         desk[d.LAST_BATCH_OFFSET] = self.retention.first_uncleanable if is_kept else d.NO_BATCH
         desk[d.PRODUCERS] = len(self._producers)
+        desk[d.OUT_USED] = desk[d.DUE] = 0
 
     def sift(self, position: int, batch: FileBatch | None = None) -> int:
         """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
+        if batch is not None and (plain := unpacked(batch)) is not None:
+            return batch.end if self._sift_packed(batch, plain) else position
         desk, indexing = self.map.desk, self.writer.indexing
         desk[d.POSITION], desk[d.END] = position, self.file.size_bytes if batch is None else batch.end
         desk[d.ALLOWED_AT] = -1 if batch is None else position
-        desk[d.LATEST] = self.map.latest
         desk[d.SIZE], desk[d.INDEXED_AT] = self.writer.size_bytes, indexing.indexed_at
         desk[d.LATEST_TIME], desk[d.LATEST_TIME_OFFSET] = indexing.latest
-        desk[d.OUT_USED] = desk[d.DUE] = 0
         self.map.tell_open(self.transactions)
-        while True:
-            why = self.map.sift(self._data, self._producers, self._out, self._due)
-            was_empty = self._drain()
-            if why == d.NEEDS_ROOM and was_empty:
-                self._out = np.zeros(2 * len(self._out), np.uint8)
-            elif why in (d.FINISHED, d.BY_HAND) or (why == d.NEEDS_RECORDS and not self.map.more_records()):
-                self.map.learn_open(self.transactions)
-                return int(desk[d.POSITION])
+        while self._run(self._data):
+            self._drain()
+        self._drain()
+        self.map.learn_open(self.transactions)
+        return int(desk[d.POSITION])
+
+    def _sift_packed(self, batch: FileBatch, plain: bytes) -> bool:
+        """One compressed batch; False, and nothing is done, if it is not plain inside."""
+        desk = self.map.desk
+        desk[d.POSITION], desk[d.END], desk[d.ALLOWED_AT] = 0, len(plain), 0
+        desk[d.SIZE] = desk[d.INDEXED_AT] = 0
+        before = desk[d.KEPT_LATEST : d.FIRST_HORIZON].copy()
+        while self._run(np.frombuffer(plain, np.uint8)):
+            pass
+        kept = self._out[: desk[d.OUT_USED]].tobytes()
+        desk[d.OUT_USED] = desk[d.DUE] = 0
+        if desk[d.POSITION] != len(plain):
+            return False
+        if kept == plain:
+            self.writer.copy(batch)
+            size_bytes = batch.size_bytes
+        elif kept:
+            made = repacked(kept, batch)
+            self.writer.write(made.raw, batch.last_offset, made.max_timestamp_ms)
+            size_bytes = len(made.raw)
+        if kept:  # what was counted are bytes that are not compressed
+            (reason,) = np.flatnonzero(desk[d.KEPT_LATEST : d.FIRST_HORIZON : 3] - before[::3])
+            desk[d.KEPT_LATEST + 3 * reason + 2] += size_bytes - len(kept)
+        return True
+
+    def _run(self, data: a.Bytes) -> bool:
+        """Run the kernel, with room for what it makes; whether it has to go on."""
+        self.map.desk[d.LATEST] = self.map.latest
+        why = self.map.sift(data, self._producers, self._out, self._due)
+        if why == d.NEEDS_ROOM and not self.map.desk[d.OUT_USED]:
+            self._out = np.zeros(2 * len(self._out), np.uint8)
+        return why == d.NEEDS_ROOM or (why == d.NEEDS_RECORDS and self.map.more_records())
 
     def tell(self, kept: Kept) -> None:
         """Add what was counted."""
@@ -184,8 +224,8 @@ class Sieve:
             if batches:
                 kept.count(reason, size_bytes, records, None if until_ms == d.NO_HORIZON else until_ms, batches)
 
-    def _drain(self) -> bool:
-        """Hand over what was written; whether that was nothing."""
+    def _drain(self) -> None:
+        """Hand over what was written."""
         desk = self.map.desk
         used, due = int(desk[d.OUT_USED]), int(desk[d.DUE])
         if used:
@@ -193,4 +233,3 @@ class Sieve:
             entries = self._due[:due].tolist()
             self.writer.write_run(self._out[:used].tobytes(), entries, latest, int(desk[d.INDEXED_AT]))
         desk[d.OUT_USED] = desk[d.DUE] = 0
-        return not used

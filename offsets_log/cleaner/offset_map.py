@@ -97,7 +97,7 @@ def _read(file: LogFile, first_dirty: int, found: OffsetMap, transactions: Trans
 
 def _enter(file: LogFile, batch: FileBatch, first_dirty: int, found: OffsetMap, transactions: Transactions) -> bool:
     """One batch; False if the map is full."""
-    if batch.is_transactional and found.enter(file, batch.position, first_dirty, transactions, batch) == batch.end:
+    if not batch.is_legacy and found.enter(file, batch.position, first_dirty, transactions, batch) == batch.end:
         return True
     for record in records(batch):
         if record.key is not None and record.offset >= first_dirty and not found.put(record.key, record.offset):

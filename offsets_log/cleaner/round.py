@@ -217,9 +217,10 @@ class _Copying:
             self.kept.count(why_empty, len(written.raw), 0)
 
     def _is_sifted(self, batch: FileBatch) -> bool:
-        """Whether a batch of a transaction whose records are not to be discarded is done in bulk."""
-        is_data = self.sieve is not None and batch.is_transactional and not batch.is_control
-        return is_data and self.sieve is not None and self.sieve.sift(batch.position, batch) == batch.end
+        """Whether a single batch whose records are not to be discarded is done in bulk: plain but for a reason."""
+        if self.sieve is None or batch.is_control or batch.is_legacy:
+            return False
+        return self.sieve.sift(batch.position, batch) == batch.end
 
     def _keep(self, batch: FileBatch, found: list[Record], left: list[Record], can_discard: bool) -> None:
         settings = self.retention.settings
