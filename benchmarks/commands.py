@@ -80,6 +80,13 @@ def _has_rows(path: Path, truth: dict[str, Any]) -> bool:
     return rows_in(path) > 0
 
 
+def _serves_when_cleaned(path: Path, truth: dict[str, Any]) -> bool:
+    """Whether the cleaned log answers as the one before."""
+    offsets = path.with_suffix(".parquet")
+    run_process(["offsets-log", "compact", str(path), "-o", "parquet", "--quiet", "--to", str(offsets)])
+    return _serves(offsets, truth)
+
+
 def _plans_all_offsets(path: Path, truth: dict[str, Any]) -> bool:
     return len(json.loads((path / "plan.json").read_bytes())["offsets"]) == int(truth["served"]["keys"])
 
@@ -150,6 +157,7 @@ COMMANDS = {
     "compact to a table": Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets),
     "info": Command("info", ("-o", "jsonl"), "info.jsonl", _counts),
     "check, all releases": Command("check", ("-o", "json"), "check.json", _loads),
+    "clean": Command("clean", ("-o", "jsonl"), "cleaned", _serves_when_cleaned),
     "rebuild": Command("rebuild", ("-o", "json"), "memory.json", _serves),
     "rescue": Command("rescue", (), "rescue", _plans_all_offsets),
     "expire": Command("expire", ("-o", "jsonl"), "expire.jsonl", _has_rows),
