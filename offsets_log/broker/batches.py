@@ -123,6 +123,11 @@ class FileBatch:
         return b.NO_PRODUCER_ID if self.is_legacy else self._field(9)
 
     @property
+    def partition_leader_epoch(self) -> int:
+        """−1 of magic 0 and 1."""
+        return b.NO_PARTITION_LEADER_EPOCH if self.is_legacy else self._field(2)
+
+    @property
     def producer_epoch(self) -> int:
         """−1 of magic 0 and 1."""
         return b.NO_PRODUCER_EPOCH if self.is_legacy else self._field(10)

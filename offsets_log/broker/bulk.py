@@ -13,6 +13,7 @@ from offsets_log.columnar.cleaning import desk as d
 from offsets_log.columnar.cleaning import kernels
 
 DUE_ENTRIES = 1 << 12
+ANY_EPOCH = 1 << 31
 
 
 @dataclass(slots=True)
@@ -37,8 +38,11 @@ class Follower:
     def __post_init__(self) -> None:
         self._data = bytes_of(self.file)
 
-    def follow(self, position: int) -> int:
+    def follow(self, position: int, leader_epoch: int = ANY_EPOCH) -> int:
         """Take a run from a position on; where it ends.
+
+        Args:
+            leader_epoch: a batch of a later one ends the run.
 
         Raises:
             BrokerError: an index cannot hold an entry that is due.
@@ -48,7 +52,7 @@ class Follower:
         desk[d.END], desk[d.BASE_OFFSET] = self.file.size_bytes, self.file.base_offset
         desk[d.INTERVAL], desk[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
         desk[d.LATEST_TIME], desk[d.LATEST_TIME_OFFSET] = indexing.latest
-        desk[d.RECORDS_READ] = 0
+        desk[d.RECORDS_READ], desk[d.EPOCH] = 0, leader_epoch
         while True:
             desk[d.DUE] = 0
             why = kernels.follow(desk, self._data, self._due, self.checks)

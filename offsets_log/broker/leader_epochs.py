@@ -39,23 +39,46 @@ def check_leader_epochs(data: Buffer) -> None:
             raise _unreadable(f"{entry!r} is no epoch with its offset")
 
 
-def leader_epochs_within(data: Buffer, start_checkpoint: int, end_offset: int) -> bytes:
-    """The file of a log that was opened: epochs that end before it, or begin behind it, are gone (``CL-50``).
+LeaderEpochs = dict[int, int]
+"""Epoch → the first offset in it; epochs rise."""
+
+
+def decode_leader_epochs(data: Buffer) -> LeaderEpochs:
+    """The entries of a file that `check_leader_epochs` passes."""
+    entries = [line.split() for line in _LINE_END.split(bytes(data).decode())[2:] if line]
+    return dict(sorted((int(epoch), int(offset)) for epoch, offset in entries))
+
+
+def encode_leader_epochs(epochs: LeaderEpochs) -> bytes:
+    """The file."""
+    entries = "".join(f"{epoch} {offset}\n" for epoch, offset in sorted(epochs.items()))
+    return f"{LEADER_EPOCHS_VERSION}\n{len(epochs)}\n{entries}".encode()
+
+
+def assign(epochs: LeaderEpochs, epoch: int, offset: int) -> None:
+    """A batch of an epoch is met while its segment is recovered: one later than all is new (``CL-50``)."""
+    if epoch > latest_of(epochs):
+        while epochs and epochs[latest_of(epochs)] >= offset:
+            epochs.popitem()
+        epochs[epoch] = offset
+
+
+def latest_of(epochs: LeaderEpochs) -> int:
+    """The last of rising epochs, −1 without one."""
+    return next(reversed(epochs), -1)
+
+
+def leader_epochs_within(epochs: LeaderEpochs, start_checkpoint: int, end_offset: int) -> LeaderEpochs:
+    """Those of a log that was opened: epochs that end before it, or begin behind it, are gone (``CL-50``).
 
     Args:
-        data: a file that `check_leader_epochs` passes.
         start_checkpoint: the entry of ``log-start-offset-checkpoint``, 0 without one.
     """
-    lines = [line.split() for line in _LINE_END.split(bytes(data).decode())[2:] if line]
-    epochs = {int(epoch): int(offset) for epoch, offset in lines}
     before = [epoch for epoch, offset in epochs.items() if offset <= start_checkpoint]
     within = {epoch: offset for epoch, offset in epochs.items() if start_checkpoint < offset < end_offset}
     if before and start_checkpoint < end_offset:
-        within[before[-1]] = start_checkpoint
-    if within == epochs:
-        return bytes(data)
-    entries = "".join(f"{epoch} {offset}\n" for epoch, offset in sorted(within.items()))
-    return f"{LEADER_EPOCHS_VERSION}\n{len(within)}\n{entries}".encode()
+        within = {before[-1]: start_checkpoint} | within
+    return within
 
 
 def _number(line: str) -> int | None:

@@ -21,7 +21,7 @@ from offsets_log.broker.indexes import (
     TransactionIndex,
     is_sane_transaction_index,
 )
-from offsets_log.broker.leader_epochs import LEADER_EPOCHS, check_leader_epochs
+from offsets_log.broker.leader_epochs import LEADER_EPOCHS, LeaderEpochs, check_leader_epochs, decode_leader_epochs
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState, Snapshots, files_between, floor_file
 from offsets_log.broker.segment_recovery import SegmentRecovery, split
@@ -56,6 +56,7 @@ class OpenLog:
         files: by base offset, rising.
         end_offset: the log's next offset; of one that is not open, None.
         refusal: why the broker does not start (``D-8``).
+        leader_epochs: of its file, and of batches that were recovered.
         producers: what is known of them at its end.
     """
 
@@ -64,6 +65,7 @@ class OpenLog:
     end_offset: int | None = None
     cuts: list[Cut] = field(default_factory=list)
     refusal: BrokerError | None = None
+    leader_epochs: LeaderEpochs = field(default_factory=dict)
     producers: ProducerState = field(default_factory=lambda: ProducerState(Snapshots({})))
 
     def find(self, offset: int) -> tuple[LogFile, FileBatch] | None:
@@ -155,6 +157,7 @@ class _Start:
         """Raises BrokerError: it does not start."""
         if (leader_epochs := self.log.beside.get(LEADER_EPOCHS)) is not None:
             check_leader_epochs(leader_epochs())
+            self.opened.leader_epochs.update(decode_leader_epochs(leader_epochs()))
         for segment in self.log.segments:
             file = self._find(segment)
             self._found[file.base_offset] = file
@@ -238,7 +241,9 @@ class _Start:
         """
         producers = ProducerState(self._snapshots)
         producers.rebuild(self._files, self._checkpoint, file.base_offset, trusts_snapshots=False)
-        recovery = SegmentRecovery(file, producers, self._index_interval_bytes, self._in_bulk)
+        recovery = SegmentRecovery(
+            file, producers, self.opened.leader_epochs, self._index_interval_bytes, self._in_bulk
+        )
         recovery.run()
         cut = file.size_bytes - recovery.valid_bytes
         if cut:

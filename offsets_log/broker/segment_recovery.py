@@ -12,6 +12,7 @@ from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.bulk import Follower
 from offsets_log.broker.failures import BrokerError, InvalidBatchError, OffsetOverflowError
 from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES, Indexing, TransactionIndex
+from offsets_log.broker.leader_epochs import LeaderEpochs, assign, latest_of
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState
 
@@ -27,6 +28,7 @@ class SegmentRecovery:
 
     file: LogFile
     producers: ProducerState
+    leader_epochs: LeaderEpochs
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
     in_bulk: bool = False
     valid_bytes: int = 0
@@ -49,7 +51,7 @@ class SegmentRecovery:
     def _next(self, follower: Follower | None) -> FileBatch | None:
         """The next batch that is not taken in bulk."""
         if follower is not None:
-            end = follower.follow(self.valid_bytes)
+            end = follower.follow(self.valid_bytes, latest_of(self.leader_epochs))
             if end > self.valid_bytes and follower.next_offset is not None:
                 self.valid_bytes, self.producers.map_end_offset = end, follower.next_offset
         return next(self.file.batches(self.valid_bytes), None)
@@ -66,6 +68,7 @@ class SegmentRecovery:
         self._indexing.take(self.valid_bytes, last_offset, batch.max_timestamp_ms)
         self.valid_bytes = batch.end
         if not batch.is_legacy:
+            assign(self.leader_epochs, batch.partition_leader_epoch, batch.offset)
             self._tell_producers(batch)
 
     def _tell_producers(self, batch: FileBatch) -> None:

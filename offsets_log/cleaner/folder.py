@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from offsets_log.broker.leader_epochs import LEADER_EPOCHS, leader_epochs_within
+from offsets_log.broker.leader_epochs import (
+    LEADER_EPOCHS,
+    decode_leader_epochs,
+    encode_leader_epochs,
+    leader_epochs_within,
+)
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import encode_snapshot
 from offsets_log.cleaner.round import NewSegment, Round
@@ -44,13 +49,18 @@ def other_files(log: PartitionLog, done: Round) -> Iterator[FolderFile]:
         yield from _segment_files(log, file)
     there = {*done.new, *(file.base_offset for file in (*done.parts, *kept))}
     yield from _snapshots(log, done, vanished - there)
-    if LEADER_EPOCHS in log.beside:
-        start = log.checkpoints.log_start_offset or 0
-        yield FolderFile(
-            LEADER_EPOCHS, [leader_epochs_within(log.beside[LEADER_EPOCHS](), start, done.opened.end_offset or 0)]
-        )
+    yield FolderFile(LEADER_EPOCHS, [_leader_epochs(log, done)])
     if METADATA in log.beside:
         yield FolderFile(METADATA, [log.beside[METADATA]()])
+
+
+def _leader_epochs(log: PartitionLog, done: Round) -> Buffer:
+    """The file, as it was if nothing of it has changed; an empty one where a broker makes it and knows nothing."""
+    start, end = log.checkpoints.log_start_offset or 0, done.opened.end_offset or 0
+    epochs = leader_epochs_within(done.opened.leader_epochs, start, end)
+    if LEADER_EPOCHS in log.beside and decode_leader_epochs(log.beside[LEADER_EPOCHS]()) == epochs:
+        return log.beside[LEADER_EPOCHS]()
+    return encode_leader_epochs(epochs) if epochs or LEADER_EPOCHS in log.beside else b""
 
 
 def _split_base(done: Round) -> int:

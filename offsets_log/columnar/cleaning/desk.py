@@ -59,7 +59,8 @@ FIRST_HORIZON = 33
 COMMITTED = 34
 ABORTED = 35
 NEXT_ABORTED = 36  # where the next transaction begins of which it is known that it aborts
-DESK_SIZE = 37
+EPOCH = 37  # of leaders, the latest so far
+DESK_SIZE = 38
 
 MOST_OPEN = 64
 """Transactions of either kind; with more of them their batches are taken one by one."""

@@ -376,7 +376,7 @@ def _tell(desk: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: 
 
 @kernel
 def follow(desk: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
-    """Batches of magic 2 without a producer, from the position on: counted, and indexed as they stand.
+    """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
 
     Args:
         checks: whether a checksum that is wrong leaves a batch to Python.
@@ -386,6 +386,8 @@ def follow(desk: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
         desk[d.POSITION] = at
         size = bt.batch_at(data, at, end) if checks else bt.size_at(data, at, end)
         if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
+            return d.BY_HAND
+        if be32(data, at + bt.PARTITION_LEADER_EPOCH) > desk[d.EPOCH]:
             return d.BY_HAND
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
         if not _fits(desk, data, at):

@@ -1,0 +1,42 @@
+"""Leader epochs: what is kept of their file, and what recovery finds."""
+
+from __future__ import annotations
+
+from offsets_log.broker.leader_epochs import (
+    assign,
+    decode_leader_epochs,
+    encode_leader_epochs,
+    leader_epochs_within,
+)
+from offsets_log.broker.recovery import open_log
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from tests.builders import LogBuilder
+
+
+def test_epochs_are_cut_to_the_log() -> None:
+    """``CL-50``."""
+    epochs = decode_leader_epochs(b"0\n3\n2 5\n4 9\n7 30\n")
+    assert epochs == {2: 5, 4: 9, 7: 30}
+    assert leader_epochs_within(epochs, 0, 31) == epochs
+    assert leader_epochs_within(epochs, 12, 30) == {4: 12}
+    assert encode_leader_epochs(epochs) == b"0\n3\n2 5\n4 9\n7 30\n"
+    assert decode_leader_epochs(b"") == {}
+
+
+def test_a_later_epoch_takes_the_place_of_those_that_begin_behind_it() -> None:
+    epochs = {1: 0, 2: 10}
+    assign(epochs, 2, 20)
+    assign(epochs, -1, 20)
+    assert epochs == {1: 0, 2: 10}
+    assign(epochs, 3, 10)
+    assert epochs == {1: 0, 3: 10}
+
+
+def test_recovery_finds_the_epochs_of_its_batches() -> None:
+    log = LogBuilder()
+    for i, epoch in enumerate((0, 0, 3, 2, 5)):
+        log.add((b"\0\1k", bytes([i])), partition_leader_epoch=epoch)
+    found = PartitionLog(0, (Segment("built.log", 0, b"".join(log.batches)),))
+    for in_bulk in (False, True):
+        opened = open_log(found, stopped_cleanly=True, finds_by_base_offset=True, in_bulk=in_bulk)
+        assert opened.leader_epochs == {0: 0, 3: 2, 5: 4}
