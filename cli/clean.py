@@ -63,7 +63,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @click.command(
     "clean",
     epilog="Examples: offsets-log clean /var/lib/kafka/data --dry-run · "
-    "offsets-log clean backup.tar.gz -p 12 --to cleaned --broker 3.9 --delete-retention 1h",
+    "offsets-log clean backup.tar.gz -p 2 --to cleaned --broker 3.9 --delete-retention 1h",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")

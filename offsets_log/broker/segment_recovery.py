@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from offsets_log.broker.batches import FileBatch
-from offsets_log.broker.bulk import Follower
 from offsets_log.broker.failures import BrokerError, InvalidBatchError, OffsetOverflowError
 from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES, Indexing, TransactionIndex
 from offsets_log.broker.leader_epochs import LeaderEpochs, assign, latest_of
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState
+
+if TYPE_CHECKING:
+    from offsets_log.broker.bulk import Follower
 
 
 @dataclass(slots=True)
@@ -39,7 +42,7 @@ class SegmentRecovery:
         self._indexing = Indexing.of(self.file.base_offset, self.index_interval_bytes)
         self.file.index, self.file.times = self._indexing.index, self._indexing.times
         self.file.aborted = TransactionIndex()
-        follower = Follower(self.file, self._indexing, checks=True) if self.in_bulk else None
+        follower = self._follower() if self.in_bulk else None
         try:
             while (batch := self._next(follower)) is not None:
                 batch.ensure_valid()
@@ -47,6 +50,11 @@ class SegmentRecovery:
         except InvalidBatchError:
             pass
         self._indexing.close()
+
+    def _follower(self) -> Follower:
+        from offsets_log.broker.bulk import Follower
+
+        return Follower(self.file, self._indexing, checks=True)
 
     def _next(self, follower: Follower | None) -> FileBatch | None:
         """The next batch that is not taken in bulk."""

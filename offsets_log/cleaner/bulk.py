@@ -72,6 +72,10 @@ class KeyTable(OffsetMap):
         self.latest = offset
         return True
 
+    def sieve(self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile) -> Sieve:
+        """What does pass 2 of a segment in bulk."""
+        return Sieve(self, retention, transactions, writer, file)
+
     def tell_open(self, transactions: Transactions) -> None:
         """Let kernels know of transactions; with too many of them they take no data of any."""
         committed, aborted = transactions.committed, transactions.aborted

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import files_between
 from offsets_log.broker.recovery import OpenLog
+from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import Bounds
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions, aborted_between
+
+if TYPE_CHECKING:
+    from offsets_log.cleaner.bulk import Sieve
+    from offsets_log.cleaner.retention import Retention
 
 SLOT_BYTES = 24
 """A digest of the key, and an offset."""
@@ -50,6 +56,12 @@ class OffsetMap:
     def get(self, key: bytes) -> int:
         """The offset of a key, −1 without one."""
         return self.offsets.get(key, -1)
+
+    def sieve(
+        self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile
+    ) -> Sieve | None:
+        """What does pass 2 of a segment in bulk; here nothing does."""
+        return None
 
     def enter(
         self,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from offsets_log.broker.bulk import Follower
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
 from offsets_log.cleaner.batches import batches, records
@@ -13,6 +12,9 @@ from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION
 from offsets_log.cleaner.kept import BEYOND_MAP, Kept
 from offsets_log.cleaner.round import CLEANED, NOT_STARTED, Round
 from offsets_log.errors import OffsetsLogError
+
+if TYPE_CHECKING:
+    from offsets_log.broker.bulk import Follower
 
 Row = dict[str, Any]
 
@@ -106,16 +108,21 @@ def _open_transaction(done: Round) -> Row:
 
 def _records_in(file: LogFile, in_bulk: bool) -> int:
     """How many records a segment has, as far as it can be read."""
+    follower = _follower(file) if in_bulk else None
     count = 0
-    follower = Follower(file, Indexing.of(file.base_offset, file.size_bytes), checks=False)
-    pass_ = follower.follow if in_bulk else _pass_nothing
     try:
-        for batch in batches(file, passing=pass_):
+        for batch in batches(file, passing=_pass_nothing if follower is None else follower.follow):
             is_wrapper = batch.is_legacy and batch.whole().codec.id
             count += len(list(records(batch))) if is_wrapper else batch.records_count
     except OffsetsLogError:
         pass
-    return count + follower.records
+    return count + (0 if follower is None else follower.records)
+
+
+def _follower(file: LogFile) -> Follower:
+    from offsets_log.broker.bulk import Follower
+
+    return Follower(file, Indexing.of(file.base_offset, file.size_bytes), checks=False)
 
 
 def _pass_nothing(position: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.indexes import Indexing
@@ -15,7 +16,6 @@ from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import Bounds, modified
 from offsets_log.cleaner.buffers import Buffers
-from offsets_log.cleaner.bulk import KeyTable, Sieve, takes_bulk
 from offsets_log.cleaner.failures import CleaningError, SegmentOverflowError
 from offsets_log.cleaner.grouping import groups_of
 from offsets_log.cleaner.kept import WAITING, Kept, why_kept
@@ -27,6 +27,9 @@ from offsets_log.cleaner.transactions import Transactions, aborted_between
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.record import Record
+
+if TYPE_CHECKING:
+    from offsets_log.cleaner.bulk import Sieve
 
 CLEANED, NOT_STARTED, FAILED, ABORTED = "cleaned", "not started", "failed", "aborted"
 """How a round comes out: nothing to clean; an exception (``CL-7``); given up, to be tried anew (``CL-39``)."""
@@ -93,7 +96,7 @@ def clean(
     if not bounds.cleanable_bytes:
         return done
     try:
-        offset_map = KeyTable() if in_bulk and takes_bulk(settings) else OffsetMap.of(settings)
+        offset_map = _offset_map(settings, in_bulk)
         build_offset_map(offset_map, opened, bounds)
         _Cleaning(done, offset_map, emit, advance).run()
         done.outcome = CLEANED
@@ -102,6 +105,16 @@ def clean(
     except OffsetsLogError as error:
         done.outcome, done.problem = FAILED, error
     return done
+
+
+def _offset_map(settings: Settings, in_bulk: bool) -> OffsetMap:
+    """An empty one."""
+    if in_bulk:
+        from offsets_log.cleaner.bulk import KeyTable, takes_bulk
+
+        if takes_bulk(settings):
+            return KeyTable()
+    return OffsetMap.of(settings)
 
 
 class _Cleaning:
@@ -176,9 +189,7 @@ class _Copying:
             OffsetsLogError: something cannot be read, or not be written.
         """
         buffers = Buffers(self.retention.settings, self.writer)
-        offset_map = self.retention.map
-        if isinstance(offset_map, KeyTable):
-            self.sieve = Sieve(offset_map, self.retention, self.transactions, self.writer, file)
+        self.sieve = self.retention.map.sieve(self.retention, self.transactions, self.writer, file)
         for batch in batches(file, passing=self._pass):
             try:
                 buffers.before(batch)
