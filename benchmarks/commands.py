@@ -155,6 +155,7 @@ COMMANDS = {
     "expire": Command("expire", ("-o", "jsonl"), "expire.jsonl", _has_rows),
     "diff": Command("diff", ("--from-offset", "1000", "-o", "jsonl"), "diff.jsonl", _has_rows),
     "top of some groups": Command("top", ("-g", "*1*", "-o", "jsonl"), "top.jsonl", _has_rows),
+    "top by clients": Command("top", ("--per", "client", "-o", "jsonl"), "top.jsonl", _has_rows),
     "report": Command("report", (), "report.html", _has_rows),
     "rebalances": Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations),
     "history of one group": Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "history.jsonl", _tells_some),

@@ -279,8 +279,12 @@ class Session:
             replay=SurveyingReplay if is_surveyed else Replay,
         )
 
-    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False) -> WritersState:
-        """The records of one partition up to the bounds, counted for who wrote them: see `writers.count_log`."""
+    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
+        """The records of one partition up to the bounds, counted for who wrote them: see `writers.count_log`.
+
+        Args:
+            how: more for it.
+        """
         from offsets_log.columnar.folds.tally import scan
         from offsets_log.columnar.folds.writers import count_log
 
@@ -294,6 +298,7 @@ class Session:
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
             advance=self.advance,
+            **how,
         )
 
     def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:

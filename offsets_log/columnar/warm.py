@@ -24,7 +24,7 @@ WITH = {
         "finish.",
         "folds.inspection.",
     ),
-    "folds.tally.scan": ("scan.", "folds.tally.", "folds.merge."),
+    "folds.tally.scan": ("scan.", "folds.tally.", "folds.naming.", "folds.merge."),
     "choose.choice.choose": ("scan.", "choose.", "folds.merge."),
     "events.kernels.fill": ("scan.reading.", "events.", "sinks."),
     "history.kernels.scan": ("scan.", "history.", "folds.merge."),
