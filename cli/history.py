@@ -168,8 +168,9 @@ def _answer(asking: _Asking) -> _Counts:
 
 def _answer_in_bulk(asking: _Asking) -> _Counts | None:
     """The same by kernels; None where these cannot tell all of it, and nothing was told."""
-    from offsets_log.columnar.history.fold import BeyondError
-    from offsets_log.columnar.history.kernels import CHANGE, COMMIT, EVENT, REWOUND, scan
+    from offsets_log.columnar.history.by_hand import BeyondError
+    from offsets_log.columnar.history.entries import CHANGE, COMMIT, EVENT, REWOUND
+    from offsets_log.columnar.history.kernels import scan
     from offsets_log.disk.scratch import Scratch
     from offsets_log.investigate.bulk_history import BulkHistory
 
@@ -201,6 +202,7 @@ def _answer_in_bulk(asking: _Asking) -> _Counts | None:
 
 def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around
+    from cli.session import processors
     from offsets_log.investigate.history_lines import HistoryLines
 
     format_name = chosen_format(asking.output)
@@ -209,5 +211,6 @@ def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
         return
     form = TEXT_FORMATS[format_name](asking.columns)
     with destination(asking.output, asking.session.files) as stream, text_around(stream, form) as write:
-        for piece in HistoryLines(ordered, form.line).pieces(only_rewinds=asking.only_rewinds):
+        lines = HistoryLines(ordered, form.line, threads=asking.session.reading.threads or processors())
+        for piece in lines.pieces(only_rewinds=asking.only_rewinds):
             write(piece)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.output import TEXT_FORMATS
-from offsets_log.columnar.history.fold import BeyondError
+from offsets_log.columnar.history.by_hand import BeyondError
 from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import Damage
-from offsets_log.investigate import bulk_history
+from offsets_log.investigate import bulk_history, history_lines
 from offsets_log.investigate.bulk_history import BulkHistory, OrderedHistory
 from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
 from offsets_log.investigate.history_lines import HistoryLines
@@ -114,6 +114,7 @@ def test_generated_logs(steps: Any, profile: str, shows: str, parts: int | None,
     shows_key: ShowsKey | None = None if parts is None else lambda key: key[2] % 2 == parts
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bulk_history, "CHUNK", chunk)
+        patch.setattr(history_lines, "STEP", chunk)
         Asked([log, log], profile, Until(record_offset=bound), lambda name: shows in name, shows_key).check()
 
 
