@@ -6,9 +6,11 @@ for, so that what a row says is told in one place.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,6 +31,8 @@ from offsets_log.pipeline import Until
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.profile import Profile
 from offsets_log.tables import Row
+
+Made = TypeVar("Made")
 
 CHUNK = 1 << 12
 """Entries that are looked at in Python at a time."""
@@ -170,11 +174,11 @@ class BulkHistory:
             self._member_numbers[holder] = add_member(self.members, self.texts, self._counts, holder)
         return self._member_numbers[holder]
 
-    def member_of(self, entry: Sequence[int]) -> Holder | None:
-        """Who held the partition of a commit then."""
-        if entry[k.MEMBER] == k.NOBODY:
+    def member(self, number: int) -> Holder | None:
+        """A member by its number."""
+        if number == k.NOBODY:
             return None
-        row = self.members.array[entry[k.MEMBER]].tolist()
+        row = self.members.array[number].tolist()
         member_id, instance_id, client_id, host = (
             self._text(*row[at : at + 2]) for at in (k.MEMBER_ID, k.INSTANCE_ID, k.CLIENT_ID, k.HOST)
         )
@@ -189,7 +193,7 @@ class BulkHistory:
         event = marks // k.EVENT & k.MASK
         outcome = marks // k.OUTCOME & k.MASK
         is_commit = event == k.COMMIT
-        holder = self.member_of(entry)
+        holder = self.member(entry[k.MEMBER])
         return entry_with(
             key=key,
             marks=marks,
@@ -292,6 +296,26 @@ class OrderedHistory:
         """A row of `history.HISTORY_COLUMNS`."""
         log = self.history.logs[int(self.history.keys.columns[entry[k.KEY], ln.LOG])].log
         return history_row(self.history.entry_of(entry), log.offsets_partition, self.ids, log.untold)
+
+    def side_by_side(self, make: Callable[[int, int], Made], *, step: int, threads: int) -> Iterator[Made]:
+        """What is made of runs of so many entries, in their order, by threads.
+
+        Args:
+            make: called with the places where a run begins and ends.
+        """
+        waiting: deque[Future[Made]] = deque()
+        begins = iter(range(0, len(self.order), step))
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                while True:
+                    while len(waiting) <= threads and (begin := next(begins, None)) is not None:
+                        waiting.append(pool.submit(make, begin, min(begin + step, len(self.order))))
+                    if not waiting:
+                        return
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
     def entry(self, place: int) -> list[int]:
         """The entry at a place in the order."""

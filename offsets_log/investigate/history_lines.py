@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 import secrets
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -74,22 +73,12 @@ class HistoryLines:
 
     def pieces(self, *, only_rewinds: bool) -> Iterator[memoryview]:
         """All lines, many at a time; each piece is good until the next."""
-        waiting: deque[Future[list[_Made]]] = deque()
-        begins = iter(range(0, len(self.ordered.order), STEP))
-        with ThreadPoolExecutor(self.threads) as pool:
-            try:
-                while True:
-                    while len(waiting) <= self.threads and (begin := next(begins, None)) is not None:
-                        waiting.append(pool.submit(self._lines, begin, only_rewinds))
-                    if not waiting:
-                        return
-                    for room, used in waiting.popleft().result():
-                        yield room[:used].data
-                        if len(room) == TEXT_BYTES:
-                            self._spare.append(room)
-            finally:
-                for future in waiting:
-                    future.cancel()
+        make = partial(self._lines, only_rewinds=only_rewinds)
+        for made in self.ordered.side_by_side(make, step=STEP, threads=self.threads):
+            for room, used in made:
+                yield room[:used].data
+                if len(room) == TEXT_BYTES:
+                    self._spare.append(room)
 
     def _room(self) -> a.Bytes:
         try:
@@ -97,13 +86,13 @@ class HistoryLines:
         except IndexError:
             return np.zeros(TEXT_BYTES, np.uint8)
 
-    def _lines(self, begin: int, only_rewinds: bool) -> list[_Made]:
+    def _lines(self, begin: int, end: int, *, only_rewinds: bool) -> list[_Made]:
         """The lines of some entries."""
         history, order, templates = self.history, self.ordered.order, self._templates
         made: list[_Made] = []
         out = self._room()
         desk = np.zeros(ln.DESK, np.int64)
-        desk[[ln.ROW, ln.END_ROW, ln.ONLY_REWINDS]] = begin, min(begin + STEP, len(order)), only_rewinds
+        desk[[ln.ROW, ln.END_ROW, ln.ONLY_REWINDS]] = begin, end, only_rewinds
         while True:
             outcome = ln.write(
                 desk, out, templates.begins, *templates.programs, history.entries.array, order, history.keys.columns,
@@ -238,10 +227,8 @@ class Cells:
 
     def letters(self) -> npt.NDArray[np.uint8]:
         """What stands in a line for each byte of a text, as `lines` has it."""
-        letters = np.zeros((ln.QUOTE + 1, ln.LETTER_COLUMNS), np.uint8)
+        letters = says_more_letters()
         for byte in range(256):
-            letters[byte, ln.IS_PRINTED] = byte in PRINTED
-            letters[byte, ln.IS_FORMAT] = byte in FORMATS
             escaped = bytes([byte])
             if not self.is_plain(byte):
                 letters[byte, ln.IS_ODD] = True
@@ -252,3 +239,10 @@ class Cells:
             letters[byte, : len(escaped)] = list(escaped)
             letters[byte, sk.MOST_ESCAPED] = len(escaped)
         return letters
+
+
+def says_more_letters() -> npt.NDArray[np.uint8]:
+    """Which bytes tell that metadata may say more than it reads, as `lines` has it."""
+    letters = np.zeros((ln.QUOTE + 1, ln.LETTER_COLUMNS), np.uint8)
+    letters[list(PRINTED), ln.IS_PRINTED] = letters[list(FORMATS), ln.IS_FORMAT] = True
+    return letters

@@ -13,7 +13,7 @@ from offsets_log.columnar.scan import staging as sc
 from offsets_log.errors import ReplayError
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import CLASSIC, Group
-from offsets_log.replay.groups import GROUP_METADATA, GroupFold
+from offsets_log.replay.groups import GroupFold
 
 if TYPE_CHECKING:
     from offsets_log.columnar.history.state import HistoryState
@@ -122,10 +122,11 @@ class Groups:
         if life[e.EXISTS]:
             fold.saw_offset()
         existed = fold.group is not None
+        before = fold.group
         with suppress(ReplayError):  # as in a replay: that record is left out
             fold.replay(record)
         is_classic = fold.group is not None and fold.group.kind == CLASSIC
-        if record.record_type == GROUP_METADATA or not is_classic:  # no other record changes a classic group
+        if not is_classic or fold.group is not before:  # a classic group is exchanged, never changed
             life[e.HELD_BY_NOW] = a.NOTHING
         if is_classic and life[e.HELD_BY_NOW] < 0:
             self.find_holders(group)  # commits follow, and the kernel need not come back for them

@@ -75,7 +75,7 @@ def find_odd(members: LongRows, count: Number, texts: Bytes, letters: ByteRows) 
 
 
 @part
-def _says_more(texts: Any, start: Any, size: Any, letters: Any) -> Any:
+def says_more(texts: Any, start: Any, size: Any, letters: Any) -> Any:
     """Whether metadata may say more than it reads: bytes in base64 of a format, or what is not printed."""
     if size > 0 and size % 4 == 0:
         first, second = BASE64[U(texts[U(start)])], BASE64[U(texts[U(start + 1)])]
@@ -182,7 +182,7 @@ def write(
         key = entries[n, e.KEY]
         if keys[key, IS_MALFORMED]:
             return np.int64(NEEDS_HAND)
-        if _says_more(texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters):
+        if says_more(texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters):
             return np.int64(NEEDS_HAND)
         kind = _kind(entries, n, members)
         program = begins[U(keys[key, LOG] * KINDS + kind)]
