@@ -97,6 +97,13 @@ def _tells_all_commits(path: Path, truth: dict[str, Any]) -> bool:
         return sum(b'"event":"commit"' in line for line in lines) == int(truth["offset_commits"])
 
 
+def _has_all_commits(path: Path, truth: dict[str, Any]) -> bool:
+    from pyarrow import parquet
+
+    events = parquet.read_table(path, columns=["event"])["event"].to_pylist()
+    return events.count("commit") == int(truth["offset_commits"])
+
+
 def _tells_generations(path: Path, truth: dict[str, Any]) -> bool:
     return bool(rows_in(path) == truth["group_metadata"])
 
@@ -160,6 +167,7 @@ COMMANDS = {
     "rebalances": Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations),
     "history of one group": Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "history.jsonl", _tells_some),
     "history": Command("history", ("-g", "*", "-o", "jsonl"), "history.jsonl", _tells_all_commits),
+    "history to parquet": Command("history", ("-g", "*", "-o", "parquet"), "history.parquet", _has_all_commits),
     "decode of one group": Command("decode", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "records.jsonl", _tells_some),
     "decode": Command("decode", ("-o", "parquet"), "records", _has_all_records),
     "decode to jsonl": Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records),

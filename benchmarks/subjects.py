@@ -24,6 +24,7 @@ TEXT_BYTES = 200 * 10**6
 DUMP_LOG_BYTES = 50 * 10**6
 AT_MOST = {
     "history": TEXT_BYTES,
+    "history to parquet": TEXT_BYTES,
     "decode to jsonl": TEXT_BYTES,
     "decode to csv": TEXT_BYTES,
     "decode --as dump-log": TEXT_BYTES,

@@ -95,7 +95,7 @@ def write_number(out: Any, at: Any, value: Any) -> Any:
 
 
 @part
-def _escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -> Any:
+def escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -> Any:
     """A text, byte by byte as it stands in a line."""
     if MOST_ESCAPED * size > len(out) - at:
         return np.int64(NO_ROOM)
@@ -143,7 +143,7 @@ def _string(
         return np.int64(UNFIT), read
     at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     if at >= 0:
-        at = _escaped(out, at, data, read, size, escapes)
+        at = escaped(out, at, data, read, size, escapes)
     if at >= 0:
         at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     return at, read + size
@@ -239,7 +239,7 @@ def _column(
         return copy(out, at, names, begin, places[argument, number, 1] - begin)
     if op == METADATA:
         begin = _begin(ints, k.METADATA, n)
-        return _escaped(out, at, texts[k.METADATA], begin, ints[k.ENDS_AT + k.METADATA, n] - begin, escapes)
+        return escaped(out, at, texts[k.METADATA], begin, ints[k.ENDS_AT + k.METADATA, n] - begin, escapes)
     begin = _begin(ints, k.RAW_VALUE, n)
     return write_number(out, at, be32(texts[k.RAW_VALUE], begin + END_OF_MARKER - 4))
 

@@ -8,7 +8,6 @@ says.
 from __future__ import annotations
 
 import base64
-import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks.marks import Mark, Values, split
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.batch import DELETE_HORIZON_MASK, RecordBatch
 from offsets_log.log_format.partition_log import Segment
@@ -144,21 +144,7 @@ def kind_of(number: int) -> Kind:
 # -------------------------------------------------------------------------------------------------- marks
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What stands in a line of marks for a value, and the operation that writes that value.
-
-    Attributes:
-        element: 0 or 1 in the elements of an array, which has two; None elsewhere.
-    """
-
-    text: bytes
-    op: int
-    argument: int = 0
-    element: int | None = None
-
-
-class Marks:
+class Marks(Values):
     """The values of a record that stand for others.
 
     Args:
@@ -167,25 +153,20 @@ class Marks:
     """
 
     def __init__(self, form: Form, elements: int) -> None:
+        super().__init__()
         self.form = form
         self.elements = elements
-        self.made: list[Mark] = []
-        self._element: int | None = None
         self._has_array = False
 
     def of(self, op: int, argument: int = 0) -> Any:
         """A value that an operation writes."""
-        number, raw = 10**29 + secrets.randbelow(10**29), secrets.token_bytes(24)
-        value: Any = raw if op in RAW else f"mark{number}" if op in TEXTS else number
-        text = base64.b64encode(raw) if op in RAW else str(value).encode()
-        self.made.append(Mark(text, op, argument, self._element))
-        return value
-
-    def text(self, op: int, argument: int) -> str:
-        """A text in place of what an operation writes, whatever that is."""
-        mark = f"mark{secrets.randbits(90)}"
-        self.made.append(Mark(mark.encode(), op, argument, self._element))
-        return mark
+        if op in TEXTS:
+            return self.text(op, argument)
+        if op not in RAW:
+            return self.number(op, argument)
+        raw = secrets.token_bytes(24)
+        self.made.append(Mark(base64.b64encode(raw), op, argument, self._element))
+        return raw
 
     def bytes_of_size(self, number: int) -> bytes:
         """Bytes whose size is a mark, for a column of ``ints``."""
@@ -456,13 +437,6 @@ def _cuts(form: Form, marked_line: MarkedLine, *, elements: int) -> list[tuple[b
             before, colon, quotes[i] = literals[i].rpartition(b":")
             literals[i], literals[i + 1] = before + colon, literals[i + 1].removeprefix(quotes[i])
     return list(zip(literals, [*seen, None], quotes, strict=True))
-
-
-def split(line: bytes, marks: Marks) -> tuple[list[bytes], list[Mark]]:
-    """What stands between the marks of a line, and the marks."""
-    by_text = {mark.text: mark for mark in marks.made}
-    pieces = re.split(b"(" + b"|".join(map(re.escape, by_text)) + b")", line)
-    return pieces[::2], [by_text[text] for text in pieces[1::2]]
 
 
 def escapes_of(form: Form) -> npt.NDArray[np.uint8]:

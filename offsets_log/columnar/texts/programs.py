@@ -19,16 +19,15 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.forms import dump_log_form
+from offsets_log.columnar.sinks.marks import Mark, split
 from offsets_log.columnar.sinks.templates import (
     FROM_BYTES,
-    Mark,
     Marks,
     NoTemplateError,
     Operation,
     batch_of,
     event_of,
     program_of,
-    split,
 )
 from offsets_log.columnar.texts import kernels as tk
 from offsets_log.log_format.batch import CONTROL_MASK, DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK
