@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from offsets_log.columnar.folds import tally
-from offsets_log.columnar.folds.writers import WritersState, summed
+from offsets_log.columnar.folds.writers import Counting, summed
 from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers, nobody
 
 HIDDEN = -1
@@ -32,7 +32,7 @@ class BulkWriters:
         self._numbers: dict[Writer, int] = {}
         self._runs = [np.zeros((0, tally.RUN_SIZE), np.int64)]
 
-    def add(self, state: WritersState, offsets_partition: int | None) -> None:
+    def add(self, state: Counting, offsets_partition: int | None) -> None:
         """One offsets partition."""
         runs = state.runs().copy()
         state.writers[tally.NOBODY, tally.BYTES] += state.empty_bytes
