@@ -23,7 +23,6 @@ MODES = {
         LINES,
         HISTORY,
         CHECKS,
-        SAMPLES,
         "-k",
         "generated or hostile or kafka-4.3-mixed or width or dictionar",
     ),
