@@ -25,6 +25,7 @@ WITH = {
         "folds.inspection.",
     ),
     "folds.tally.scan": ("scan.", "folds.tally.", "folds.naming.", "folds.merge."),
+    "folds.overview.scan": ("scan.", "folds.overview.", "folds.tally.", "folds.state.", "folds.merge.", "finish."),
     "choose.choice.choose": ("scan.", "choose.", "folds.merge."),
     "events.kernels.fill": ("scan.reading.", "events.", "sinks."),
     "history.kernels.scan": ("scan.", "history.", "folds.merge."),

@@ -9,7 +9,7 @@ import numpy as np
 
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally
-from offsets_log.columnar.folds.writers import HELD, WritersState, summed
+from offsets_log.columnar.folds.writers import HELD, Counting, summed
 from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers, nobody
 
 HIDDEN = -1
@@ -34,7 +34,7 @@ class BulkWriters:
         self._numbers: dict[Writer, int] = {}
         self._runs = [np.zeros((0, tally.RUN_SIZE), np.int64)]
 
-    def add(self, state: WritersState, offsets_partition: int | None) -> None:
+    def add(self, state: Counting, offsets_partition: int | None) -> None:
         """One offsets partition."""
         runs = state.runs().copy()
         state.writers[nm.NOBODY, tally.BYTES] += state.empty_bytes

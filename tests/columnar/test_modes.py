@@ -15,6 +15,7 @@ WRITERS = "tests/columnar/test_writers.py"
 LINES = "tests/columnar/test_lines.py"
 HISTORY = "tests/columnar/test_history.py"
 CHECKS = "tests/columnar/test_checks.py"
+SAMPLES = "tests/report/test_samples.py"
 MODES = {
     "NUMBA_BOUNDSCHECK": (
         EQUAL,
@@ -25,7 +26,16 @@ MODES = {
         "-k",
         "generated or hostile or kafka-4.3-mixed or width or dictionar",
     ),
-    "NUMBA_DISABLE_JIT": (EQUAL, WRITERS, LINES, HISTORY, CHECKS, "-k", "generated or in_a_row or width or used"),
+    "NUMBA_DISABLE_JIT": (
+        EQUAL,
+        WRITERS,
+        LINES,
+        HISTORY,
+        CHECKS,
+        SAMPLES,
+        "-k",
+        "generated or in_a_row or width or used",
+    ),
 }
 
 

@@ -147,19 +147,10 @@ def _begin_batch(counts: Any, staged: Any, data: Any, at: Any, number: Any) -> N
 
 
 @part
-def _count_marker(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, data: Any,
-    writers: Any, minutes: Any, text: Any, number: Any,
-) -> Any:  # fmt: skip
-    """A marker, which has its batch for itself; False without room."""
-    i = U(number)
-    at = staged[i, a.RECORD_AT] - bt.HEADER_SIZE
+def count_marker(counts: Any, rows: Any, data: Any, writers: Any, minutes: Any, at: Any, writer: Any, time: Any) -> Any:
+    """A marker, which has the batch at a position for itself; False without room."""
     size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-    time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
-    counts[nm.HOLDER] = nm.NOBODY
-    none = np.int64(a.NOTHING)
-    writer = nm.writer_of(counts, desk, slots, rows, groups, arena, cold, text, none, time)
-    kind = np.int64(a.PASSED)
+    kind, none = np.int64(a.PASSED), np.int64(a.NOTHING)
     if writer < 0 or not count_record(counts, rows, writers, minutes, none, writer, kind, np.int64(0), size, time):
         return False
     counts[COUNTED_BYTES] += size
@@ -167,31 +158,29 @@ def _count_marker(
 
 
 @part
-def _count_staged(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, source: Any,
-    data: Any, writers: Any, minutes: Any, text: Any, number: Any, row: Any,
+def count_staged(
+    counts: Any, rows: Any, staged: Any, source: Any, data: Any, writers: Any, minutes: Any, at: Any, number: Any,
+    row: Any, is_offset: Any, writer: Any, time: Any,
 ) -> Any:  # fmt: skip
-    """A record of a data batch; False without room.
+    """A record of the data batch at a position; False without room.
 
     Args:
         row: of its key, NOTHING where that was read by hand in vain.
+        is_offset: whether that is the key of an offset.
     """
     i = U(number)
-    at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
     if staged[i, a.STAGED_INDEX] == 0:
         _begin_batch(counts, staged, data, at, number)
-    batch_size, before, weight = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD, counts[BATCH_SUM], _weight(staged, i)
-    size = batch_size * (before + weight) // counts[BATCH_WEIGHT] - batch_size * before // counts[BATCH_WEIGHT]
-    time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
-    writer = nm.writer_of(counts, desk, slots, rows, groups, arena, cold, text, row, time)
     if writer < 0:
         return False
+    batch_size, before, weight = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD, counts[BATCH_SUM], _weight(staged, i)
+    size = batch_size * (before + weight) // counts[BATCH_WEIGHT] - batch_size * before // counts[BATCH_WEIGHT]
     kind, offset = staged[i, a.KIND], np.int64(0)
     if kind == a.VALUE:
-        if rows[row, a.TARGET] == a.IS_GROUP:
-            kind = np.int64(a.PASSED)
-        else:
+        if is_offset:
             offset = be64(source, staged[i, a.VALUE_AT] + 2)
+        else:
+            kind = np.int64(a.PASSED)
     if not count_record(counts, rows, writers, minutes, row, writer, kind, offset, size, time):
         return False
     counts[COUNTED_BYTES] += size
@@ -211,32 +200,33 @@ def flush(
         fold.prepare(desk, slots, rows, arena, source, staged, first, last)
         for number in range(first, last):
             desk[a.FLUSHED] = number
-            kind = staged[U(number), a.KIND]
-            if kind == a.COMMIT or kind == a.ABORT:
-                if not _count_marker(
-                    counts, desk, slots, rows, groups, arena, cold, staged, data, writers, minutes, text, number
-                ):
-                    return fold.FULL
-                continue
+            i = U(number)
+            kind = staged[i, a.KIND]
+            is_marker = kind == a.COMMIT or kind == a.ABORT
             row = np.int64(a.NOTHING)
-            if kind != a.PASSED:
+            if kind != a.PASSED and not is_marker:
                 place = number - first
                 row = np.int64(fold.row_of(desk, slots, rows, groups, arena, cold, staged, source, number, place))
                 if row < 0:
                     return fold.FULL if row == NEEDS_ROOM else fold.DOUBTFUL_KEY
+            at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
             if counts[nm.PER] >= nm.PER_CLIENT:
-                i = U(number)
-                at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
                 is_plain = be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK == 0
                 found = nm.find_holder(
                     counts, desk, slots, rows, groups, arena, cold, text, staged, i, source, row, is_plain
                 )  # fmt: skip
                 if found != fold.DONE:
                     return found
-            if not _count_staged(
-                counts, desk, slots, rows, groups, arena, cold, staged, source, data, writers, minutes, text, number,
-                row,
-            ):  # fmt: skip
+            time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+            writer = nm.writer_of(counts, desk, slots, rows, groups, arena, cold, text, row, time)
+            if is_marker:
+                is_counted = count_marker(counts, rows, data, writers, minutes, at, writer, time)
+            else:
+                is_offset = row >= 0 and rows[row, a.TARGET] != a.IS_GROUP
+                is_counted = count_staged(
+                    counts, rows, staged, source, data, writers, minutes, at, number, row, is_offset, writer, time
+                )
+            if not is_counted:
                 return fold.FULL
         desk[a.FLUSHED] = last
     desk[a.STAGED] = 0
@@ -274,17 +264,14 @@ def count_one(
 
 
 @kernel
-def join(
-    rows: LongRows, writers: LongRows, right_desk: Longs, right_rows: LongRows, right_writers: LongRows,
-    numbers: LongRows,
-) -> None:  # fmt: skip
-    """Count what the piece that follows counted; no run of commits is open in it, and there is room for its writers.
+def join_writers(writers: LongRows, right_writers: LongRows, numbers: Longs) -> None:
+    """Count what the piece that follows counted of writers; no run of commits is open in it, and there is room.
 
     Args:
-        numbers: of the right rows and names in the left piece (`merge.number_all`).
+        numbers: of the right writers in the left piece.
     """
-    for i in range(right_desk[a.GROUPS]):
-        one = numbers[1, i]
+    for i in range(len(right_writers)):
+        one = numbers[i]
         for field in range(GARBAGE_BYTES + 1):
             writers[one, field] += right_writers[i, field]
         if right_writers[i, TIMED] != 0:
@@ -297,29 +284,38 @@ def join(
             latest = right_writers[i, ACTIVE_MS]
             writers[one, ACTIVE_MS] = max(writers[one, ACTIVE_MS], latest) if writers[one, ACTIVE] else latest
             writers[one, ACTIVE] = 1
-    for i in range(right_desk[a.ROWS]):
+
+
+@kernel
+def join_rows(rows: LongRows, writers: LongRows, right_rows: LongRows, row_numbers: Longs, numbers: Longs) -> None:
+    """Join what the piece that follows knows of keys; there is room for them.
+
+    Args:
+        row_numbers, numbers: of the right rows and writers in the left piece.
+    """
+    for i in range(len(right_rows)):
         if right_rows[i, LAST] < 0:
             continue
-        row = numbers[0, i]
+        row = row_numbers[i]
         first, last = right_rows[i, FIRST], right_rows[i, LAST]
-        mark = numbers[1, first >> 1] << 1 | first & 1
+        mark = numbers[first >> 1] << 1 | first & 1
         if rows[row, LAST] >= 0:
             writers[rows[row, LAST] >> 1, GARBAGE_BYTES] += rows[row, LAST_BYTES]
             is_same = rows[row, LAST_OFFSET] == right_rows[i, FIRST_OFFSET]
-            writers[numbers[1, first >> 1], NOOP_COMMITS] += first & 1 == 1 and rows[row, LAST] & 1 == 1 and is_same
+            writers[numbers[first >> 1], NOOP_COMMITS] += first & 1 == 1 and rows[row, LAST] & 1 == 1 and is_same
         else:
             rows[row, FIRST] = mark
             rows[row, FIRST_OFFSET] = right_rows[i, FIRST_OFFSET]
-            rows[row, a.GROUP] = numbers[1, right_rows[i, a.GROUP]]
-        rows[row, LAST] = numbers[1, last >> 1] << 1 | last & 1
+            rows[row, a.GROUP] = numbers[right_rows[i, a.GROUP]]
+        rows[row, LAST] = numbers[last >> 1] << 1 | last & 1
         rows[row, LAST_OFFSET] = right_rows[i, LAST_OFFSET]
         rows[row, LAST_BYTES] = right_rows[i, LAST_BYTES]
 
 
 @kernel
-def end_minutes(counts: Longs, desk: Longs, writers: LongRows, minutes: LongRows) -> Any:
+def end_minutes(counts: Longs, writers: LongRows, minutes: LongRows) -> Any:
     """Note all runs of commits that writers are in; False without room."""
-    for writer in range(desk[a.GROUPS]):  # noqa: SIM110 - kernels know no generators
+    for writer in range(len(writers)):  # noqa: SIM110 - kernels know no generators
         if not end_minute(counts, writers, minutes, np.int64(writer)):
             return False
     return True
