@@ -11,7 +11,7 @@ from cli.options import Output, Reading, output_option, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session
-    from offsets_log.columnar.sinks.templates import Form
+    from offsets_log.columnar.sinks.marks import Form
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import Event, LogEvent
     from offsets_log.tables import Row

@@ -13,7 +13,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import kernels as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongPlanes, LongRows, Longs, Number
-from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks.writers import copy, write_number
 
 # Columns of a template, and what may stand behind its literal.
 OP, ARGUMENT, LITERAL_AT, LITERAL_SIZE, OP_COLUMNS = range(5)
@@ -101,18 +101,18 @@ def _line(
 ) -> Any:  # fmt: skip
     """The line of a row, and where it ends; NO_ROOM."""
     while at >= 0:
-        at = sk.copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
+        at = copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
         if at < 0 or op == END:
             return at
         if op == NUMBER:
-            at = np.int64(sk.write_number(out, at, values[i, argument]))
+            at = np.int64(write_number(out, at, values[i, argument]))
         elif op == NAME:
             number = values[i, NAMES + argument]
             begin = places[argument, number, 0]
-            at = sk.copy(out, at, names, begin, places[argument, number, 1] - begin)
+            at = copy(out, at, names, begin, places[argument, number, 1] - begin)
         else:
-            at = sk.copy(out, at, texts, values[i, k.METADATA_AT], values[i, k.METADATA_SIZE])
+            at = copy(out, at, texts, values[i, k.METADATA_AT], values[i, k.METADATA_SIZE])
         pc += 1
     return at
 
