@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from offsets_log.columnar.sinks import json_kernels as jk
 from offsets_log.columnar.sinks.marks import NoTemplateError
+from offsets_log.columnar.sinks.writers import SLACK
 from offsets_log.columnar.wire.programs import SIZES
 from offsets_log.messages.schema import ArrayOf, Field, Message, Scalar, Struct, in_versions
 from offsets_log.tables import to_json
@@ -63,6 +64,7 @@ class Programs:
             rows.append((step.op, step.argument, at, len(literal), at + len(literal), len(other), step.target))
             pieces += [literal, other]
             at += len(literal) + len(other)
+        pieces.append(bytes(SLACK))
         self.literals = np.concatenate([self.literals, np.frombuffer(b"".join(pieces), np.uint8)])
         self.steps = np.concatenate([self.steps, np.array(rows, np.int64)])
         return begin

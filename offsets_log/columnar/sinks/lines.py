@@ -24,7 +24,7 @@ from offsets_log.columnar.events.tables import Chunk, Entries, Mask
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.marks import Form, escapes_of, event_of, quote_of
-from offsets_log.columnar.sinks.templates import Maker, Templates
+from offsets_log.columnar.sinks.templates import WITHOUT_VALUE, Maker, Templates
 from offsets_log.columnar.sinks.writers import MOST_ESCAPED
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
@@ -197,7 +197,7 @@ class LineChunk(Chunk):
         super().__init__(release)
         self.press = press
         self._names = Names(self.entries, press.escaped)
-        self._out = np.zeros(TEXT_BYTES, np.uint8)
+        self._out = np.empty(TEXT_BYTES, np.uint8)
         self._desk = np.zeros(sk.DESK, np.int64)
         self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._desk)
         self._records_by_hand = 0
@@ -296,11 +296,12 @@ class LineChunk(Chunk):
             elif desk[sk.USED]:
                 yield self._flushed()
             else:
-                self._out = np.zeros(2 * len(self._out), np.uint8)
+                self._out = np.empty(2 * len(self._out), np.uint8)
 
     def _line(self, segment: Segment, offsets_partition: int | None, row: int) -> bytes:
         """The line of a row of the kernel that keeps the raw record, made by hand."""
-        key, value = (self._raw(which, row) for which in (k.RAW_KEY, k.RAW_VALUE))
+        key = self._raw(k.RAW_KEY, row)
+        value = None if self.ints[k.KIND, row] in WITHOUT_VALUE else self._raw(k.RAW_VALUE, row)
         columns: dict[int, Any] = {sk.LONG: self.longs, sk.INT: self.ints}
         event = event_of(
             segment,
@@ -330,13 +331,17 @@ class LineChunk(Chunk):
         self._desk[sk.USED] = used + len(line)
 
     def _flushed(self) -> memoryview:
+        """What is written, to be kept: most of it is not copied, but written on elsewhere."""
         used = int(self._desk[sk.USED])
         self._desk[sk.USED] = 0
-        return self._out[:used].data
+        if 2 * used < len(self._out):
+            return memoryview(self._out[:used].tobytes())
+        made, self._out = self._out, np.empty(len(self._out), np.uint8)
+        return made[:used].data
 
 
 class Lines:
-    """Lines of some rows; ``len`` says how many. Iterated over once: pieces of text, each good until the next.
+    """Lines of some rows; ``len`` says how many. Iterated over once: pieces of text.
 
     Attributes:
         records: how many of the lines are of records.

@@ -30,6 +30,7 @@ from offsets_log.columnar.sinks.marks import (
     event_of,
     split,
 )
+from offsets_log.columnar.sinks.writers import SLACK
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.batch import DELETE_HORIZON_MASK
 from offsets_log.log_format.partition_log import Segment
@@ -338,7 +339,7 @@ class Templates:
             argument = step.argument + begin if step.op in (sk.ARRAY, sk.NEXT) else step.argument
             rows.append((step.op, argument, at, len(step.literal), at + len(step.literal), len(step.other)))
             at += len(step.literal) + len(step.other)
-        literals = b"".join(step.literal + step.other for step in program)
+        literals = b"".join(step.literal + step.other for step in program) + bytes(SLACK)
         self.literals = np.concatenate([self.literals, np.frombuffer(literals, np.uint8)])
         self.ops = np.concatenate([self.ops, np.array(rows, np.int64)])
         return begin
