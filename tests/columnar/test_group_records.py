@@ -108,7 +108,7 @@ def changed(draw: st.DrawFn) -> tuple[bytes, bytes]:
     return bytes(pieces[0]), bytes(pieces[1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(made=st.lists(records(odd=True) | changed(), min_size=1, max_size=6), release=RELEASES)
 def test_generated_lines(made: list[tuple[bytes, bytes]], release: Release, press: Press) -> None:
     log = LogBuilder()
