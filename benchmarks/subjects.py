@@ -54,6 +54,7 @@ SUBJECTS = (
     *(Subject(what, command.measure, at_most=AT_MOST.get(what)) for what, command in COMMANDS.items()),
     Subject("compact, modern", COMPACT.measure, mix="modern"),
     Subject("rebuild, modern", COMMANDS["rebuild"].measure, mix="modern"),
+    Subject("decode to jsonl, modern", COMMANDS["decode to jsonl"].measure, mix="modern", at_most=TEXT_BYTES),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
-from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks import writers as wr
 from offsets_log.columnar.sinks.marks import Values, split
 from offsets_log.investigate.bulk_history import OrderedHistory, entry_with, offset_of
 from offsets_log.investigate.history import history_row
@@ -235,9 +235,9 @@ class Cells:
                 made = self._made(f"a{chr(byte)}a")
                 quote, escaped = made[: made.index(b"a")], made[made.index(b"a") + 1 : made.rindex(b"a")]
                 letters[ln.QUOTE, : len(quote)] = list(quote)
-                letters[ln.QUOTE, sk.MOST_ESCAPED] = len(quote)
+                letters[ln.QUOTE, wr.MOST_ESCAPED] = len(quote)
             letters[byte, : len(escaped)] = list(escaped)
-            letters[byte, sk.MOST_ESCAPED] = len(escaped)
+            letters[byte, wr.MOST_ESCAPED] = len(escaped)
         return letters
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.events.kernels import BEFORE_TEXT, LEADER_AT, SHAPES, metadata_at
+from offsets_log.columnar.events.records import BEFORE_TEXT, LEADER_AT, SHAPES, metadata_at
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import groups as gr

@@ -13,7 +13,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, LongPlanes, LongRows, Longs, Number
-from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks import writers as wr
 from offsets_log.columnar.wire import batches as bt
 
 # Columns of a template, and what may stand behind its literal.
@@ -38,7 +38,7 @@ UNKNOWN = -1
 # Columns of ``letters``, a row for each byte: how many bytes it becomes in a text, behind these; whether such a text is
 # quoted, by what stands in the row `QUOTE`; whether it is printed; whether bytes in base64 that begin with it may say
 # more than their text.
-IS_ODD, IS_PRINTED, IS_FORMAT, LETTER_COLUMNS = range(sk.MOST_ESCAPED + 1, sk.MOST_ESCAPED + 5)
+IS_ODD, IS_PRINTED, IS_FORMAT, LETTER_COLUMNS = range(wr.MOST_ESCAPED + 1, wr.MOST_ESCAPED + 5)
 QUOTE = 256
 
 FINISHED, FULL, NEEDS_HAND, NEEDS_TEMPLATE = range(4)
@@ -92,13 +92,13 @@ def says_more(texts: Any, start: Any, size: Any, letters: Any) -> Any:
 def _text(out: Any, at: Any, data: Any, start: Any, size: Any, letters: Any) -> Any:
     """A text as it stands in a line."""
     if not _is_odd(data, start, size, letters):
-        return sk.copy(out, at, data, start, size)
-    quotes = np.int64(letters[QUOTE, sk.MOST_ESCAPED])
-    if sk.MOST_ESCAPED * (size + 2) > len(out) - at:
-        return np.int64(sk.NO_ROOM)
+        return wr.copy(out, at, data, start, size)
+    quotes = np.int64(letters[QUOTE, wr.MOST_ESCAPED])
+    if wr.MOST_ESCAPED * (size + 2) > len(out) - at:
+        return np.int64(wr.NO_ROOM)
     for i in range(quotes):
         out[U(at + i)] = letters[QUOTE, U(i)]
-    at = sk.escaped(out, at + quotes, data, start, size, letters)
+    at = wr.escaped(out, at + quotes, data, start, size, letters)
     for i in range(quotes):
         out[U(at + i)] = letters[QUOTE, U(i)]
     return at + quotes
@@ -111,22 +111,22 @@ def _value(
 ) -> Any:  # fmt: skip
     """What an operation writes; where it ends, or NO_ROOM."""
     if op == NUMBER:
-        return np.int64(sk.write_number(out, at, entries[n, argument]))
+        return np.int64(wr.write_number(out, at, entries[n, argument]))
     if op == METADATA:
         return np.int64(_text(out, at, texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters))
     key, member = entries[n, e.KEY], entries[n, e.MEMBER]
     if op == PARTITION:
-        return np.int64(sk.write_number(out, at, keys[key, KEY_PARTITION]))
+        return np.int64(wr.write_number(out, at, keys[key, KEY_PARTITION]))
     if op == NAME:
         number = keys[key, argument]
         begin = places[argument, number, 0]
-        return np.int64(sk.copy(out, at, names, begin, places[argument, number, 1] - begin))
+        return np.int64(wr.copy(out, at, names, begin, places[argument, number, 1] - begin))
     if op == EPOCH:
-        return np.int64(sk.write_number(out, at, members[member, e.EPOCH]))
+        return np.int64(wr.write_number(out, at, members[member, e.EPOCH]))
     start, size = members[member, argument], members[member, argument + 1]
     if members[member, e.IS_ODD]:
         return np.int64(_text(out, at, texts, start, size, letters))
-    return np.int64(sk.copy(out, at, texts, start, size))
+    return np.int64(wr.copy(out, at, texts, start, size))
 
 
 @part
@@ -136,7 +136,7 @@ def _line(
 ) -> Any:  # fmt: skip
     """The line of an entry, and where it ends; NO_ROOM."""
     while at >= 0:
-        at = np.int64(sk.copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]))
+        at = np.int64(wr.copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]))
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
         if at < 0 or op == END:
             return at

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +75,7 @@ class Order:
         self.until = until
         self.release = release
         self.is_cancelled = threading.Event()
+        self._reached: dict[int, list[int]] = {}
 
     @property
     def end(self) -> Place:
@@ -86,11 +88,19 @@ class Order:
             base_offset = self.log.segments[0].base_offset if self.log.segments else None
             return Cursor(cut, -1, base_offset or 0, entered=0)
         data = self.layout.data[cut.segment_index]
-        position = int(_step_to(data, cut.position))
+        position = self._step_to(cut)
         if position < 0:
             return None
         base_offset = int.from_bytes(data[position : position + 8].tobytes(), signed=True)
         return Cursor(Place(cut.segment_index, position), base_offset - 1, base_offset)
+
+    def _step_to(self, cut: Place) -> int:
+        """As the kernel, from the nearest place before the cut that is known: what was walked is not walked again."""
+        reached = self._reached.setdefault(cut.segment_index, [0])
+        begin = reached[bisect_right(reached, cut.position) - 1]
+        position = int(_step_to(self.layout.data[cut.segment_index], begin, cut.position))
+        insort(reached, position if position >= 0 else ~position)
+        return position
 
     def fits(self, cursor: Cursor, begin: Place | None) -> bool:
         """Whether what was read from ``begin`` on really goes on behind a cursor."""
@@ -260,14 +270,18 @@ def _bound(given: int | None) -> int:
 
 
 @kernel
-def _step_to(data: Bytes, least: Number) -> Any:
-    """The first batch at or behind a position, from length to length; −1 where one of them is doubtful."""
-    at = np.int64(0)
+def _step_to(data: Bytes, begin: Number, least: Number) -> Any:
+    """The first batch at or behind a position, from length to length; where it is doubtful ~ of where that is.
+
+    Args:
+        begin: where a batch begins that the same steps have come to, or 0.
+    """
+    at = np.int64(begin)
     while at < least:
         if len(data) - at < bt.HEADER_SIZE:
-            return np.int64(-1)
+            return ~at
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
         if size < bt.LOG_OVERHEAD or size > len(data) - at:
-            return np.int64(-1)
+            return ~at
         at += size
-    return at if bt.batch_at(data, at, np.int64(len(data))) > 0 else np.int64(-1)
+    return at if bt.batch_at(data, at, np.int64(len(data))) > 0 else ~at
