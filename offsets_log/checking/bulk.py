@@ -271,7 +271,8 @@ def _complete(state: CheckedState, seen: Sequence[Seen]) -> None:
 def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:
     """Whether the files hold nothing unusual, as `broker.recovery.has_nothing_beside` says it."""
     layout = state.seen.layout
-    if until != EVERYTHING or state.batches_by_hand or layout.damaged_files or layout.tails:
+    older = state.arrays.desk[a.FORMATS :][a.CODEC_IDS : a.FORMAT_IDS]
+    if until != EVERYTHING or older.any() or state.batches_by_hand or layout.damaged_files or layout.tails:
         return False
     ends = [layout.ends.get(segment.file) for segment in log.segments]
     return None not in ends and all(

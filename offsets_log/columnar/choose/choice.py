@@ -138,7 +138,7 @@ def _look(
     source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Whether the batch that is staged is chosen is in ``counts[CHOSEN_AT]`` then; why it cannot be said yet."""
-    if be16(data, at + bt.ATTRIBUTES) & bt.CONTROL_MASK:
+    if bt.attributes_of(data, at) & bt.CONTROL_MASK:
         producer = producer_at(desk, staged[0, a.STAGED_PRODUCER])
         if counts[WITH_MARKERS] and cold[producer + a.HEAD_OFFSET] != a.NOTHING:
             counts[CHOSEN_AT] = at
@@ -154,7 +154,7 @@ def _look(
             counts[CHOSEN_AT] = at
         elif verdict == UNDECIDED:
             outcome = np.int64(NEEDS_VERDICT)
-    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(desk, cold, be64(data, at + bt.PRODUCER_ID)):
+    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(desk, cold, bt.producer_of(data, at)):
         return np.int64(sc.NEEDS_ROOM)
     return outcome
 
@@ -224,7 +224,7 @@ def _choose(
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
         _pass(counts, desk, staged)
-    sc.accept(desk, data, at, size)
+    sc.accept(desk, data, at, size, staged, np.int64(0))
     return outcome
 
 

@@ -24,11 +24,12 @@ from offsets_log.log_format import batch as b
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.schema import Scalar
 
-# Rows of ``longs``: columns of 64 bits.
+# Rows of ``longs``: columns of 64 bits. OLDER_CHECKSUM is that of a record's message of magic 0 or 1, and told where
+# batches have rows.
 (
     POSITION, BATCH_BASE_OFFSET, RECORD_OFFSET, TIMESTAMP, PRODUCER_ID, COMMITTED_OFFSET, COMMIT_TIMESTAMP,
-    EXPIRE_TIMESTAMP, LONGS,
-) = range(9)  # fmt: skip
+    EXPIRE_TIMESTAMP, OLDER_CHECKSUM, LONGS,
+) = range(10)  # fmt: skip
 
 # Rows of ``ints``: columns of 32 bits. Names are numbered as they come; from ENDS_AT on it is where what stands in
 # ``texts`` for a row ends. KEY_SIZE, VALUE_SIZE and SEQUENCE are told where batches have rows.
@@ -466,27 +467,28 @@ def _stage_batch(
     staged[i, a.STAGED_BATCH] = at
     staged[i, a.STAGED_INDEX] = 0
     staged[i, BEFORE] = desk[a.LAST_OFFSET]
-    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    base_sequence = be32(data, at + bt.BASE_SEQUENCE)
+    base, last = be64(data, at), bt.last_offset(data, at)
+    base_sequence = bt.base_sequence(data, at)
     for column in range(KIND, ENDS_AT):
         ints[column, n] = a.NOTHING
     ints[KIND, n] = BATCH
-    ints[ATTRIBUTES, n] = be16(data, at + bt.ATTRIBUTES)
-    ints[PRODUCER_EPOCH, n] = be16(data, at + bt.PRODUCER_EPOCH)
-    ints[RECORDS_COUNT, n] = be32(data, at + bt.RECORDS_COUNT)
-    ints[PARTITION_LEADER_EPOCH, n] = be32(data, at + bt.PARTITION_LEADER_EPOCH)
-    ints[SIZE, n] = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+    ints[ATTRIBUTES, n] = bt.attributes_of(data, at)
+    ints[PRODUCER_EPOCH, n] = bt.producer_epoch(data, at)
+    ints[SIZE, n] = bt.size_of(data, at)
     ints[BASE_SEQUENCE, n] = base_sequence
     ints[LAST_SEQUENCE, n] = b.NO_SEQUENCE
     if base_sequence != b.NO_SEQUENCE:
-        ints[LAST_SEQUENCE, n] = _sequence(base_sequence, delta)
+        ints[LAST_SEQUENCE, n] = _sequence(base_sequence, last - base)
     longs[POSITION, n] = at
     longs[BATCH_BASE_OFFSET, n] = base
-    longs[LAST_OFFSET, n] = base + delta
-    longs[MAX_TIMESTAMP, n] = be64(data, at + bt.MAX_TIMESTAMP)
-    longs[PRODUCER_ID, n] = be64(data, at + bt.PRODUCER_ID)
-    longs[CRC, n] = be32(data, at + bt.CRC) & np.int64(0xFFFFFFFF)
-    longs[BASE_TIMESTAMP, n] = be64(data, at + bt.BASE_TIMESTAMP)
+    longs[LAST_OFFSET, n] = last
+    longs[MAX_TIMESTAMP, n] = bt.max_timestamp(data, at)
+    longs[PRODUCER_ID, n] = bt.producer_of(data, at)
+    longs[CRC, n] = bt.checksum_of(data, at)
+    if not bt.is_older(data, at):  # of an older one no line tells more
+        ints[RECORDS_COUNT, n] = be32(data, at + bt.RECORDS_COUNT)
+        ints[PARTITION_LEADER_EPOCH, n] = be32(data, at + bt.PARTITION_LEADER_EPOCH)
+        longs[BASE_TIMESTAMP, n] = be64(data, at + bt.BASE_TIMESTAMP)
 
 
 @part
@@ -495,32 +497,30 @@ def _stage(
     text_size: Any,
 ) -> Any:  # fmt: skip
     """The records of the batch at ``at``, which stand in ``source[start:end]``, and the columns that they share."""
-    count = be32(data, at + bt.RECORDS_COUNT)
+    count = bt.count_of(source, start, end, data, at)
     has_row = counts[HAS_BATCHES]
     staged_count = desk[a.STAGED] + has_row
     staged_bytes = (end - start) + (counts[STAGED_BYTES] if desk[a.STAGED] else np.int64(0))
     room = text_size - max(counts[TEXTS_USED], max(counts[TEXTS_USED + 1], counts[TEXTS_USED + 2]))
-    if bt.LEAST_RECORD_SIZE * count > end - start:
-        return sc.DOUBTFUL
+    desk[a.NEEDED] = count
     if staged_count + count >= len(staged):
         return sc.NEEDS_RECORDS
     first = counts[ROWS] + staged_count
     if first + count > longs.shape[1] or staged_bytes > room:
         return FULL
-    base, last_delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    if bt.records_at(source, start, end, count, base, last_delta, staged, staged_count) < 0:
+    if bt.records_of(source, start, end, count, data, at, staged, staged_count) < 0:
         return sc.DOUBTFUL
     if has_row:
         _stage_batch(desk, staged, U(staged_count - 1), U(first - 1), data, at, longs, ints)
-    base_sequence = be32(data, at + bt.BASE_SEQUENCE)
-    attributes = be16(data, at + bt.ATTRIBUTES)
-    producer_id, producer_epoch = be64(data, at + bt.PRODUCER_ID), be16(data, at + bt.PRODUCER_EPOCH)
-    is_append_time = attributes & bt.TIMESTAMP_TYPE_MASK
-    time = be64(data, at + (bt.MAX_TIMESTAMP if is_append_time else bt.BASE_TIMESTAMP))
-    is_compressed = attributes & bt.CODEC_MASK
+    base, base_sequence = bt.base_offset(data, at, staged, staged_count), bt.base_sequence(data, at)
+    attributes = bt.attributes_of(data, at)
+    producer_id, producer_epoch = bt.producer_of(data, at), bt.producer_epoch(data, at)
+    checksum = bt.checksum_of(data, at)
+    time, is_counted = bt.base_time(data, at)
+    is_compressed, records_begin = attributes & bt.CODEC_MASK, bt.records_begin(data, at)
     for item in range(count):
         i, n = U(staged_count + item), U(first + item)
-        time_delta = np.int64(0) if is_append_time else np.int64(staged[i, a.TIMESTAMP_DELTA])
+        time_delta = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
         timestamp = time + time_delta
         if (timestamp ^ time) & (timestamp ^ time_delta) < 0:
             return sc.DOUBTFUL  # more than 64 bits
@@ -529,7 +529,7 @@ def _stage(
         staged[i, BEFORE] = desk[a.LAST_OFFSET]
         ints[ATTRIBUTES, n] = attributes
         ints[PRODUCER_EPOCH, n] = producer_epoch
-        longs[POSITION, n] = at + bt.HEADER_SIZE if is_compressed else staged[i, a.RECORD_AT]
+        longs[POSITION, n] = records_begin if is_compressed else staged[i, a.RECORD_AT]
         longs[BATCH_BASE_OFFSET, n] = base
         longs[RECORD_OFFSET, n] = staged[i, a.OFFSET]
         longs[TIMESTAMP, n] = timestamp
@@ -538,6 +538,7 @@ def _stage(
             offset_delta = staged[i, a.OFFSET] - base
             ints[KEY_SIZE, n] = staged[i, a.KEY_SIZE]
             ints[VALUE_SIZE, n] = staged[i, a.VALUE_SIZE]
+            longs[OLDER_CHECKSUM, n] = checksum
             ints[SEQUENCE, n] = b.NO_SEQUENCE
             if base_sequence >= 0:
                 ints[SEQUENCE, n] = _sequence(base_sequence, offset_delta)
@@ -554,16 +555,17 @@ def _take(
     """Stage the batch at a position, or say why not."""
     if size < 0 or not sc.is_in_place(desk, data, at, size):
         return sc.DOUBTFUL
-    if be64(data, at + bt.MAX_TIMESTAMP) > desk[a.UNTIL_TIME]:
+    if bt.max_timestamp(data, at) > desk[a.UNTIL_TIME]:
         return sc.STOPPED
-    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
+    if bt.last_offset(data, at) >= desk[a.UNTIL_OFFSET]:
         return sc.DOUBTFUL
-    in_window = be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK != 0
+    in_window = bt.attributes_of(data, at) & bt.CODEC_MASK != 0
     if desk[a.STAGED] and desk[a.IN_WINDOW] != in_window:
         return sc.PAUSED  # what is staged stands in one place
     desk[a.IN_WINDOW] = in_window
     if not in_window:
-        return _stage(desk, counts, staged, data, at + bt.HEADER_SIZE, at + size, data, at, longs, ints, text_size)
+        begin = bt.records_begin(data, at)
+        return _stage(desk, counts, staged, data, begin, at + size, data, at, longs, ints, text_size)
     place = sc.find_in_window(desk, table, at)
     if place < 0:
         return sc.NEEDS_WINDOW
@@ -588,7 +590,7 @@ def fill(
             size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
             outcome = np.int64(_take(desk, counts, staged, data, window, table, at, size, longs, ints, text_size))
             if outcome == sc.FINISHED:
-                desk[a.LAST_OFFSET] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+                desk[a.LAST_OFFSET] = bt.last_offset(data, at)
                 desk[a.AT] = at + size
             continue
         source = window if desk[a.IN_WINDOW] else data

@@ -22,7 +22,7 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.keys import NEEDS_ROOM, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.columnar.wire.primitives import be16, be64
 
 # Columns of a row, in the place of a replay's.
 LAST_OFFSET = a.RECORD_OFFSET  # what the latest record commits
@@ -231,11 +231,12 @@ def _weight(staged: Any, i: Any) -> Any:
 
 
 @inlined
-def _begin_batch(counts: Any, staged: Any, data: Any, at: Any, number: Any) -> None:
+def _begin_batch(counts: Any, desk: Any, staged: Any, number: Any) -> None:
     """The weights of the batch whose first record is staged there."""
-    total = np.int64(0)
-    for i in range(number, number + be32(data, at + bt.RECORDS_COUNT)):
-        total += _weight(staged, U(i))
+    total, batch = np.int64(0), staged[U(number), a.STAGED_BATCH]
+    while number < desk[a.STAGED] and staged[U(number), a.STAGED_BATCH] == batch:
+        total += _weight(staged, U(number))
+        number += 1
     counts[BATCH_WEIGHT] = total
     counts[BATCH_SUM] = 0
 
@@ -264,7 +265,7 @@ def _count_marker(
     """A marker, which has its batch for itself; False without room."""
     i = U(number)
     at = staged[i, a.RECORD_AT] - bt.HEADER_SIZE
-    size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+    size = bt.size_of(data, at)
     time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
     none = np.int64(a.NOTHING)
     writer = _writer_of(counts, desk, slots, rows, groups, arena, cold, text, none, time)
@@ -288,8 +289,8 @@ def _count_staged(
     i = U(number)
     at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
     if staged[i, a.STAGED_INDEX] == 0:
-        _begin_batch(counts, staged, data, at, number)
-    batch_size, before, weight = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD, counts[BATCH_SUM], _weight(staged, i)
+        _begin_batch(counts, desk, staged, np.int64(number))
+    batch_size, before, weight = bt.size_of(data, at), counts[BATCH_SUM], _weight(staged, i)
     size = batch_size * (before + weight) // counts[BATCH_WEIGHT] - batch_size * before // counts[BATCH_WEIGHT]
     time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
     writer = _writer_of(counts, desk, slots, rows, groups, arena, cold, text, row, time)

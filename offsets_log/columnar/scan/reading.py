@@ -191,7 +191,7 @@ class Reading(ABC):
                 desk[a.WINDOW_COUNT] = self.scanner.fill_window(data, position, stop)
                 desk[a.WINDOW_NEXT] = 0
             case sc.NEEDS_RECORDS:
-                self.scanner.more_records(self.int32_at(index, position + bt.RECORDS_COUNT))
+                self.scanner.more_records(int(desk[a.NEEDED]))
             case sc.STOPPED:
                 cursor.is_stopped = True
         return outcome

@@ -23,7 +23,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import kernels as k
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.log_format.batch import DELETE_HORIZON_MASK, RecordBatch
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import ControlRecord, Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
@@ -107,11 +107,7 @@ class Kind:
     has_topic_id: bool
 
 
-ATTRIBUTES = (
-    bt.CODEC_MASK | bt.TIMESTAMP_TYPE_MASK | bt.TRANSACTIONAL_MASK | bt.CONTROL_MASK | DELETE_HORIZON_MASK
-)  # fmt: skip
-"""Bits of a batch's attributes that a row tells."""
-WIDTHS = (3, ATTRIBUTES.bit_length(), 2, a.VERSIONS.bit_length(), 1)
+WIDTHS = (3, bt.OLDER_SHIFT + 2, 2, a.VERSIONS.bit_length(), 1)
 """Bits of the parts of a kind's number."""
 KINDS = 1 << sum(WIDTHS)
 
@@ -120,7 +116,7 @@ def kinds_of(ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """The kinds of a chunk's rows as numbers below `KINDS`."""
     parts = (
         ints[k.KIND],
-        ints[k.ATTRIBUTES] & ATTRIBUTES,
+        ints[k.ATTRIBUTES],
         ints[k.RECORD_TYPE] + 1,
         ints[k.VALUE_VERSION] + 1,
         ints[k.TOPIC_ID] >= 0,
@@ -238,8 +234,16 @@ class Sized(bytes):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedBatch(RecordBatch):
-    """The header of a whole batch whose last sequence number is a mark."""
+class WholeBatch(RecordBatch):
+    """The header of a batch that was found whole and right."""
+
+    def is_valid(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedBatch(WholeBatch):
+    """One whose last sequence number is a mark."""
 
     marked_sequence: int
 
@@ -247,18 +251,15 @@ class MarkedBatch(RecordBatch):
     def last_sequence(self) -> int:
         return self.marked_sequence
 
-    def is_valid(self) -> bool:
-        return True
-
 
 def batch_of(attributes: int, marks: Marks) -> MarkedBatch:
     """A batch of marks."""
     return MarkedBatch(
         position=marks.of(sk.LONG, k.POSITION),
         raw=marks.bytes_of_size(k.SIZE),
-        magic=2,
+        magic=bt.NEWEST_MAGIC - (attributes >> bt.OLDER_SHIFT),
         crc=marks.of(sk.LONG, k.CRC),
-        attributes=attributes,
+        attributes=attributes & bt.KNOWN_ATTRIBUTES,
         base_offset=marks.of(sk.LONG, k.BATCH_BASE_OFFSET),
         last_offset=marks.of(sk.LONG, k.LAST_OFFSET),
         partition_leader_epoch=marks.of(sk.INT, k.PARTITION_LEADER_EPOCH),
@@ -292,12 +293,12 @@ def event_of(
         column(sk.LONG, number)
         for number in (k.POSITION, k.BATCH_BASE_OFFSET, k.RECORD_OFFSET, k.TIMESTAMP, k.PRODUCER_ID)
     )
-    batch = RecordBatch(
+    batch = WholeBatch(
         position=position,
         raw=b"",
-        magic=2,
-        crc=0,
-        attributes=attributes,
+        magic=bt.NEWEST_MAGIC - (attributes >> bt.OLDER_SHIFT),
+        crc=column(sk.LONG, k.OLDER_CHECKSUM),
+        attributes=attributes & bt.KNOWN_ATTRIBUTES,
         base_offset=base_offset,
         last_offset=offset,
         producer_id=producer_id,
