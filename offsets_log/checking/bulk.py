@@ -14,11 +14,12 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.inspected import InspectedPiece, InspectedState
 from offsets_log.columnar.folds.replay import Replay, Replayed, replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.scan.reading import Advance, Note, Seen, begins_behind
+from offsets_log.columnar.scan.reading import Advance, Note, Seen
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
-from offsets_log.errors import Damage
+from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, TailFound, TakesNothing, Until, replay_into
@@ -290,4 +291,7 @@ def _begins_in_place(segment: Segment) -> bool:
     first = next(iter_batches(segment.buffer), None)
     if not isinstance(first, RecordBatch) or first.magic == NEWEST_MAGIC:
         return True
-    return begins_behind(first, (segment.base_offset or 0) - 1)
+    try:
+        return first_offset(first) >= (segment.base_offset or 0)
+    except OffsetsLogError:
+        return False

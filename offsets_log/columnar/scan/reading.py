@@ -20,11 +20,10 @@ from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import LogEnd, LogEvent, TailFound, Until, batch_events, log_end, tail_found
 
@@ -92,9 +91,7 @@ class Order:
         if position < 0:
             return None
         base_offset = int.from_bytes(data[position : position + 8].tobytes(), signed=True)
-        # Where an older batch begins its header does not tell; `fits` looks.
-        last_offset = a.NOTHING if bt.is_older(data, position) else base_offset - 1
-        return Cursor(Place(cut.segment_index, position), last_offset, base_offset)
+        return Cursor(Place(cut.segment_index, position), base_offset - 1, base_offset)
 
     def fits(self, cursor: Cursor, begin: Place | None) -> bool:
         """Whether what was read from ``begin`` on really goes on behind a cursor."""
@@ -102,9 +99,7 @@ class Order:
             return False
         items = self.layout.walk.items(begin.segment_index, begin.position, cursor.last_offset)
         item, _ = next(items, (None, 0))
-        if not isinstance(item, RecordBatch) or item.position != begin.position:
-            return False
-        return item.magic == bt.NEWEST_MAGIC or begins_behind(item, cursor.last_offset)
+        return isinstance(item, RecordBatch) and item.position == begin.position
 
     def note_begin(self, note: Note) -> None:
         """Tell of offsets that are missing before the log."""
@@ -134,14 +129,6 @@ class Order:
                 note(seen)
             else:
                 yield seen
-
-
-def begins_behind(batch: RecordBatch, record_offset: int) -> bool:
-    """Whether the first message of a batch of magic 0 or 1 can be read, and is behind a record offset."""
-    try:
-        return first_offset(batch) > record_offset
-    except OffsetsLogError:
-        return False
 
 
 class Reading(ABC):
