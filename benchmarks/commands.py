@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.inputs import Log
 from benchmarks.timing import Measured, repeated, run_process, seconds_of
+from cli.json_lines import EXIT_DAMAGED
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
 from offsets_log.pipeline import iter_events, replay
@@ -137,7 +138,7 @@ class Command:
                 if out.is_dir():
                     shutil.rmtree(out)
                 out.unlink(missing_ok=True)
-                return seconds_of(lambda: run_process(command))
+                return seconds_of(lambda: run_process(command, status=EXIT_DAMAGED if log.truth.get("broken") else 0))
 
             seconds = repeated(run, repeat)
             return Measured(seconds=seconds, agrees=self.is_right(out, log.truth))

@@ -146,7 +146,7 @@ def _look(
     source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Whether the batch that is staged is chosen is in ``counts[CHOSEN_AT]`` then; why it cannot be said yet."""
-    if be16(data, at + bt.ATTRIBUTES) & bt.CONTROL_MASK:
+    if bt.attributes_of(data, at) & bt.CONTROL_MASK:
         producer = producer_at(desk, staged[0, a.STAGED_PRODUCER])
         if counts[WITH_MARKERS] and cold[producer + a.HEAD_OFFSET] != a.NOTHING:
             counts[CHOSEN_AT] = at
@@ -162,7 +162,7 @@ def _look(
             counts[CHOSEN_AT] = at
         elif verdict == UNDECIDED:
             outcome = np.int64(NEEDS_VERDICT)
-    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(desk, cold, be64(data, at + bt.PRODUCER_ID)):
+    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(desk, cold, bt.producer_of(data, at)):
         return np.int64(sc.NEEDS_ROOM)
     return outcome
 
@@ -220,13 +220,12 @@ def _tell(counts: Any, desk: Any, staged: Any, source: Any, data: Any, at: Any, 
         size += staged[i, a.KEY_SIZE] + max(staged[i, a.VALUE_SIZE], np.int64(0))
     if counts[TOLD] + desk[a.STAGED] > len(told) or counts[USED] + size > len(copied):
         return False
-    is_append_time = be16(data, at + bt.ATTRIBUTES) & bt.TIMESTAMP_TYPE_MASK != 0
-    time = be64(data, at + (bt.MAX_TIMESTAMP if is_append_time else bt.BASE_TIMESTAMP))
+    time, is_counted = bt.base_time(data, at)
     for number in range(desk[a.STAGED]):
         i, row = U(number), U(counts[TOLD])
         told[row, TOLD_OFFSET] = staged[i, a.OFFSET]
         told[row, TOLD_TIME] = time
-        told[row, TOLD_TIME_DELTA] = np.int64(0) if is_append_time else staged[i, a.TIMESTAMP_DELTA]
+        told[row, TOLD_TIME_DELTA] = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
         told[row, TOLD_KEY] = counts[USED]
         told[row, TOLD_KEY_SIZE] = staged[i, a.KEY_SIZE]
         told[row, TOLD_VALUE_SIZE] = staged[i, a.VALUE_SIZE]
@@ -267,7 +266,7 @@ def _choose(
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
         _pass(counts, desk, staged)
-    sc.accept(desk, data, at, size)
+    sc.accept(desk, data, at, size, staged, np.int64(0))
     return outcome
 
 

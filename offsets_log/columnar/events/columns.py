@@ -8,11 +8,12 @@ from __future__ import annotations
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.scan import staging as sc
 
-# Rows of ``longs``: columns of 64 bits.
+# Rows of ``longs``: columns of 64 bits. OLDER_CHECKSUM is that of a record's message of magic 0 or 1, and told where
+# batches have rows.
 (
     POSITION, BATCH_BASE_OFFSET, RECORD_OFFSET, TIMESTAMP, PRODUCER_ID, COMMITTED_OFFSET, COMMIT_TIMESTAMP,
-    EXPIRE_TIMESTAMP, LONGS,
-) = range(9)  # fmt: skip
+    EXPIRE_TIMESTAMP, OLDER_CHECKSUM, LONGS,
+) = range(10)  # fmt: skip
 
 # Rows of ``ints``: columns of 32 bits. Names are numbered as they come; from ENDS_AT on it is where what stands in
 # ``texts`` for a row ends. KEY_SIZE, VALUE_SIZE and SEQUENCE are told where batches have rows.

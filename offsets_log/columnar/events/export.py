@@ -21,7 +21,6 @@ from offsets_log.columnar.events.tables import Chunk, TableChunk
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
-from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
@@ -50,13 +49,10 @@ class EventReading(Reading):
         until the next is asked for."""
         for outcome in self.steps(end, advance):
             if outcome == k.FULL and not self.chunk.rows:
-                self.chunk.widen(1 + self.int32_at(self.cursor.place.segment_index, self._count_at()))
+                self.chunk.widen(1 + int(self.desk[a.NEEDED]))
             elif outcome == k.FULL or self.chunk.is_full:
                 yield from self._flushed()
         yield from self._flushed()
-
-    def _count_at(self) -> int:
-        return self.cursor.place.position + bt.RECORDS_COUNT
 
     def _flushed(self) -> Iterator[Any]:
         made = self.chunk.made(self.order.log.offsets_partition, self.shown) if len(self.chunk) else ()

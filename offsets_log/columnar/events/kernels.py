@@ -19,7 +19,7 @@ from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongRows, L
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import window as wi
-from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.columnar.wire.primitives import be32, be64
 from offsets_log.log_format import batch as b
 
 
@@ -80,27 +80,28 @@ def _stage_batch(
     staged[i, a.STAGED_BATCH] = at
     staged[i, a.STAGED_INDEX] = 0
     staged[i, k.BEFORE] = desk[a.LAST_OFFSET]
-    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    base_sequence = be32(data, at + bt.BASE_SEQUENCE)
+    base, last = be64(data, at), bt.last_offset(data, at)
+    base_sequence = bt.base_sequence(data, at)
     for column in range(k.KIND, k.ENDS_AT):
         ints[column, n] = a.NOTHING
     ints[k.KIND, n] = k.BATCH
-    ints[k.ATTRIBUTES, n] = be16(data, at + bt.ATTRIBUTES)
-    ints[k.PRODUCER_EPOCH, n] = be16(data, at + bt.PRODUCER_EPOCH)
-    ints[k.RECORDS_COUNT, n] = be32(data, at + bt.RECORDS_COUNT)
-    ints[k.PARTITION_LEADER_EPOCH, n] = be32(data, at + bt.PARTITION_LEADER_EPOCH)
-    ints[k.SIZE, n] = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+    ints[k.ATTRIBUTES, n] = bt.attributes_of(data, at)
+    ints[k.PRODUCER_EPOCH, n] = bt.producer_epoch(data, at)
+    ints[k.SIZE, n] = bt.size_of(data, at)
     ints[k.BASE_SEQUENCE, n] = base_sequence
     ints[k.LAST_SEQUENCE, n] = b.NO_SEQUENCE
     if base_sequence != b.NO_SEQUENCE:
-        ints[k.LAST_SEQUENCE, n] = _sequence(base_sequence, delta)
+        ints[k.LAST_SEQUENCE, n] = _sequence(base_sequence, last - base)
     longs[k.POSITION, n] = at
     longs[k.BATCH_BASE_OFFSET, n] = base
-    longs[k.LAST_OFFSET, n] = base + delta
-    longs[k.MAX_TIMESTAMP, n] = be64(data, at + bt.MAX_TIMESTAMP)
-    longs[k.PRODUCER_ID, n] = be64(data, at + bt.PRODUCER_ID)
-    longs[k.CRC, n] = be32(data, at + bt.CRC) & np.int64(0xFFFFFFFF)
-    longs[k.BASE_TIMESTAMP, n] = be64(data, at + bt.BASE_TIMESTAMP)
+    longs[k.LAST_OFFSET, n] = last
+    longs[k.MAX_TIMESTAMP, n] = bt.max_timestamp(data, at)
+    longs[k.PRODUCER_ID, n] = bt.producer_of(data, at)
+    longs[k.CRC, n] = bt.checksum_of(data, at)
+    if not bt.is_older(data, at):  # of an older one no line tells more
+        ints[k.RECORDS_COUNT, n] = be32(data, at + bt.RECORDS_COUNT)
+        ints[k.PARTITION_LEADER_EPOCH, n] = be32(data, at + bt.PARTITION_LEADER_EPOCH)
+        longs[k.BASE_TIMESTAMP, n] = be64(data, at + bt.BASE_TIMESTAMP)
 
 
 @part
@@ -109,32 +110,30 @@ def _stage(
     text_size: Any,
 ) -> Any:  # fmt: skip
     """The records of the batch at ``at``, which stand in ``source[start:end]``, and the columns that they share."""
-    count = be32(data, at + bt.RECORDS_COUNT)
+    count = bt.count_of(source, start, end, data, at)
     has_row = counts[k.HAS_BATCHES]
     staged_count = desk[a.STAGED] + has_row
     staged_bytes = (end - start) + (counts[k.STAGED_BYTES] if desk[a.STAGED] else np.int64(0))
     room = text_size - max(counts[k.TEXTS_USED], max(counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]))
-    if bt.LEAST_RECORD_SIZE * count > end - start:
-        return sc.DOUBTFUL
+    desk[a.NEEDED] = count
     if staged_count + count >= len(staged):
         return sc.NEEDS_RECORDS
     first = counts[k.ROWS] + staged_count
     if first + count > longs.shape[1] or staged_bytes > room:
         return k.FULL
-    base, last_delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    if bt.records_at(source, start, end, count, base, last_delta, staged, staged_count) < 0:
+    if bt.records_of(source, start, end, count, data, at, staged, staged_count) < 0:
         return sc.DOUBTFUL
     if has_row:
         _stage_batch(desk, staged, U(staged_count - 1), U(first - 1), data, at, longs, ints)
-    base_sequence = be32(data, at + bt.BASE_SEQUENCE)
-    attributes = be16(data, at + bt.ATTRIBUTES)
-    producer_id, producer_epoch = be64(data, at + bt.PRODUCER_ID), be16(data, at + bt.PRODUCER_EPOCH)
-    is_append_time = attributes & bt.TIMESTAMP_TYPE_MASK
-    time = be64(data, at + (bt.MAX_TIMESTAMP if is_append_time else bt.BASE_TIMESTAMP))
-    is_compressed = attributes & bt.CODEC_MASK
+    base, base_sequence = bt.base_offset(data, at, staged, staged_count), bt.base_sequence(data, at)
+    attributes = bt.attributes_of(data, at)
+    producer_id, producer_epoch = bt.producer_of(data, at), bt.producer_epoch(data, at)
+    checksum = bt.checksum_of(data, at)
+    time, is_counted = bt.base_time(data, at)
+    is_compressed, records_begin = attributes & bt.CODEC_MASK, bt.records_begin(data, at)
     for item in range(count):
         i, n = U(staged_count + item), U(first + item)
-        time_delta = np.int64(0) if is_append_time else np.int64(staged[i, a.TIMESTAMP_DELTA])
+        time_delta = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
         timestamp = time + time_delta
         if (timestamp ^ time) & (timestamp ^ time_delta) < 0:
             return sc.DOUBTFUL  # more than 64 bits
@@ -143,7 +142,7 @@ def _stage(
         staged[i, k.BEFORE] = desk[a.LAST_OFFSET]
         ints[k.ATTRIBUTES, n] = attributes
         ints[k.PRODUCER_EPOCH, n] = producer_epoch
-        longs[k.POSITION, n] = at + bt.HEADER_SIZE if is_compressed else staged[i, a.RECORD_AT]
+        longs[k.POSITION, n] = records_begin if is_compressed else staged[i, a.RECORD_AT]
         longs[k.BATCH_BASE_OFFSET, n] = base
         longs[k.RECORD_OFFSET, n] = staged[i, a.OFFSET]
         longs[k.TIMESTAMP, n] = timestamp
@@ -152,6 +151,7 @@ def _stage(
             offset_delta = staged[i, a.OFFSET] - base
             ints[k.KEY_SIZE, n] = staged[i, a.KEY_SIZE]
             ints[k.VALUE_SIZE, n] = staged[i, a.VALUE_SIZE]
+            longs[k.OLDER_CHECKSUM, n] = checksum
             ints[k.SEQUENCE, n] = b.NO_SEQUENCE
             if base_sequence >= 0:
                 ints[k.SEQUENCE, n] = _sequence(base_sequence, offset_delta)
@@ -168,16 +168,17 @@ def _take(
     """Stage the batch at a position, or say why not."""
     if size < 0 or not sc.is_in_place(desk, data, at, size):
         return sc.DOUBTFUL
-    if be64(data, at + bt.MAX_TIMESTAMP) > desk[a.UNTIL_TIME]:
+    if bt.max_timestamp(data, at) > desk[a.UNTIL_TIME]:
         return sc.STOPPED
-    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
+    if bt.last_offset(data, at) >= desk[a.UNTIL_OFFSET]:
         return sc.DOUBTFUL
-    in_window = be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK != 0
+    in_window = bt.attributes_of(data, at) & bt.CODEC_MASK != 0
     if desk[a.STAGED] and desk[a.IN_WINDOW] != in_window:
         return sc.PAUSED  # what is staged stands in one place
     desk[a.IN_WINDOW] = in_window
     if not in_window:
-        return _stage(desk, counts, staged, data, at + bt.HEADER_SIZE, at + size, data, at, longs, ints, text_size)
+        begin = bt.records_begin(data, at)
+        return _stage(desk, counts, staged, data, begin, at + size, data, at, longs, ints, text_size)
     place = sc.find_in_window(desk, table, at)
     if place < 0:
         return sc.NEEDS_WINDOW
@@ -202,7 +203,7 @@ def fill(
             size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
             outcome = np.int64(_take(desk, counts, staged, data, window, table, at, size, longs, ints, text_size))
             if outcome == sc.FINISHED:
-                desk[a.LAST_OFFSET] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+                desk[a.LAST_OFFSET] = bt.last_offset(data, at)
                 desk[a.AT] = at + size
             continue
         source = window if desk[a.IN_WINDOW] else data

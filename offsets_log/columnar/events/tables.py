@@ -254,7 +254,8 @@ class TableChunk(Chunk):
         n = self.rows
         longs, attributes = self.longs[:, :n], self.ints[k.ATTRIBUTES, :n]
         always = Presence(np.ones(n, np.bool_))
-        is_append_time = (attributes & bt.TIMESTAMP_TYPE_MASK != 0).astype(np.int32)
+        magics = bt.magics(attributes)
+        types = bt.TIMESTAMP_TYPES if (magics == 0).any() else bt.TIMESTAMP_TYPES[:2]
         return {
             "file": self._file_column(),
             "offsets_partition": repeated(offsets_partition, n),
@@ -262,8 +263,8 @@ class TableChunk(Chunk):
             "batch_base_offset": numbers(longs[k.BATCH_BASE_OFFSET]),
             "record_offset": numbers(longs[k.RECORD_OFFSET]),
             "timestamp_ms": numbers(longs[k.TIMESTAMP]),
-            "timestamp_type": always.dictionary(is_append_time, ["create", "log_append"]),
-            "magic": repeated(2, n),
+            "timestamp_type": always.dictionary(bt.timestamp_types(attributes).astype(np.int32), types),
+            "magic": numbers(magics),
             "compression": always.dictionary(attributes & bt.CODEC_MASK, CODEC_NAMES),
             "producer_id": numbers(longs[k.PRODUCER_ID]),
             "producer_epoch": numbers(self.ints[k.PRODUCER_EPOCH, :n]),

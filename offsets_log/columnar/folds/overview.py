@@ -39,7 +39,7 @@ def waiting_at(desk: Any, producer: Any) -> Any:
 @part
 def _note_data(
     counts: Any, desk: Any, rows: Any, cold: Any, staged: Any, source: Any, data: Any, writers: Any, minutes: Any,
-    latest: Any, book: Any, commits: Any, generations: Any, number: Any,
+    latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
 ) -> None:  # fmt: skip
     """A record that was replayed, unless its key was read by hand in vain."""
     i = U(number)
@@ -52,7 +52,7 @@ def _note_data(
         target = rows[U(row), a.TARGET]
         writer = rows[U(row), a.GROUP] + 1
     tally.count_staged(
-        counts, latest, staged, source, data, writers, minutes, at, number, row, target >= 0, writer, time
+        counts, latest, staged, count, source, data, writers, minutes, at, number, row, target >= 0, writer, time
     )
     if row < 0:
         return
@@ -95,7 +95,7 @@ def _note(
         else:
             _note_data(
                 counts, desk, rows, cold, staged, source, data, writers, minutes, latest, book, commits, generations,
-                number,
+                count, number,
             )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.keys import NEEDS_ROOM
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.columnar.wire.primitives import be64
 
 # Columns of a row, in the place of a replay's.
 LAST_OFFSET = a.RECORD_OFFSET  # what the latest record commits
@@ -137,11 +137,12 @@ def _weight(staged: Any, i: Any) -> Any:
 
 
 @inlined
-def _begin_batch(counts: Any, staged: Any, data: Any, at: Any, number: Any) -> None:
+def _begin_batch(counts: Any, staged: Any, count: Any, number: Any) -> None:
     """The weights of the batch whose first record is staged there."""
-    total = np.int64(0)
-    for i in range(number, number + be32(data, at + bt.RECORDS_COUNT)):
-        total += _weight(staged, U(i))
+    total, batch = np.int64(0), staged[U(number), a.STAGED_BATCH]
+    while number < count and staged[U(number), a.STAGED_BATCH] == batch:
+        total += _weight(staged, U(number))
+        number += 1
     counts[BATCH_WEIGHT] = total
     counts[BATCH_SUM] = 0
 
@@ -149,7 +150,7 @@ def _begin_batch(counts: Any, staged: Any, data: Any, at: Any, number: Any) -> N
 @part
 def count_marker(counts: Any, rows: Any, data: Any, writers: Any, minutes: Any, at: Any, writer: Any, time: Any) -> Any:
     """A marker, which has the batch at a position for itself; False without room."""
-    size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+    size = bt.size_of(data, at)
     kind, none = np.int64(a.PASSED), np.int64(a.NOTHING)
     if writer < 0 or not count_record(counts, rows, writers, minutes, none, writer, kind, np.int64(0), size, time):
         return False
@@ -159,21 +160,22 @@ def count_marker(counts: Any, rows: Any, data: Any, writers: Any, minutes: Any, 
 
 @part
 def count_staged(
-    counts: Any, rows: Any, staged: Any, source: Any, data: Any, writers: Any, minutes: Any, at: Any, number: Any,
-    row: Any, is_offset: Any, writer: Any, time: Any,
+    counts: Any, rows: Any, staged: Any, count: Any, source: Any, data: Any, writers: Any, minutes: Any, at: Any,
+    number: Any, row: Any, is_offset: Any, writer: Any, time: Any,
 ) -> Any:  # fmt: skip
     """A record of the data batch at a position; False without room.
 
     Args:
+        count: of the records that are staged.
         row: of its key, NOTHING where that was read by hand in vain.
         is_offset: whether that is the key of an offset.
     """
     i = U(number)
     if staged[i, a.STAGED_INDEX] == 0:
-        _begin_batch(counts, staged, data, at, number)
+        _begin_batch(counts, staged, count, np.int64(number))
     if writer < 0:
         return False
-    batch_size, before, weight = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD, counts[BATCH_SUM], _weight(staged, i)
+    batch_size, before, weight = bt.size_of(data, at), counts[BATCH_SUM], _weight(staged, i)
     size = batch_size * (before + weight) // counts[BATCH_WEIGHT] - batch_size * before // counts[BATCH_WEIGHT]
     kind, offset = staged[i, a.KIND], np.int64(0)
     if kind == a.VALUE:
@@ -211,7 +213,7 @@ def flush(
                     return fold.FULL if row == NEEDS_ROOM else fold.DOUBTFUL_KEY
             at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
             if counts[nm.PER] >= nm.PER_CLIENT:
-                is_plain = be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK == 0
+                is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
                 found = nm.find_holder(
                     counts, desk, slots, rows, groups, arena, cold, text, staged, i, source, row, is_plain
                 )  # fmt: skip
@@ -224,8 +226,9 @@ def flush(
             else:
                 is_offset = row >= 0 and rows[row, a.TARGET] != a.IS_GROUP
                 is_counted = count_staged(
-                    counts, rows, staged, source, data, writers, minutes, at, number, row, is_offset, writer, time
-                )
+                    counts, rows, staged, desk[a.STAGED], source, data, writers, minutes, at, number, row, is_offset,
+                    writer, time,
+                )  # fmt: skip
             if not is_counted:
                 return fold.FULL
         desk[a.FLUSHED] = last

@@ -21,7 +21,6 @@ from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be32
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
@@ -89,6 +88,8 @@ class Order:
             return Cursor(cut, -1, base_offset or 0, entered=0)
         data = self.layout.data[cut.segment_index]
         position = self._step_to(cut)
+        if position < 0:
+            position = int(_seek(data, cut.position))
         if position < 0:
             return None
         base_offset = int.from_bytes(data[position : position + 8].tobytes(), signed=True)
@@ -201,7 +202,7 @@ class Reading(ABC):
                 desk[a.WINDOW_COUNT] = self.scanner.fill_window(data, position, stop)
                 desk[a.WINDOW_NEXT] = 0
             case sc.NEEDS_RECORDS:
-                self.scanner.more_records(self.int32_at(index, position + bt.RECORDS_COUNT))
+                self.scanner.more_records(int(desk[a.NEEDED]))
             case sc.STOPPED:
                 cursor.is_stopped = True
         return outcome
@@ -226,8 +227,9 @@ class Reading(ABC):
         desk[a.PAUSE] = PAUSE
 
     def _by_hand(self, index: int) -> None:
-        """Read on with `log_format` until a batch was taken."""
+        """Read on with `log_format` until a batch was taken, or one is met behind damage: the kernel may know it."""
         cursor, segment = self.cursor, self.order.log.segments[index]
+        begin = cursor.place.position
         for item, last_offset in self.order.layout.walk.items(index, cursor.place.position, cursor.last_offset):
             match item:
                 case Damage():
@@ -235,6 +237,9 @@ class Reading(ABC):
                     self.lose(item)
                 case Tail():
                     self.end(tail_found(self.order.log, segment, item, cursor.next_offset, self.order.until))
+                case RecordBatch() if item.position > begin:
+                    cursor.place = Place(index, item.position)
+                    return
                 case RecordBatch():
                     if self.order.until.stops_before(item):
                         cursor.is_stopped = True
@@ -269,6 +274,25 @@ def _bound(given: int | None) -> int:
     return NO_BOUND if given is None else max(-NO_BOUND, min(given, NO_BOUND))
 
 
+MOST_SOUGHT = 1 << 20
+"""Bytes of a batch that is looked for."""
+
+
+@kernel
+def _seek(data: Bytes, least: Number) -> Any:
+    """The first place at or behind a position that looks like a batch; −1 where there is none near."""
+    left, at = np.int64(PAUSE), np.int64(least)
+    while left > 0 and at < len(data):
+        size = bt.size_at(data, at, np.int64(len(data)))
+        if 0 <= size <= MOST_SOUGHT:
+            if bt.batch_at(data, at, np.int64(len(data))) > 0:
+                return at
+            left -= size
+        left -= 1
+        at += 1
+    return np.int64(-1)
+
+
 @kernel
 def _step_to(data: Bytes, begin: Number, least: Number) -> Any:
     """The first batch at or behind a position, from length to length; where it is doubtful ~ of where that is.
@@ -278,9 +302,9 @@ def _step_to(data: Bytes, begin: Number, least: Number) -> Any:
     """
     at = np.int64(begin)
     while at < least:
-        if len(data) - at < bt.HEADER_SIZE:
+        if len(data) - at < bt.LOG_OVERHEAD:
             return ~at
-        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+        size = bt.size_of(data, at)
         if size < bt.LOG_OVERHEAD or size > len(data) - at:
             return ~at
         at += size

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.writers import MOST_ESCAPED
+from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import Record
@@ -221,8 +222,16 @@ class MarkedRecord(CoordinatorRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedBatch(RecordBatch):
-    """The header of a whole batch whose last sequence number is a mark."""
+class WholeBatch(RecordBatch):
+    """The header of a batch that was found whole and right."""
+
+    def is_valid(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedBatch(WholeBatch):
+    """One whose last sequence number is a mark."""
 
     marked_sequence: int
 
@@ -230,18 +239,15 @@ class MarkedBatch(RecordBatch):
     def last_sequence(self) -> int:
         return self.marked_sequence
 
-    def is_valid(self) -> bool:
-        return True
-
 
 def batch_of(attributes: int, marks: Marks) -> MarkedBatch:
     """A batch of marks."""
     return MarkedBatch(
         position=marks.of(sk.LONG, k.POSITION),
         raw=marks.bytes_of_size(k.SIZE),
-        magic=2,
+        magic=bt.NEWEST_MAGIC - (attributes >> bt.OLDER_SHIFT),
         crc=marks.of(sk.LONG, k.CRC),
-        attributes=attributes,
+        attributes=attributes & bt.KNOWN_ATTRIBUTES,
         base_offset=marks.of(sk.LONG, k.BATCH_BASE_OFFSET),
         last_offset=marks.of(sk.LONG, k.LAST_OFFSET),
         partition_leader_epoch=marks.of(sk.INT, k.PARTITION_LEADER_EPOCH),
@@ -275,12 +281,12 @@ def event_of(
         column(sk.LONG, number)
         for number in (k.POSITION, k.BATCH_BASE_OFFSET, k.RECORD_OFFSET, k.TIMESTAMP, k.PRODUCER_ID)
     )
-    batch = RecordBatch(
+    batch = WholeBatch(
         position=position,
         raw=b"",
-        magic=2,
-        crc=0,
-        attributes=attributes,
+        magic=bt.NEWEST_MAGIC - (attributes >> bt.OLDER_SHIFT),
+        crc=column(sk.LONG, k.OLDER_CHECKSUM),
+        attributes=attributes & bt.KNOWN_ATTRIBUTES,
         base_offset=base_offset,
         last_offset=offset,
         producer_id=producer_id,

@@ -32,7 +32,6 @@ from offsets_log.columnar.sinks.marks import (
 )
 from offsets_log.columnar.sinks.writers import SLACK
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.log_format.batch import DELETE_HORIZON_MASK
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
@@ -59,12 +58,6 @@ class Kind:
     has_topic_id: bool
 
 
-ATTRIBUTES = (
-    bt.CODEC_MASK | bt.TIMESTAMP_TYPE_MASK | bt.TRANSACTIONAL_MASK | bt.CONTROL_MASK | DELETE_HORIZON_MASK
-)  # fmt: skip
-"""Bits of a batch's attributes that a row tells."""
-
-
 def _values() -> Iterator[tuple[int, int, int]]:
     """What there is of record types, value versions and their layouts, −1 where there is none."""
     yield -1, -1, 0
@@ -88,7 +81,7 @@ def _value_numbers() -> npt.NDArray[np.int64]:
 
 
 VALUE_NUMBERS = _value_numbers()
-WIDTHS = (3, ATTRIBUTES.bit_length(), len(VALUES).bit_length(), 1)
+WIDTHS = (3, bt.OLDER_SHIFT + 2, len(VALUES).bit_length(), 1)
 """Bits of the parts of a kind's number."""
 KINDS = 1 << sum(WIDTHS)
 
@@ -100,7 +93,7 @@ def kinds_of(ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     layout = ints[k.LAYOUT] * (ints[k.KIND] == k.GROUP_VALUE)
     parts = (
         ints[k.KIND],
-        ints[k.ATTRIBUTES] & ATTRIBUTES,
+        ints[k.ATTRIBUTES],
         VALUE_NUMBERS[value * layouts + layout],
         ints[k.TOPIC_ID] >= 0,
     )
