@@ -200,6 +200,8 @@ def test_members_with_one_instance_id_end_the_load_and_with_one_member_id_do_not
     (kept,) = same.load(MODERN).groups["g"].members.values()
     assert kept.metadata["client_id"] == "two"
     assert same.load(MODERN).failure is None
+    static = log().group(member("a", group_instance_id="s"), member("a", group_instance_id="s"))
+    assert [rule_of(static, profile) for profile in (MODERN, CLASSIC)] == ["L-31", "L-31"]
 
 
 def test_rebalance_timeouts_that_are_not_there_are_the_session_timeout() -> None:
