@@ -36,7 +36,6 @@ class Member:
     metadata: dict[str, Any] = field(default_factory=dict)
     current: dict[str, Any] = field(default_factory=dict)
     member_epoch: int = 0
-    previous_member_epoch: int = 0
 
     def owned_partitions(self) -> list[TopicPartition]:
         """What a consumer group's member holds, partitions to be given back included."""

@@ -197,7 +197,7 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
         member = fold.existing_member(group, record)
         if member is not None:
             _release_partitions(fold.profile, group, member)
-            member.member_epoch = member.previous_member_epoch = NO_EPOCH
+            member.member_epoch = NO_EPOCH
             member.current = {}
         return
     if member_id not in group.members and fold.profile.tombstones_need_their_target:
@@ -208,7 +208,6 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
     group.members[member_id] = member
     member.current = record.value
     member.member_epoch = record.value["member_epoch"]
-    member.previous_member_epoch = record.value["previous_member_epoch"]
 
 
 def _release_partitions(profile: Profile, group: Group, member: Member) -> None:
