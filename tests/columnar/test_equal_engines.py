@@ -200,12 +200,17 @@ def test_logs_that_are_seldom_generated(case: str, profile) -> None:  # type: ig
 
 @EACH_PROFILE
 def test_a_key_of_type_0_stays_that_of_type_1_behind_a_join(profile) -> None:  # type: ignore[no-untyped-def]
-    """``L-22``: the second piece brings type 0; the third begins with damage, so the joined ones are read on with."""
-    log = LogBuilder().commit(1, version=0).commit(2, version=0).commit(3, type_=0).commit(4, type_=0)
-    log.commit(5, type_=0).commit(None, type_=0)
-    damaged = bytearray(log.batches[4])
+    """``L-22``: the second piece brings type 0; the third begins with damage, so the joined ones are read on with.
+
+    The batch behind the damage is read by hand, the tombstone by a kernel.
+    """
+    log = LogBuilder()
+    for type_ in (1, 1, 1, 0, 0, 0, 0, 0):
+        log.commit(log.offset, type_=type_, version=0)
+    log.commit(None, type_=0)
+    damaged = bytearray(log.batches[6])
     damaged[-1] ^= 1
-    log.batches[4] = bytes(damaged)
+    log.batches[6] = bytes(damaged)
     assert_equal(log.log, profile.name, pieces=3)
     assert columnar_answer(log.log, profile, pieces=3)["committed"] == []
 
