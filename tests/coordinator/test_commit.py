@@ -229,6 +229,14 @@ def test_only_a_member_of_a_consumer_group_that_says_who_it_is_is_checked_when_i
         cache.fetch_offsets("g", who=MemberIdentity("m", None, 4))
 
 
+@pytest.mark.parametrize("kind", ["consumer", "streams"])
+def test_to_an_empty_group_of_a_newer_kind_anybody_commits(kind: str) -> None:
+    """``W-7``."""
+    cache = loaded_with("g", *newer_group("g", kind=kind))
+    assert commit_error(cache) is Errors.NONE
+    assert cache.fetch_offsets("g") == {("t", 0): STABLE}
+
+
 def test_a_share_group_has_no_offsets() -> None:
     cache = loaded_with("g", *newer_group("g", kind="share"))
     assert commit_error(cache) is Errors.GROUP_ID_NOT_FOUND

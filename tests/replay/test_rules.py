@@ -223,7 +223,7 @@ def test_values_say_minus_one_where_there_is_nothing() -> None:
     (plain,) = log().commit(5).load(MODERN).committed
     assert (plain.leader_epoch, plain.expire_timestamp_ms, plain.topic_id) == (None, None, None)
     (expiring,) = log().commit(5, version=1, expire_timestamp=TIME + 9).load(MODERN).committed
-    assert expiring.expire_timestamp_ms == TIME + 9
+    assert (expiring.expire_timestamp_ms, expiring.leader_epoch) == (TIME + 9, None)
     (epoch,) = log().commit(5, version=3, leader_epoch=4).load(MODERN).committed
     assert epoch.leader_epoch == 4
 
