@@ -61,6 +61,16 @@ def test_open_logs_too_deep_directory_finds_nothing(tmp_path):
         open_logs([str(tmp_path)])
 
 
+@pytest.mark.parametrize(("count", "shown"), [(3, "p0, p1, p2:"), (4, "p0, p1, p2, …:")])
+def test_open_logs_nothing_found_names_three_paths(count, shown, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = [f"p{i}" for i in range(count)]
+    for path in paths:
+        Path(path).mkdir()
+    with pytest.raises(InputError, match=f"was found in {shown}"):
+        open_logs(paths)
+
+
 def test_open_logs_partition_directory_gives_its_number(data, monkeypatch):
     monkeypatch.chdir(data / "__consumer_offsets-12")
     with open_logs(["."]) as disk, open_logs([name(0)], as_partition=9) as lone:

@@ -334,12 +334,15 @@ def test_a_batch_longer_than_any_broker_takes_is_no_torn_tail(length: int, is_to
     assert isinstance(found, Tail if is_torn else Damage)
 
 
-def test_damage_before_a_tail_of_zeros_ends_where_its_batch_does() -> None:
-    data, positions = segment_of(0, 3)
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("value", [None, b"value"])
+def test_damage_before_a_tail_of_zeros_ends_where_its_batch_does(magic: int, value: bytes | None) -> None:
+    """The least batch of magic 0 is the least of all."""
+    data = build_batch([Record(offset=0, timestamp_ms=1, key=None, value=value)], magic=magic)
     damaged = data[:-1] + bytes([data[-1] ^ 1])
     damage, tail = problems(damaged + bytes(100))
     assert isinstance(damage, Damage)
-    assert damage.raw == damaged[positions[1] :]
+    assert damage.raw == damaged
     assert tail == Tail("zeros", len(data), 100)
 
 
