@@ -69,7 +69,7 @@ class _Cut:
     first_offset: int
 
 
-def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None = None, split: bool = True) -> list[Piece]:
+def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None, split: bool) -> list[Piece]:
     """The pieces of all logs.
 
     Args:
