@@ -157,6 +157,18 @@ def a_member_with_a_byte_too_few() -> LogBuilder:
     return LogBuilder().add((key, value[:-1]))
 
 
+def compressed_batches_of_which_some_are_of_no_use() -> LogBuilder:
+    log = LogBuilder()
+    for group, codec in ((b"g", "gzip"), (b"h", "lz4"), (b"h", "snappy"), (b"i", "zstd"), (b"h", "lz4")):
+        log.add((b"\0\1\0\1" + group + b"\0\1t" + bytes(4), OFFSET_VALUE), compression=codec)
+    return log
+
+
+def a_list_that_is_null() -> LogBuilder:
+    key, value = record_bytes(2, {"group": "g"}, GROUP | {"members": []}, 3)
+    return LogBuilder().add((key, value[:-4] + b"\xff" * 4))
+
+
 def a_tag_with_a_byte_too_many() -> LogBuilder:
     """Tag 0 of type 3 is an int64; what is left over of its bytes would pass for a tag around the real one."""
     key, _ = record_bytes(3, {"group_id": "g"}, None, 0)
@@ -187,6 +199,8 @@ SELDOM = {
     .commit(2, topic_id=bytes(15) + b"\2")
     .commit(3, topic_id=b"\1" + bytes(15)),
     "a member with a byte too few": a_member_with_a_byte_too_few(),
+    "compressed batches, some of no use": compressed_batches_of_which_some_are_of_no_use(),
+    "members that are null": a_list_that_is_null(),
     "a tag with a byte too many": a_tag_with_a_byte_too_many(),
 }
 

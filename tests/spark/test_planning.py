@@ -11,13 +11,15 @@ import pytest
 from benchmarks.generate import Options, generate
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.shuffle.pieces import replay_piece
+from offsets_log.log_format.segment import PLAUSIBLE
 from offsets_log.replay.profile import MODERN
+from spark_jobs import planning
 from spark_jobs.fold import end_offset
 from spark_jobs.options import Reading
 from spark_jobs.pieces import open_piece
 from spark_jobs.planning import Piece
 from spark_jobs.source import plan_reading
-from tests.disk.logs import name, partition, segment
+from tests.disk.logs import batch, name, partition, segment
 
 
 @pytest.fixture
@@ -71,6 +73,17 @@ def test_a_segment_that_begins_at_the_last_offset_of_the_one_before_stays_with_i
 ) -> None:
     partition(tmp_path, 0, {name(0): segment(0, 1, 2), name(base): segment(base, base + 1)})
     assert [len(piece.files) for piece in plan_reading(Reading(paths=(str(tmp_path),)))] == pieces
+
+
+def test_the_end_of_a_segment_is_found_behind_what_only_looks_like_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "TAIL_BYTES", 200)
+    looks_like_one = bytes(8) + b"\0\0\0\x0e" + bytes(4) + b"\2"
+    first = segment(0) + batch(1, value=looks_like_one * 5) + segment(2)
+    assert len(PLAUSIBLE.findall(first[-200:])) > 2
+    partition(tmp_path, 0, {name(0): first, name(3): segment(3)})
+    assert [len(piece.files) for piece in plan_reading(Reading(paths=(str(tmp_path),)))] == [1, 1]
 
 
 @pytest.mark.parametrize("again", range(5, 9))
