@@ -228,10 +228,15 @@ def test_delete_horizon_is_bit_6_and_moves_no_timestamp(recording: Callable[[str
     assert seen
 
 
-def test_bit_6_of_a_message_of_magic_1_is_no_delete_horizon() -> None:
-    """``records:X4``: a broker that knew of none has set it, or nobody."""
-    raw = encode_legacy_message(magic=1, offset=0, timestamp_ms=5, attributes=0x40, key=b"k", value=b"v")
-    assert b.decode_batch_header(raw).delete_horizon_ms is None
+@pytest.mark.parametrize("magic", [0, 1])
+def test_later_bits_of_a_message_of_magic_0_and_1_mean_nothing(magic: int) -> None:
+    """``records:X4``, ``records:M9``: a delete horizon, control and transactions came with magic 2."""
+    raw = encode_legacy_message(magic=magic, offset=0, timestamp_ms=5, attributes=0x70, key=b"k", value=b"v")
+    batch = b.decode_batch_header(raw)
+    assert (batch.delete_horizon_ms, batch.is_control, batch.is_transactional) == (None, False, False)
+    assert (batch.partition_leader_epoch, batch.producer_id, batch.last_sequence) == (-1, -1, -1)
+    plain = b.decode_batch_header(build_batch(records(0)))
+    assert (plain.delete_horizon_ms, plain.is_control, plain.is_transactional) == (None, False, False)
 
 
 @pytest.mark.parametrize(("magic", "least"), [(0, 14), (1, 22), (2, 49)])
