@@ -4,15 +4,19 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INPUTS ?= 1000000
+MUTANTS ?= 10
+SEED ?= 1
+SUBJECTS ?=
 
-.PHONY: help demo test check docs fuzz bench java browser clean
+.PHONY: help demo test check docs fuzz mutants bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
 	@echo "make test   install what the tests need and run everything, checks included"
 	@echo "make check  formatting, lint, types, import contracts"
-	@echo "make docs   write docs/cli.md and docs/rules.md: the help of all commands, the rules"
+	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
+	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
 	@echo "make bench  measure the commands and others on a generated log"
 
 demo: $(VENV)/.installed
@@ -36,9 +40,16 @@ check: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.rule_reference
+	$(BIN)/python -m tools.format_reference
+	$(BIN)/python -m tools.sessions
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "the site is in build/site; open build/site/index.html"
 
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
+
+mutants: $(VENV)/.installed-mutants
+	$(BIN)/python -m tools.mutants --mutants $(MUTANTS) --seed $(SEED) $(SUBJECTS)
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
@@ -56,6 +67,10 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
+	@touch $@
 
 java:
 	@command -v java >/dev/null || ./tools/apt-install openjdk-17-jdk-headless default-jdk-headless

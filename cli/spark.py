@@ -17,7 +17,7 @@ import click
 from cli.options import BY_SPARK, Reading
 from cli.session import Loaded, Session, Surveyed
 from offsets_log.columnar.finish.arrow import SORTED_BY
-from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
+from offsets_log.columnar.folds.writers import HELD, PER, PER_OF_SOME
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
@@ -168,8 +168,10 @@ class SparkSession(Session):
             joined.tell(found)
             yield log, found, joined.holdings()
 
-    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False) -> WritersState:
-        """As `Session.count_in_bulk`; all logs are counted at the first."""
+    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
+        """As `Session.count_in_bulk`; all logs are counted at the first. Holders are known to one machine only."""
+        if per in HELD:
+            self.events(log)
         number = (PER_OF_SOME if is_filtered else PER)[per]
         if number not in self._writers:
             self._writers[number] = joined_logs(self.joined(per=number), len(self.logs))

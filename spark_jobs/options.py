@@ -27,7 +27,7 @@ class Reading:
         until_offset: (offsets partition or None for all, record offset).
         members: partials with the members of classic groups.
         survey: partials with the kinds of records, and open transactions.
-        per: in place of a piece's state what was counted for writers, named as `columnar.folds.tally` numbers it.
+        per: in place of a piece's state what was counted for writers, named as `columnar.folds.naming` numbers it.
         push_filters: take filters over where Spark's setting allows it. Spark 4.3 keeps what was taken with the
             DataFrame: a later query of the same one, without filters, would get the narrowed rows. Read anew for each.
         split, piece_bytes: see `planning.plan`.

@@ -23,12 +23,15 @@ from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import decode_string
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.pipeline import EVERYTHING, BatchStart, LogEvent, Passed, Until, batch_events
+from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.pipeline import EVERYTHING, BareBatch, BatchStart, LogEvent, Passed, Until, batch_events
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import may_name
 
 ROOM = 1 << 12
-"""Batches that are chosen at a time."""
+"""Batches that are chosen at a time, and records of these."""
+BYTES_TOLD = 1 << 22
+"""Bytes of their keys and values."""
 
 
 def _counts(selection: Selection) -> a.Int64s:
@@ -40,6 +43,7 @@ def _counts(selection: Selection) -> a.Int64s:
     counts[ch.WITH_NAMES] = selection.with_names
     counts[ch.WITH_MARKERS] = selection.with_markers
     counts[ch.WITH_BATCHES] = selection.with_batches
+    counts[ch.IS_BARE] = selection.is_bare
     counts[[ch.CHOSEN_AT, ch.FIRST]] = a.NOTHING
     return counts
 
@@ -98,6 +102,8 @@ class _SelectedReading(Reading):
         self.counts = _counts(selection)
         self.names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
         self.chosen = np.zeros((ROOM, ch.CHOSEN_SIZE), np.int64)
+        self.told = np.zeros((ROOM if selection.is_bare else 0, ch.TOLD_SIZE), np.int64)
+        self.copied = np.zeros(BYTES_TOLD if selection.is_bare else 0, np.uint8)
         self._decided = 0
         for producer_id in selection.producers:
             self._follow(producer_id)
@@ -122,7 +128,7 @@ class _SelectedReading(Reading):
             s, scanner = self.state.arrays, self.scanner
             outcome: int = ch.choose(
                 self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.names, scanner.staged, data,
-                scanner.window, scanner.table, self.chosen,
+                scanner.window, scanner.table, self.chosen, self.told, self.copied,
             )  # fmt: skip
             self._take_chosen(index, data)
             match outcome:
@@ -130,16 +136,35 @@ class _SelectedReading(Reading):
                     self._grow()
                 case ch.NEEDS_VERDICT:
                     self._decide()
+                case ch.NEEDS_COPY if not self.counts[ch.TOLD]:
+                    self.told = np.zeros((2 * len(self.told), ch.TOLD_SIZE), np.int64)
+                    self.copied = np.zeros(2 * len(self.copied), np.uint8)
+                case ch.NEEDS_COPY:
+                    pass  # what was copied was taken
                 case _:
                     return outcome
 
     def _take_chosen(self, index: int, data: a.Bytes) -> None:
-        for at, size, is_chosen, first, following, has_holes in self.chosen[: self.counts[ch.CHOSEN]].tolist():
+        told = self.told[: self.counts[ch.TOLD]].tolist()
+        copied = self.copied[: self.counts[ch.USED]].tobytes()
+        begin = 0
+        for at, size, is_chosen, first, following, has_holes, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
             if first != a.NOTHING:
                 self.ready.append((Passed(first, following, bool(has_holes)),))
-            if at != a.NOTHING:
+            if at != a.NOTHING and is_chosen and self.selection.is_bare:
+                self.ready.append((BareBatch(self.order.log.offsets_partition, self._bare(told[begin:end], copied)),))
+                begin = end
+            elif at != a.NOTHING:
                 raw = data[at : at + size].tobytes()
                 self.ready.append(self._read(index, raw, at) if is_chosen else self._begun(index, raw, at))
+
+    def _bare(self, told: Iterable[list[int]], copied: bytes) -> Iterator[tuple[Record, CoordinatorRecord | None]]:
+        for offset, time_ms, time_delta, at, key_size, value_size in told:
+            value_at = at + key_size
+            value = copied[value_at : value_at + value_size] if value_size >= 0 else None
+            record = Record(offset=offset, timestamp_ms=time_ms + time_delta, key=copied[at:value_at], value=value)
+            is_wanted = self.wants is None or self.wants(record)
+            yield record, decode_coordinator_record(record.key, value, self.order.release) if is_wanted else None
 
     def _read(self, index: int, raw: bytes, at: int) -> Iterator[LogEvent]:
         yield from self.events(index, decode_batch_header(raw, at))

@@ -29,6 +29,14 @@ MARKER_SIZE = 78
 
 
 @inlined
+def _newest_at(data: Any, at: Any, end: Any) -> Any:
+    """The size of the batch of magic 2 that a position seems to hold, or DOUBTFUL."""
+    if end - at < bt.HEADER_SIZE or bt.is_older(data, at):
+        return np.int64(bt.DOUBTFUL)
+    return bt.size_at(data, at, end)
+
+
+@inlined
 def _has(open_: Any, first: Any, count: Any, producer_id: Any) -> Any:
     """Where a producer stands among some, −1 if it does not."""
     for i in range(first, first + count):
@@ -58,7 +66,7 @@ def _commit_at(desk: Any, open_: Any, data: Any, at: Any, end: Any) -> Any:
 
     Else 0, and nothing is done.
     """
-    size = bt.size_at(data, at, end)
+    size = _newest_at(data, at, end)
     unusual = bt.CODEC_MASK | HORIZON_MASK
     if size != MARKER_SIZE or be16(data, at + bt.ATTRIBUTES) & (unusual | bt.CONTROL_MASK) != bt.CONTROL_MASK:
         return np.int64(0)
@@ -79,7 +87,7 @@ def _commit_at(desk: Any, open_: Any, data: Any, at: Any, end: Any) -> Any:
 @part
 def _plain_at(desk: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any) -> Any:
     """The number of records of the batch at a position, which are staged; negative: minus why it is not taken."""
-    size = bt.size_at(data, at, end)
+    size = _newest_at(data, at, end)
     if size < 0:
         return np.int64(-d.BY_HAND)
     attributes = be16(data, at + bt.ATTRIBUTES)
@@ -93,7 +101,7 @@ def _plain_at(desk: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any) 
     if base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1 or count <= 0:
         return np.int64(-d.BY_HAND)
     start = at + bt.HEADER_SIZE
-    if bt.records_at(data, start, at + size, count, base, delta, staged, np.int64(0)) != count:
+    if bt.records_of(data, start, at + size, count, data, at, staged, np.int64(0)) != count:
         return np.int64(-d.BY_HAND)
     is_open = attributes & bt.TRANSACTIONAL_MASK and at != desk[d.ALLOWED_AT]
     return np.int64(-d.BY_HAND) if is_open and not _is_of_commit(desk, open_, data, at) else count
@@ -384,7 +392,9 @@ def follow(desk: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
     at, end = desk[d.POSITION], desk[d.END]
     while at < end:
         desk[d.POSITION] = at
-        size = bt.batch_at(data, at, end) if checks else bt.size_at(data, at, end)
+        size = _newest_at(data, at, end)
+        if checks and size >= 0:
+            size = bt.batch_at(data, at, end)
         if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
             return d.BY_HAND
         if be32(data, at + bt.PARTITION_LEADER_EPOCH) > desk[d.EPOCH]:
