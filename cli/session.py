@@ -420,7 +420,7 @@ class Session:
 
         seen = {id(log): Survey.of(log) for log in self.logs}
         for replayed in self.replay_in_bulk(profile, seen, replay=SurveyingReplay):
-            from offsets_log.columnar.finish.values import holdings
+            from offsets_log.columnar.materialize.values import holdings
             from offsets_log.columnar.scan.layout import Scanner
 
             with Scanner() as scanner:
@@ -486,7 +486,7 @@ def _finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loade
     Args:
         whole_groups: with the members of classic groups.
     """
-    from offsets_log.columnar.finish.values import finish as finish_bulk
+    from offsets_log.columnar.materialize.values import finish as finish_bulk
     from offsets_log.columnar.scan.layout import Scanner
 
     with Scanner() as scanner:

@@ -16,8 +16,8 @@ import click
 
 from cli.options import BY_SPARK, Reading
 from cli.session import Loaded, Session, Surveyed
-from offsets_log.columnar.finish.arrow import SORTED_BY
 from offsets_log.columnar.folds.writers import HELD, PER, PER_OF_SOME
+from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs

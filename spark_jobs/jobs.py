@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
-from offsets_log.columnar.finish.arrow import schema_of
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.rows import EVENT_COLUMNS, Shown
-from offsets_log.columnar.finish.arrow import schema_of
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyingReplay
 from offsets_log.columnar.folds.writers import Count, WritersState
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, Place, Seen
 from offsets_log.columnar.shuffle.counts import counts_of, transaction_rows, writers_bytes

@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from offsets_log.columnar.finish.arrow import schema_of
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.counts import NOT_COUNTED
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
 from offsets_log.errors import Damage, OffsetsLogError

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.tables import Presence
-from offsets_log.columnar.finish.arrow import numbers, schema_of, strings, table_of_rows
 from offsets_log.columnar.history import columns as co
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
+from offsets_log.columnar.materialize.arrow import numbers, schema_of, strings, table_of_rows
 from offsets_log.investigate.bulk_history import OrderedHistory
 from offsets_log.investigate.history import FOLLOWING, HISTORY_COLUMNS
 from offsets_log.investigate.history_lines import says_more_letters

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.columnar.finish.values import holdings
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.folds.surveys import SurveyingReplay
+from offsets_log.columnar.materialize.values import holdings
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog, Segment

@@ -16,7 +16,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.entries import enter
 from offsets_log.columnar.events.layouts import Release, programs_of
 from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, event_row, table_of_events
-from offsets_log.columnar.finish.arrow import flags, numbers, repeated, strings
+from offsets_log.columnar.materialize.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.programs import desk_of
 from offsets_log.log_format.compression import CODECS

@@ -14,7 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Longs
-from offsets_log.columnar.scan.keys import intern_producer
+from offsets_log.columnar.scan.interner import intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16
 
