@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from offsets_log.columnar.jit import compiled
-from offsets_log.columnar.jit.machine import compiled_part
+from offsets_log.columnar.jit.numba_backend import compiled_part
 
 Array = np.ndarray[Any, Any]
 U = np.uint64

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.round import Round
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 Given = tuple[tuple[int | None, int], ...]
 """Offsets of single partitions, or of all that are not named."""

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from cli.compact import say_of_unstable
 from cli.output import destination
-from offsets_log.columnar.finish.arrow import SORTED_BY, table_of_rows
+from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.disk.writer import atomic_directory
-from offsets_log.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
+from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -87,8 +87,8 @@ def _compact_tables(
             rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
             yield table_of_rows(rows, COMPACT_COLUMNS)
         return
-    from offsets_log.columnar.finish.arrow import served_table
-    from offsets_log.columnar.finish.values import finish
+    from offsets_log.columnar.materialize.arrow import served_table
+    from offsets_log.columnar.materialize.values import finish
     from offsets_log.columnar.scan.layout import Scanner
 
     for replayed in replays:

@@ -17,7 +17,7 @@ from offsets_log.rebalance.rows import (
     verified_row,
 )
 from offsets_log.rebalance.verify import Verification
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 
 def write_timelines(
@@ -50,7 +50,7 @@ def write_timelines(
             return
         import pyarrow.parquet as pq
 
-        from offsets_log.columnar.finish.arrow import table_of_rows
+        from offsets_log.columnar.materialize.arrow import table_of_rows
 
         texts = {column.name for column in columns if column.sql_type == "json"}
         flat = [{name: to_json(value) if name in texts else value for name, value in row.items()} for row in rows]

@@ -71,8 +71,8 @@ def command(
     from cli.rebalance_output import write_timelines
     from cli.session import matcher, open_session, read_topic_ids
     from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.rebalance.storms import Limits, mark_storms
     from offsets_log.rebalance.timeline import Timelines
-    from offsets_log.rebalance.unrest import Limits, mark_unrest
     from offsets_log.rebalance.verify import verify_all
     from offsets_log.replay.groups import GROUP_METADATA
 
@@ -85,7 +85,7 @@ def command(
             timelines.read(session.selected(log, selection, timelines.wants), session.on_damage)
         timelines.name_topics(read_topic_ids(topic_ids), session.topic_ids)
         for entries in timelines.generations.values():
-            mark_unrest(entries, Limits(storm[0], window_ms=storm[1]))
+            mark_storms(entries, Limits(storm[0], window_ms=storm[1]))
         entries = [entry for entry in timelines if session.shows_group(entry.group_id)]
         found = {id(entry): each for entry, each in verify_all(timelines, counts)} if verifies else None
         write_timelines(session, output, entries, found, chosen_format(output))

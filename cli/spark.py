@@ -16,14 +16,14 @@ import click
 
 from cli.options import BY_SPARK, Reading
 from cli.session import Loaded, Session, Surveyed
-from offsets_log.columnar.finish.arrow import SORTED_BY
 from offsets_log.columnar.folds.writers import HELD, PER, PER_OF_SOME
+from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.survey import Survey
-from offsets_log.tables import COMPACT_COLUMNS, partition_name
+from offsets_log.rows.survey import Survey
+from offsets_log.rows.tables import COMPACT_COLUMNS, partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

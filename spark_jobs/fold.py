@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from offsets_log.columnar.finish.arrow import TYPES, schema_of
+from offsets_log.columnar.materialize.arrow import TYPES, schema_of
 from offsets_log.columnar.shuffle.counts import add_counts, counts_of, join_writers, no_counts, transaction_rows
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, SCHEMA, Joined, join, problem_facts, table_of
 from offsets_log.log_format.completeness import (
@@ -37,7 +37,7 @@ from offsets_log.log_format.completeness import (
 )
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES, Profile
-from offsets_log.tables import Column, Row
+from offsets_log.rows.tables import Column, Row
 from spark_jobs.options import matcher
 from spark_jobs.pieces import missing_row
 from spark_jobs.source import schema_text

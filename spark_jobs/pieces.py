@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.rows import EVENT_COLUMNS, Shown
-from offsets_log.columnar.finish.arrow import schema_of
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyingReplay
 from offsets_log.columnar.folds.writers import Count, WritersState
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, Place, Seen
 from offsets_log.columnar.shuffle.counts import counts_of, transaction_rows, writers_bytes
@@ -30,7 +30,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import TailFound
 from offsets_log.replay.profile import MODERN
-from offsets_log.tables import Column, Row, damage_row
+from offsets_log.rows.tables import Column, Row, damage_row
 from spark_jobs.options import Reading, matcher
 from spark_jobs.planning import Piece
 

@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from offsets_log.columnar.finish.arrow import schema_of
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.counts import NOT_COUNTED
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
 from offsets_log.errors import Damage, OffsetsLogError
@@ -32,7 +32,7 @@ from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_
 from offsets_log.pipeline import Event, LogEvent, replay_into
 from offsets_log.replay.partial import PartialState
 from offsets_log.replay.profile import PROFILES, Profile
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 from spark_jobs.pieces import seen_row
 from spark_jobs.source import schema_text
 

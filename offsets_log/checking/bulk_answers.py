@@ -17,11 +17,11 @@ from offsets_log.checking.places import Place, find_places, place_of, places_amo
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
-from offsets_log.columnar.finish import timelines as tl
-from offsets_log.columnar.finish import values as vl
 from offsets_log.columnar.folds import inspection
 from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
+from offsets_log.columnar.materialize import timelines as tl
+from offsets_log.columnar.materialize import values as vl
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header

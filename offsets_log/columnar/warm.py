@@ -21,11 +21,11 @@ WITH = {
         "folds.transactions.",
         "folds.state.",
         "folds.merge.",
-        "finish.",
+        "materialize.",
         "folds.inspection.",
     ),
     "folds.tally.scan": ("scan.", "folds.tally.", "folds.naming.", "folds.merge."),
-    "folds.overview.scan": ("scan.", "folds.overview.", "folds.tally.", "folds.state.", "folds.merge.", "finish."),
+    "folds.overview.scan": ("scan.", "folds.overview.", "folds.tally.", "folds.state.", "folds.merge.", "materialize."),
     "choose.choice.choose": ("scan.", "choose.", "folds.merge."),
     "events.kernels.fill": ("scan.reading.", "events.", "sinks."),
     "cleaning.kernels.sift": ("cleaning.",),
@@ -37,7 +37,7 @@ WITH = {
 def kernels() -> Iterator[Kernel[Any]]:
     """All that there are."""
     for module in walk_packages(import_module(PACKAGE).__path__, f"{PACKAGE}."):
-        if module.name not in (__name__, f"{PACKAGE}.jit.machine"):
+        if module.name not in (__name__, f"{PACKAGE}.jit.numba_backend"):
             found = vars(import_module(module.name)).values()
             yield from (item for item in found if isinstance(item, Kernel) and item.__module__ == module.name)
 

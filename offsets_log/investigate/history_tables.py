@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.tables import Presence
-from offsets_log.columnar.finish.arrow import numbers, schema_of, strings, table_of_rows
 from offsets_log.columnar.history import columns as co
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
+from offsets_log.columnar.materialize.arrow import numbers, schema_of, strings, table_of_rows
 from offsets_log.investigate.bulk_history import OrderedHistory
 from offsets_log.investigate.history import FOLLOWING, HISTORY_COLUMNS
 from offsets_log.investigate.history_lines import says_more_letters
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.messages.commit_metadata import decode_commit_metadata
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 ROWS_IN_TABLE = 122_880
 """Of one table: a row group of DuckDB."""

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from offsets_log.columnar.events.export import Export
 from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_row
-from offsets_log.columnar.finish.values import finish as finish_columnar
 from offsets_log.columnar.folds import replay as columnar
+from offsets_log.columnar.materialize.values import finish as finish_columnar
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
 from offsets_log.log_format.completeness import Missing
@@ -18,7 +18,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
-from offsets_log.survey import Survey
+from offsets_log.rows.survey import Survey
 
 Answer = dict[str, Any]
 RowsAnswer = tuple[list[dict[str, Any]], list[Any]]

@@ -16,7 +16,7 @@ import pytest
 
 from offsets_log.columnar.jit.compiled import IS_CHECKED, IS_PYTHON, place_of
 from offsets_log.columnar.warm import WITH, kernels
-from offsets_log.columnar.wire.window import plan
+from offsets_log.columnar.wire.decompressed import plan
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,16 +24,16 @@ USE = """
 import sys
 import zipfile
 import numpy as np
-from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.libraries import Library
 from offsets_log.log_format.record import Record, build_batch
 
 value = bytes(range(256)) * 8  # stored as it is: copied by the C library
 batch = build_batch([Record(offset=0, key=b"key", value=value)], compression="snappy")
-data, window, table = np.frombuffer(batch, np.uint8), np.zeros(1 << 14, np.uint8), np.zeros((4, wi.COLUMNS), np.int64)
+data, window, table = np.frombuffer(batch, np.uint8), np.zeros(1 << 14, np.uint8), np.zeros((4, dp.COLUMNS), np.int64)
 with Library() as library:
-    assert wi.plan(data, 0, len(data), table) == 1
-    assert wi.fill(data, window, table, 1, library.addresses) == 1
+    assert dp.plan(data, 0, len(data), table) == 1
+    assert dp.fill(data, window, table, 1, library.addresses) == 1
 assert value in window.tobytes()
 """
 WATCH = """
@@ -84,7 +84,7 @@ def test_code_is_made_by_a_process_that_has_numba_already(tmp_path: Path) -> Non
 def test_a_kernel_that_needs_what_is_not_there_is_refused_where_it_is_compiled(tmp_path: Path) -> None:
     program = """
 import math
-from offsets_log.columnar.jit.machine import LinkError, code_of
+from offsets_log.columnar.jit.numba_backend import LinkError, code_of
 
 def kernel(number):
     return math.gamma(float(number)) > 1

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.finish import timelines
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.folds.known import newer_layouts
 from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.materialize import timelines
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES

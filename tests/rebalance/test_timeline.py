@@ -17,8 +17,8 @@ from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decod
 from offsets_log.pipeline import Event, iter_events
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rows import rebalance_row, remarks
+from offsets_log.rebalance.storms import Limits, mark_storms
 from offsets_log.rebalance.timeline import Timelines
-from offsets_log.rebalance.unrest import Limits, mark_unrest
 from offsets_log.replay.topic_names import topic_id_mark
 from tests.conftest import RECORDINGS, read_json, read_json_lines, read_partitions
 from tests.coordinator.caches import classic_group, member_row, newer_group
@@ -212,10 +212,10 @@ def test_storms_and_flapping_members_are_flagged() -> None:
     """Five generations in a minute, in which one client comes back twice under new ids."""
     batches = [(at, 1000 * at, [generation(at + 1, "stays", *(f"c-{at}" for _ in range(at % 2)))]) for at in range(6)]
     entries = timeline_of(*batches, (6, 10_000_000, [generation(7, "stays")])).generations["g"]
-    mark_unrest(entries, Limits(generations=5, window_ms=60_000))
+    mark_storms(entries, Limits(generations=5, window_ms=60_000))
     assert [entry.is_storm for entry in entries] == [True] * 6 + [False]
     assert [[member.member_id for member in entry.flapping] for entry in entries] == [[], [], [], [], [], ["c-5"], []]
-    mark_unrest(entries, Limits(generations=5, window_ms=1000))
+    mark_storms(entries, Limits(generations=5, window_ms=1000))
     assert entries[5].flapping == ()
 
 

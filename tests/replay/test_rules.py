@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from offsets_log.group_tables import group_row
 from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.record import Record, build_batch, empty_batch, iter_records
 from offsets_log.messages.embedded import expand_subscription
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, Profile
 from offsets_log.replay.topic_names import TopicNames
+from offsets_log.rows.groups import group_row
 from tests.builders import TIME, LogBuilder, member, record_bytes
 
 ALL = (MODERN, MODERN_3_7, CLASSIC)

@@ -4,7 +4,7 @@ Every batch is looked at as a replay does (`scan.take`), and one that is not pla
 plain one it is asked whether it holds a record that is wanted; only then need anybody read it. Groups and topics are
 wanted or not by their names: whether, Python says once for each name.
 
-names    one row for each name that was met, of whatever: the numbers are those of `keys.intern_group`
+names    one row for each name that was met, of whatever: the numbers are those of `interner.intern_group`
 chosen   one row for each batch chosen, with the run of batches before it that were passed by
 told     one row for each record of these, where these are asked for; their keys and values are in ``copied``
 """
@@ -20,7 +20,7 @@ from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer
+from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, walk
 

@@ -10,7 +10,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import desk as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.scan.keys import HIGH, LOW, NOT_FOUND, is_at, size_of
+from offsets_log.columnar.scan.interner import HIGH, LOW, NOT_FOUND, is_at, size_of
 from offsets_log.columnar.wire.primitives import hash_bytes
 
 

@@ -11,7 +11,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import HIGH, LOW, is_utf8, same_bytes
+from offsets_log.columnar.scan.interner import HIGH, LOW, is_utf8, same_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, walk
 from offsets_log.columnar.wire.programs import NO_PLACE
 

@@ -18,7 +18,7 @@ from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongRows, Longs
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be32, be64
 from offsets_log.log_format import batch as b
 
@@ -182,7 +182,7 @@ def _take(
     place = sc.find_in_window(desk, table, at)
     if place < 0:
         return sc.NEEDS_WINDOW
-    begin, end = table[place, wi.BEGIN], table[place, wi.END]
+    begin, end = table[place, dp.BEGIN], table[place, dp.END]
     if end < 0:
         return sc.DOUBTFUL
     return _stage(desk, counts, staged, window, begin, end, data, at, longs, ints, text_size)

@@ -12,7 +12,7 @@ from offsets_log.columnar.events.entries import find, is_entry, new_key, number_
 from offsets_log.columnar.events.layouts import layout_of
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import is_utf8
+from offsets_log.columnar.scan.interner import is_utf8
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 from offsets_log.columnar.wire.programs import SIZES
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE

@@ -16,7 +16,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.entries import enter
 from offsets_log.columnar.events.layouts import Release, programs_of
 from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, event_row, table_of_events
-from offsets_log.columnar.finish.arrow import flags, numbers, repeated, strings
+from offsets_log.columnar.materialize.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.programs import desk_of
 from offsets_log.log_format.compression import CODECS
@@ -24,7 +24,7 @@ from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.pipeline import Event, LogEvent
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 Numbers = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

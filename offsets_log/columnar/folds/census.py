@@ -1,4 +1,4 @@
-"""What `survey` counts of records, of those that a kernel has replayed: by numbers, which `surveys` gives their names.
+"""What `rows.survey` counts of records, of those that a kernel has replayed: by numbers; `surveys` gives their names.
 
 It is done when all that was staged is replayed, because until then a key may turn out to be no key. Which event counts
 for what is told by `survey.watched`; here are the same rules for what is plain.
@@ -14,7 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Longs
-from offsets_log.columnar.scan.keys import intern_producer
+from offsets_log.columnar.scan.interner import intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16
 

@@ -24,7 +24,7 @@ from offsets_log.columnar.folds.offsets import (
 )
 from offsets_log.columnar.jit.compiled import inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.scan.keys import (
+from offsets_log.columnar.scan.interner import (
     ITSELF,
     add_row,
     find_row,

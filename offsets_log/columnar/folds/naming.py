@@ -1,8 +1,9 @@
 """Whom records are counted for, in kernels: writers by the names in keys, by the hour, by who held a partition.
 
-Names are numbers as those of groups are (`keys.intern_group`): a *writer* is the number of a name, of a group, a topic,
-or a topic with its partition. Names are what the keys hold; of an hour it is its number in 8 bytes. Where only some
-groups and topics are asked for, a writer's name begins with its group and topic, and who counts leaves out the others.
+Names are numbers as those of groups are (`interner.intern_group`): a *writer* is the number of a name, of a group, a
+topic, or a topic with its partition. Names are what the keys hold; of an hour it is its number in 8 bytes. Where only
+some groups and topics are asked for, a writer's name begins with its group and topic, and who counts leaves out the
+others.
 
 Who held a partition Python says (`investigate.holders`), once for all that follows from the same bytes: a group's
 *content* is what a type 2 value says of members, a *version* what came of a content, or of records of the newer kinds.
@@ -19,7 +20,7 @@ from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
 from offsets_log.columnar.folds.offsets import DONE, FULL
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.scan.keys import NEEDS_ROOM, find_name, has_room, intern_group, size_of
+from offsets_log.columnar.scan.interner import NEEDS_ROOM, find_name, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, walk
 

@@ -26,7 +26,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel, part
 from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
-from offsets_log.columnar.scan.keys import HIGH, LOW, find_owned_slot
+from offsets_log.columnar.scan.interner import HIGH, LOW, find_owned_slot
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, uvarint, walk
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Message, Struct, WireType
 from offsets_log.replay import groups as rules

@@ -16,7 +16,7 @@ from offsets_log.columnar.folds import census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import HIGH, LOW, NEEDS_ROOM, find_row, intern, intern_newer, is_at
+from offsets_log.columnar.scan.interner import HIGH, LOW, NEEDS_ROOM, find_row, intern, intern_newer, is_at
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
 
 DONE = 0

@@ -16,7 +16,7 @@ from offsets_log.columnar.folds import newer, sampling, tally
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.scan import keys
+from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64
@@ -131,7 +131,7 @@ def scan(
 @kernel
 def waiting_of(desk: Longs, cold: Longs, producer_id: Number) -> Any:
     """Where in ``cold`` the newest sample of a producer is told that waits; NEEDS_ROOM."""
-    producer = keys.intern_producer(desk, cold, np.int64(producer_id))
+    producer = interner.intern_producer(desk, cold, np.int64(producer_id))
     return producer if producer < 0 else waiting_at(desk, producer)
 
 
@@ -141,4 +141,4 @@ def newer_row(
 ) -> Any:
     """The row of a canonical key of a newer kind; NEEDS_ROOM."""
     member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]
-    return keys.find_newer(desk, slots, rows, groups, arena, cold, key, np.int64(len(key)), member_type)
+    return interner.find_newer(desk, slots, rows, groups, arena, cold, key, np.int64(len(key)), member_type)

@@ -19,7 +19,7 @@ from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.folds.known import Release, new_state, newer_layouts, newer_programs
 from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.scan import keys
+from offsets_log.columnar.scan import interner
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.log_format import primitives
 from offsets_log.messages.registry import (
@@ -32,7 +32,7 @@ from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMet
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent
-from offsets_log.survey import Survey
+from offsets_log.rows.survey import Survey
 
 GROUP_METADATA = 2
 
@@ -49,7 +49,7 @@ def _replay_one(
 ) -> Any:  # fmt: skip
     producer = np.int64(a.NOTHING)
     if transactional:
-        producer = keys.intern_producer(desk, cold, producer_id)
+        producer = interner.intern_producer(desk, cold, producer_id)
         if producer < 0:
             return False
     batch = np.int64(a.BY_HAND)
@@ -64,7 +64,7 @@ def _replay_newer_one(
 ) -> Any:  # fmt: skip
     number = be16(data, np.int64(0))
     member_type = newer.TYPES[number, newer.OF_MEMBER]
-    row = keys.find_newer(desk, slots, rows, groups, arena, cold, data, np.int64(key_size), member_type)
+    row = interner.find_newer(desk, slots, rows, groups, arena, cold, data, np.int64(key_size), member_type)
     if row < 0:
         return False
     size = np.int64(len(data) - key_size) if is_value else np.int64(-1)
@@ -78,7 +78,7 @@ def _replay_newer_one(
 def _mark_one(
     desk: Longs, rows: LongRows, cold: Longs, producer_id: Number, commits: Number, marker_offset: Number
 ) -> Any:
-    producer = keys.intern_producer(desk, cold, producer_id)
+    producer = interner.intern_producer(desk, cold, producer_id)
     return producer >= 0 and fold.mark(desk, rows, cold, producer, commits, marker_offset, desk[a.RULES])
 
 
@@ -252,7 +252,7 @@ class ColumnarState:
         """The row of a raw key of type 0, 1 or 2 that was read by hand, new or known."""
         data = np.frombuffer(raw_key + canonical, np.uint8)
         s = self.arrays
-        while (row := keys.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(raw_key))) < 0:
+        while (row := interner.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(raw_key))) < 0:
             self.grow()
         return int(row)
 
@@ -343,7 +343,7 @@ class ColumnarState:
         s = self.arrays
         s.lay_out(room)
         s.slots = np.zeros(2 * len(s.rows), np.int64)
-        keys.fill_slots(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold)
+        interner.fill_slots(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold)
 
     # ------------------------------------------------------------------------------------- merging
 

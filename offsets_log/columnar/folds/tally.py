@@ -19,7 +19,7 @@ from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import NEEDS_ROOM
+from offsets_log.columnar.scan.interner import NEEDS_ROOM
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be64
 

@@ -12,7 +12,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import inlined, kernel
 from offsets_log.columnar.jit.kinds import Longs, Number
-from offsets_log.columnar.scan.keys import intern_producer
+from offsets_log.columnar.scan.interner import intern_producer
 
 
 @inlined

@@ -10,7 +10,7 @@ from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history.lines import says_more
 from offsets_log.columnar.jit.compiled import U, kernel
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, Ints, LongRows, Number
-from offsets_log.columnar.scan.keys import is_plain_text, is_utf8
+from offsets_log.columnar.scan.interner import is_plain_text, is_utf8
 
 
 @kernel

@@ -13,7 +13,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import find_row, has_room, intern, is_plain_text, is_utf8, same_bytes, size_of
+from offsets_log.columnar.scan.interner import find_row, has_room, intern, is_plain_text, is_utf8, same_bytes, size_of
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, is_new
 
 # Value versions with another layout.

@@ -17,7 +17,7 @@ from offsets_log.columnar.history import groups as gr
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.keys import NEEDS_ROOM, has_room, intern_group, intern_producer
+from offsets_log.columnar.scan.interner import NEEDS_ROOM, has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 

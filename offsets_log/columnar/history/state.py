@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.finish.values import topic_names
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import kernels as k
 from offsets_log.columnar.history.by_hand import BeyondError, Groups, Growing, HoldersOf, int64, keep_text
-from offsets_log.columnar.scan import keys
+from offsets_log.columnar.materialize.values import topic_names
+from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format import readers
@@ -180,7 +180,7 @@ class HistoryState(ColumnarState):
         data = np.frombuffer(event.record.key + canonical, np.uint8)
         s = self.arrays
         while (
-            row := keys.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(event.record.key))
+            row := interner.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(event.record.key))
         ) < 0:
             self.grow()
         return int(row)

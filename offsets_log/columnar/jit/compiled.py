@@ -1,6 +1,6 @@
 """Kernels: functions over NumPy arrays that run as machine code, without the interpreter's lock.
 
-They are written as plain Python. `machine` compiles them with numba, in a process of its own and once on a machine: the
+They are written as plain Python. `numba_backend` compiles them, in a process of its own and once on a machine: the
 code is kept on disk and linked from there without numba, whose import costs more than the work on a small log. It is
 made anew when the text of its module or of one that this imports, numba or the processor is another.
 
@@ -72,7 +72,7 @@ def inlined(function: Function) -> Function:
 
 
 def instruction(function: Function) -> Function:
-    """A small function that machine code may do otherwise: `machine` knows it by its name."""
+    """A small function that machine code may do otherwise: `numba_backend` knows it by its name."""
     INSTRUCTIONS.append(function)
     return _made(function, is_inlined=True)
 
@@ -82,9 +82,9 @@ def _made(function: Function, *, is_inlined: bool) -> Function:
     PARTS[function] = is_inlined
     if not IS_COMPILING and not (IS_CHECKED and not IS_PYTHON):
         return function
-    from offsets_log.columnar.jit import machine
+    from offsets_log.columnar.jit import numba_backend
 
-    made: Function = machine.compiled_part(function)
+    made: Function = numba_backend.compiled_part(function)
     return made
 
 
@@ -105,9 +105,9 @@ class Kernel(Generic[Parameters]):
             with np.errstate(over="ignore"):  # hashes are products that go over, as they do in machine code
                 return self.function(*arguments, **named)
         if IS_CHECKED:
-            from offsets_log.columnar.jit import machine
+            from offsets_log.columnar.jit import numba_backend
 
-            return machine.checked(self.function)(*arguments)
+            return numba_backend.checked(self.function)(*arguments)
         return (self._entry or self.link())(*_flat(self.kinds, arguments))
 
     def link(self) -> Callable[..., int]:
@@ -144,7 +144,7 @@ Kept = tuple[str, bytes]
 
 WAIT_SECONDS = 0.02
 PACKAGE = "offsets_log.columnar"
-MACHINE, WARM = f"{PACKAGE}.jit.machine", f"{PACKAGE}.warm"
+MACHINE, WARM = f"{PACKAGE}.jit.numba_backend", f"{PACKAGE}.warm"
 _BESIDE: list[subprocess.Popen[bytes]] = []
 """A process that compiles the smaller kernels."""
 _BY_OURSELVES: list[Kernel[Any]] = []
@@ -261,9 +261,9 @@ def _compile(of: Kernel[Any], file: Path) -> Kept:
     What cannot be kept, on a full disk for one, is used all the same.
     """
     if IS_COMPILING:
-        from offsets_log.columnar.jit import machine
+        from offsets_log.columnar.jit import numba_backend
 
-        made = machine.code_of(of.function, of.kinds)
+        made = numba_backend.code_of(of.function, of.kinds)
         with suppress(OSError):
             keep(file, packed(*made))
         return made

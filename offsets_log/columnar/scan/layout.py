@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.staging import FLUSH_AT
-from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.libraries import Library
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import LogWalk, PartitionLog
@@ -50,25 +50,25 @@ class Scanner:
 
     Attributes:
         staged: of batches on their way into the state; exchanged for a larger one where a batch needs it.
-        window, table: decompressed batches, see `window`.
+        window, table: decompressed batches, see `decompressed`.
     """
 
     def __init__(self) -> None:
         self.staged = np.zeros((STAGED, a.STAGED_SIZE), np.int64)
         self._made = np.zeros(WINDOW, np.uint8)
         self.window = read_only(self._made)
-        self.table = np.zeros((WINDOW_BATCHES, wi.COLUMNS), np.int64)
+        self.table = np.zeros((WINDOW_BATCHES, dp.COLUMNS), np.int64)
         self._library = Library()
 
     def fill_window(self, data: a.Bytes, position: int, stop: int) -> int:
         """Decompress the run of compressed batches from a position on; how many, at least one."""
         reach = min(stop, position + len(self._made))  # the window has no room for more
-        return self._fill(data, wi.plan(data, position, reach, self.table))
+        return self._fill(data, dp.plan(data, position, reach, self.table))
 
     def _fill(self, data: a.Bytes, planned: int) -> int:
-        while not (count := wi.fill(data, self._made, self.table, planned, self._library.addresses)):
+        while not (count := dp.fill(data, self._made, self.table, planned, self._library.addresses)):
             if not self._more_window():
-                self.table[0, [wi.BEGIN, wi.END]] = 0, wi.DOUBTFUL
+                self.table[0, [dp.BEGIN, dp.END]] = 0, dp.DOUBTFUL
                 return 1
         return int(count)
 
@@ -94,7 +94,7 @@ class Scanner:
         """
         order = np.lexsort((places[:, 1], places[:, 0]))
         ordered = places[order]
-        table = np.zeros((len(places), wn.COLUMNS), np.int64)
+        table = np.zeros((len(places), ga.COLUMNS), np.int64)
         copied = np.zeros(max(1 << 12, 128 * len(places)), np.uint8)
         bounds = np.searchsorted(ordered[:, 0], [*layout.begins, np.iinfo(np.int64).max])
         used = 0
@@ -102,19 +102,19 @@ class Scanner:
             part = slice(bounds[i], bounds[i + 1])
             progress = np.array([0, used, 0, 0], np.int64)
             while progress[0] < part.stop - part.start:
-                outcome = wn.gather(
+                outcome = ga.gather(
                     data, layout.begins[i], ordered[part], progress, self.staged, self.window, self.table, copied,
                     table[part],
                 )  # fmt: skip
-                if outcome == wn.NEEDS_ROOM:
+                if outcome == ga.NEEDS_ROOM:
                     copied = np.concatenate([copied, np.zeros_like(copied)])
-                elif outcome == wn.NEEDS_RECORDS:
+                elif outcome == ga.NEEDS_RECORDS:
                     self.more_records(2 * len(self.staged))
-                elif outcome == wn.NEEDS_WINDOW:
+                elif outcome == ga.NEEDS_WINDOW:
                     batches = np.unique(ordered[part][progress[0] :, 0])[: len(self.table)] - layout.begins[i]
-                    self.table[: len(batches), wi.BATCH_AT] = batches
+                    self.table[: len(batches), dp.BATCH_AT] = batches
                     progress[2:] = self._fill(data, len(batches)), 0
-                elif outcome == wn.LOST:
+                elif outcome == ga.LOST:
                     raise InputError("the file was changed while it was read", file=layout.log.segments[i].file)
             used = int(progress[1])
         unordered = np.empty_like(table)

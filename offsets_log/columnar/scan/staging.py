@@ -13,9 +13,9 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.scan.keys import are_names_utf8, intern_producer, is_plain_text
+from offsets_log.columnar.scan.interner import are_names_utf8, intern_producer, is_plain_text
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
 from offsets_log.columnar.wire.programs import NO_PLACE
 
@@ -180,10 +180,10 @@ def _stage_records(desk: Any, cold: Any, staged: Any, source: Any, start: Any, e
 def find_in_window(desk: Any, table: Any, at: Any) -> Any:
     """The place of a batch in the window, NOTHING if it is not there."""
     place = desk[a.WINDOW_NEXT]
-    while place < desk[a.WINDOW_COUNT] and table[place, wi.BATCH_AT] < at:
+    while place < desk[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] < at:
         place += 1
     desk[a.WINDOW_NEXT] = place
-    is_there = place < desk[a.WINDOW_COUNT] and table[place, wi.BATCH_AT] == at
+    is_there = place < desk[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] == at
     return place if is_there else np.int64(a.NOTHING)
 
 
@@ -218,7 +218,7 @@ def take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, 
         place = find_in_window(desk, table, at)
         if place < 0:
             return NEEDS_WINDOW
-        source, start, end = window, table[place, wi.BEGIN], table[place, wi.END]
+        source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
         if end < 0:
             return DOUBTFUL
     return _stage_records(desk, cold, staged, source, start, end, data, at)

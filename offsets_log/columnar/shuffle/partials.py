@@ -38,12 +38,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.finish import timelines as ti
-from offsets_log.columnar.finish import values as fi
-from offsets_log.columnar.finish.arrow import offset_columns, schema_of, texts
 from offsets_log.columnar.folds import merge
 from offsets_log.columnar.folds.state import ColumnarState, Pointer, canonical_key
-from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.materialize import timelines as ti
+from offsets_log.columnar.materialize import values as fi
+from offsets_log.columnar.materialize.arrow import offset_columns, schema_of, texts
+from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import (
@@ -58,7 +58,7 @@ from offsets_log.replay.partial import NO_OFFSET, GroupTopicPartition, OffsetAnd
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent, Timeline
-from offsets_log.tables import COMPACT_COLUMNS, Column, Row, offset_row
+from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, offset_row
 
 NAMES_BASE64 = ("group_base64", "topic_base64", "metadata_base64")
 PARTIAL_COLUMNS = (
@@ -195,9 +195,9 @@ def _key_columns(state: ColumnarState, rows: Numbers) -> Columns:
     s = state.arrays
     at = s.rows[rows, a.KEY_AT]
     sizes = sum(s.arena[at - a.SIZE_BYTES + i].astype(np.int64) << 8 * i for i in range(a.SIZE_BYTES))
-    table = np.zeros((len(at), wn.COLUMNS), np.int64)
-    table[:, wn.KEY], table[:, wn.KEY_SIZE] = at, sizes
-    keys, text_sizes = fi.key_reader().read(s.arena, table, wn.KEY)
+    table = np.zeros((len(at), ga.COLUMNS), np.int64)
+    table[:, ga.KEY], table[:, ga.KEY_SIZE] = at, sizes
+    keys, text_sizes = fi.key_reader().read(s.arena, table, ga.KEY)
     return {
         "group": texts(s.arena, keys[:, fi.GROUP], text_sizes[:, fi.GROUP]),
         "topic": texts(s.arena, keys[:, fi.TOPIC], text_sizes[:, fi.TOPIC]),
@@ -211,7 +211,7 @@ def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, place
         copied, table = scanner.gather(layout, places[:, :2])
         columns = offset_columns(copied, table)
         if columns is not None:
-            return columns | {"producer_id": table[:, wn.PRODUCER_ID], "producer_epoch": table[:, wn.PRODUCER_EPOCH]}
+            return columns | {"producer_id": table[:, ga.PRODUCER_ID], "producer_epoch": table[:, ga.PRODUCER_EPOCH]}
     values = list(fi.offsets_at(layout, state, scanner, places))
     rows = [
         offset_row(value, None) | {"producer_id": value.producer_id, "producer_epoch": value.producer_epoch}
@@ -257,7 +257,7 @@ def _group_rows(
         copied, table = scanner.gather(layout, groups[wanted][:, [a.METADATA_BATCH, a.METADATA_INDEX]])
         data = copied.tobytes()
         for number, place in zip(wanted.tolist(), table.tolist(), strict=True):
-            raw[number] = data[place[wn.VALUE] : place[wn.VALUE] + place[wn.VALUE_SIZE]]
+            raw[number] = data[place[ga.VALUE] : place[ga.VALUE] + place[ga.VALUE_SIZE]]
     return _table(
         {
             "kind": pa.array(["group"] * len(groups), pa.string()),

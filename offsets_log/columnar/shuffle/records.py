@@ -14,21 +14,21 @@ import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events.rows import event_row
-from offsets_log.columnar.finish.arrow import schema_of
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place, Reading
 from offsets_log.columnar.shuffle.pieces import Bounds, check_reach
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import Event, Until
-from offsets_log.tables import Column, Row
+from offsets_log.rows.tables import Column, Row
 
 HEADERS = Column("headers", "array<struct<key:string,value:binary>>", "null if there are none")
 KAFKA_COLUMNS = (
@@ -143,9 +143,9 @@ def _take(
     place = sc.find_in_window(desk, table, at)
     if place < 0:
         return sc.NEEDS_WINDOW
-    if table[place, wi.END] < 0:
+    if table[place, dp.END] < 0:
         return sc.DOUBTFUL
-    begin, end = table[place, wi.BEGIN], table[place, wi.END]
+    begin, end = table[place, dp.BEGIN], table[place, dp.END]
     return _add_records(desk, window, begin, end, data, at, staged, counts, longs, keys, values)
 
 

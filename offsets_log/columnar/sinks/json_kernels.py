@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.scan.keys import is_utf8, same_bytes
+from offsets_log.columnar.scan.interner import is_utf8, same_bytes
 from offsets_log.columnar.sinks.writers import (
     BASE64,
     NO_ROOM,

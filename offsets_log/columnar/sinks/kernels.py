@@ -13,7 +13,7 @@ import numpy as np
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongPlanes, LongRows, Longs
-from offsets_log.columnar.scan.keys import is_utf8, same_bytes
+from offsets_log.columnar.scan.interner import is_utf8, same_bytes
 from offsets_log.columnar.sinks.json_kernels import STACK_SIZE, write_json
 from offsets_log.columnar.sinks.writers import (
     BASE64,

@@ -14,7 +14,7 @@ import numpy as np
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
-from offsets_log.columnar.scan.keys import is_utf8, same_bytes
+from offsets_log.columnar.scan.interner import is_utf8, same_bytes
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format import batch as b

@@ -90,12 +90,6 @@ def crc32c(data: Any, start: Any, end: Any) -> Any:
 
 
 @inlined
-<<<<<<< HEAD
-def size_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the batch of magic 2 that a position seems to hold, or DOUBTFUL."""
-    if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != 2:
-        return np.int64(DOUBTFUL)
-=======
 def is_older(data: Any, at: Any) -> Any:
     """Whether a batch is a message of magic 0 or 1."""
     return data[U(at) + U(MAGIC)] < NEWEST_MAGIC
@@ -106,7 +100,6 @@ def size_at(data: Any, at: Any, end: Any) -> Any:
     """The size of the batch that a position seems to hold, or DOUBTFUL."""
     if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != NEWEST_MAGIC:
         return ms.size_at(data, at, end)
->>>>>>> b3e8e79
     size = be32(data, at + LENGTH) + LOG_OVERHEAD
     return size if HEADER_SIZE <= size <= end - at else np.int64(DOUBTFUL)
 
@@ -180,13 +173,6 @@ def timestamp_types(attributes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @part
 def batch_at(data: Any, at: Any, end: Any) -> Any:
-<<<<<<< HEAD
-    """The size of the whole batch of magic 2 with a right checksum at a position, or DOUBTFUL."""
-    size = size_at(data, at, end)
-    if size < 0 or crc32c(data, at + ATTRIBUTES, at + size) != be32(data, at + CRC) & np.int64(0xFFFFFFFF):
-        return np.int64(DOUBTFUL)
-    return size
-=======
     """The size of the whole batch with a right checksum at a position, or DOUBTFUL."""
     size = size_at(data, at, end)
     if size < 0:
@@ -195,7 +181,6 @@ def batch_at(data: Any, at: Any, end: Any) -> Any:
         return size if ms.is_plain(data, at, size) else np.int64(DOUBTFUL)
     is_right = crc32c(data, at + ATTRIBUTES, at + size) == be32(data, at + CRC) & np.int64(0xFFFFFFFF)
     return size if is_right else np.int64(DOUBTFUL)
->>>>>>> b3e8e79
 
 
 @part
@@ -208,11 +193,7 @@ def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
         return size
     behind = at + size
     next_size = size_at(data, behind, end)
-<<<<<<< HEAD
-    if next_size < 0:
-=======
     if next_size < 0 or is_older(data, at) or is_older(data, behind):
->>>>>>> b3e8e79
         return batch_at(data, at, end)
     crc, next_crc = _INITIAL, _INITIAL
     i, j = at + ATTRIBUTES, behind + ATTRIBUTES

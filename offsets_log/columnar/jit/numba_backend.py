@@ -245,6 +245,6 @@ def main(module: str, name: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    from offsets_log.columnar.jit import machine  # kernels know it by this name
+    from offsets_log.columnar.jit import numba_backend  # kernels know it by this name
 
-    machine.main(*sys.argv[1:])
+    numba_backend.main(*sys.argv[1:])

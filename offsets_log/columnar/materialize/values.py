@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.finish.timelines import group_names, names_told, timelines
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.materialize.timelines import group_names, names_told, timelines
+from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire.programs import SIZES, compile_program, table_of
 from offsets_log.log_format.primitives import Uuid, decode_string
@@ -42,7 +42,7 @@ class Reader:
         """Numbers, −1 where a field is not there, and sizes of texts: int64[n, fields] each."""
         numbers = np.full((len(table), len(self.sizes)), -1, np.int64)
         texts = np.zeros_like(numbers)
-        wn.read_columns(self.desk.copy(), self.programs, self.flexible, self.sizes, copied, table, at, numbers, texts)
+        ga.read_columns(self.desk.copy(), self.programs, self.flexible, self.sizes, copied, table, at, numbers, texts)
         return numbers, texts
 
 
@@ -208,8 +208,8 @@ def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a
     """The offsets at places, int64[n, 4]: batch, index, record offset, applied offset."""
     by_hand = places[:, 0] == a.BY_HAND
     copied, table = scanner.gather(layout, places[~by_hand, :2])
-    keys, key_sizes = key_reader().read(copied, table, wn.KEY)
-    numbers, sizes = offset_reader().read(copied, table, wn.VALUE)
+    keys, key_sizes = key_reader().read(copied, table, ga.KEY)
+    numbers, sizes = offset_reader().read(copied, table, ga.VALUE)
     raw = copied.tobytes()
     texts = _Texts()
     names = [(keys[:, field], keys[:, field] + key_sizes[:, field]) for field in (GROUP, TOPIC)]
@@ -217,7 +217,7 @@ def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a
     fields = (OFFSET, LEADER_EPOCH, COMMIT_TIMESTAMP, EXPIRE_TIMESTAMP, TOPIC_ID)
     columns = [column for bounds in names for column in bounds]
     columns += [keys[:, PARTITION], *(numbers[:, field] for field in fields)]
-    columns += [table[:, wn.PRODUCER_ID], table[:, wn.PRODUCER_EPOCH]]
+    columns += [table[:, ga.PRODUCER_ID], table[:, ga.PRODUCER_EPOCH]]
     found = zip(*(column.tolist() for column in columns), strict=True)
     for batch, index, record_offset, applied_offset in places.tolist():
         if batch == a.BY_HAND:

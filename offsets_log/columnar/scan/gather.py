@@ -14,7 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire import window as wi
+from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint, walk
 
 FINISHED = 0
@@ -42,7 +42,7 @@ def _copy(source: Any, start: Any, size: Any, target: Any, at: Any) -> None:
 
 @inlined
 def _find_in_window(window_table: Any, at: Any, progress: Any) -> Any:
-    while progress[3] < progress[2] and window_table[progress[3], wi.BATCH_AT] < at:
+    while progress[3] < progress[2] and window_table[progress[3], dp.BATCH_AT] < at:
         progress[3] += 1
     return progress[3] < progress[2]
 
@@ -58,7 +58,7 @@ def gather(
         segment_at: where the segment begins in the log.
         places: int64[n, 2]: batch, index.
         progress: int64[4]: places done, bytes of ``copied`` used, batches in the window, the next of them.
-        window, window_table: see `window`: the compressed batches among the places, from where they were left on.
+        window, window_table: see `decompressed`: the compressed batches among the places, from where they were left on.
         table: int64[n, COLUMNS].
     """
     begin = np.int64(-1)
@@ -75,7 +75,7 @@ def gather(
                 if not _find_in_window(window_table, at, progress):
                     return NEEDS_WINDOW
                 source = window
-                start, end = window_table[progress[3], wi.BEGIN], window_table[progress[3], wi.END]
+                start, end = window_table[progress[3], dp.BEGIN], window_table[progress[3], dp.END]
                 if end < 0:
                     return LOST
             declared = bt.count_of(source, start, end, data, at)

@@ -12,7 +12,7 @@ from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.known import Release
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
-from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.scan.reading import Order, Place
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_coordinator_record
@@ -156,8 +156,8 @@ def records_at(
     for pointer in pointers:
         if whole or pointer.is_newer:
             place = next(found)
-            key = raw[place[wn.KEY] : place[wn.KEY] + place[wn.KEY_SIZE]]
-            data = raw[place[wn.VALUE] : place[wn.VALUE] + place[wn.VALUE_SIZE]] if place[wn.VALUE_SIZE] >= 0 else None
+            key = raw[place[ga.KEY] : place[ga.KEY] + place[ga.KEY_SIZE]]
+            data = raw[place[ga.VALUE] : place[ga.VALUE] + place[ga.VALUE_SIZE]] if place[ga.VALUE_SIZE] >= 0 else None
             yield GroupEvent(pointer.record_offset, decode_coordinator_record(key, data, release))
         else:
             value = None if pointer.is_tombstone else empty

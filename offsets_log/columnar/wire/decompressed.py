@@ -1,4 +1,4 @@
-"""Compressed batches made plain, many a call: a window of decompressed records in front of `staging` and `winners`.
+"""Compressed batches made plain, many a call: a window of decompressed records in front of `staging` and `gather`.
 
 `plan` finds a run of compressed batches, `fill` decompresses the batches of a plan. A batch that could not be
 decompressed here has no end in the table, and is read by `log_format`.

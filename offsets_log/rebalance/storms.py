@@ -25,7 +25,7 @@ class Limits:
     window_ms: int = DEFAULT_WINDOW_MS
 
 
-def mark_unrest(entries: list[Generation], limits: Limits) -> None:
+def mark_storms(entries: list[Generation], limits: Limits) -> None:
     """Mark the entries of one group: all that belong to a storm, and at which members flap."""
     _mark_storms(entries, limits)
     returns: dict[str, deque[int]] = {}

@@ -1,4 +1,4 @@
-"""Arrow tables: the columns of `tables` with their types, filled from rows or straight from a replay's arrays."""
+"""Arrow tables: the columns of `rows.tables` with their types, filled from rows or straight from a replay's arrays."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.finish import values as fi
-from offsets_log.columnar.finish.timelines import group_names
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.jit.compiled import U, kernel
 from offsets_log.columnar.jit.kinds import Bytes, Ints, Longs
-from offsets_log.columnar.scan import winners as wn
+from offsets_log.columnar.materialize import values as fi
+from offsets_log.columnar.materialize.timelines import group_names
+from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.tables import Column, Row
+from offsets_log.rows.tables import Column, Row
 
 TYPES = {
     "string": pa.string(),
@@ -138,8 +138,8 @@ def served_table(
 
 def offset_columns(copied: a.Bytes, table: a.Int64s) -> dict[str, pa.Array] | None:
     """What offset commits say besides their group, as `Scanner.gather` copied them; None if a text is not UTF-8."""
-    keys, key_sizes = fi.key_reader().read(copied, table, wn.KEY)
-    values, sizes = fi.offset_reader().read(copied, table, wn.VALUE)
+    keys, key_sizes = fi.key_reader().read(copied, table, ga.KEY)
+    values, sizes = fi.offset_reader().read(copied, table, ga.VALUE)
     topic = texts(copied, keys[:, fi.TOPIC], key_sizes[:, fi.TOPIC])
     metadata = texts(copied, values[:, fi.METADATA], sizes[:, fi.METADATA])
     raw_group = texts(copied, keys[:, fi.GROUP], key_sizes[:, fi.GROUP])
