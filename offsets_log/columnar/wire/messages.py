@@ -176,7 +176,7 @@ def messages_at(
 
 @inlined
 def _in_log(data: Any, at: Any, staged: Any, first: Any, count: Any) -> Any:
-    """Make offsets inside a compressed message those of the log: the last one is its own (``records:M4``, ``M5``)."""
+    """Make offsets inside a compressed message those of the log: the last one is its own (``records:M5``)."""
     shift = be64(data, at) - staged[U(first + count - 1), a.OFFSET]
     if shift < 0 or (shift > 0 and data[U(at) + U(MAGIC)] == 0):
         return np.int64(DOUBTFUL)
