@@ -132,5 +132,5 @@ def _read_in_bulk(session: Session, memory: Memory, samples: Samples) -> tuple[W
         writers.add(counted, log.offsets_partition)
         memory.add(log, state, seen)
         rows += groups_rows(state, log.offsets_partition, counted.last_activity(), 0)
-    again.export_in_bulk(samples.write)
+    again.sample_in_bulk(samples)
     return writers.finish(), rows

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.jit.compiled import Kernel
     from offsets_log.replay.releases import Release
+    from offsets_log.report.samples import Samples
 
 UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
 """Columns that a source need not tell to be read in bulk: rows of records have none of them, or null of themselves."""
@@ -80,7 +81,10 @@ class Session:
         lost: log that is missing and that nothing explains, `absent` ones too.
         is_wrong: whether a command found something wrong that is no damage, for the exit status.
         tells_brokers: whether a command says itself what brokers make of damage.
+        is_here: whether this process may read the logs itself.
     """
+
+    is_here = True
 
     def __init__(self, reading: Reading, opened: DiskLogs, stack: ExitStack) -> None:
         self.reading = reading
@@ -167,26 +171,24 @@ class Session:
         log: PartitionLog,
         selection: Selection,
         wants: Callable[[Record], bool] | None = None,
-        start: int = 0,
+        start: int | None = None,
     ) -> Iterator[LogEvent]:
-        """The same of a question about few records: of bulk, batches that hold none of them are passed by."""
+        """The same of a question about few records: of bulk, batches that hold none of them are passed by.
+
+        Args:
+            start: given where this log alone is asked, and no other by the same selection.
+        """
         if not self.is_bulk:
-            return self.events(log, start, wants)
+            return self.events(log, start or 0, wants)
         from offsets_log.columnar.choose.choice import choose
         from offsets_log.columnar.choose.selected import selected_events
 
         self.compile_first(choose)
         until, release = self.until(log), self.reading.kafka
         events = selected_events(
-            log, selection, start=start, until=until, release=release, wants=wants, advance=self.advance
+            log, selection, start=start or 0, until=until, release=release, wants=wants, advance=self.advance
         )
         return self._told(log, events, lambda size_bytes: None)
-
-    def events_of_groups(
-        self, log: PartitionLog, groups: Set[str], selection: Selection, wants: Callable[[Record], bool], start: int
-    ) -> Iterator[LogEvent]:
-        """As `selected`, from a record offset on, of a selection of some groups."""
-        return self.selected(log, selection, wants, start)
 
     def _told(
         self, log: PartitionLog, events: Iterable[LogEvent], advance: Callable[[int], None]
@@ -342,6 +344,10 @@ class Session:
             **how,
         )
         return export.run(self.logs)
+
+    def sample_in_bulk(self, samples: Samples) -> None:
+        """All records up to the bounds, sampled."""
+        self.export_in_bulk(samples.write)
 
     def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | Missing], None]:
         """What to do with what was seen in a log in bulk."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -147,6 +148,18 @@ class Samples:
         self._keep(log, number, run)
         return rows
 
+    def elsewhere(self) -> Callable[[PartitionLog, Iterable[pa.Table]], Part]:
+        """What samples one part of a log in another process, to be given to `add` here."""
+        return partial(
+            _part, partial(Samples, self.profile, shows_group=self.shows["group"], shows_topic=self.shows["topic"])
+        )
+
+    def add(self, log: PartitionLog, number: int, part: Part) -> None:
+        """As `write`, of a part that was sampled elsewhere."""
+        wider = max(self.widths.commits_ms, part.widths.commits_ms)
+        self.widths = _Widths(wider, max(self.widths.generations_ms, part.widths.generations_ms))
+        self._keep(log, number, part.run.thinned(self.widths))
+
     def watch(self, log: PartitionLog, number: int, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Sample a log whose events pass by."""
         run = self._run_of(SCHEMA.empty_table())
@@ -257,6 +270,20 @@ class Samples:
         ends[decided] = np.where(commits[keys[at[is_ended]] % len(table)], COUNTS, VOID)
         first = keys[np.searchsorted(keys, np.arange(len(known)) * len(table))] % len(table)
         return ends, dict(zip(known.tolist(), commits[first].tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a log, sampled: its buckets are as wide as it needs for itself."""
+
+    widths: _Widths
+    run: _Run
+
+
+def _part(samples: Callable[[], Samples], log: PartitionLog, tables: Iterable[pa.Table]) -> Part:
+    found = samples()
+    found.write(log, 0, tables)
+    return Part(found.widths, found._runs[0][1])
 
 
 COUNTS, WAITS, VOID = 0, 1, 2
