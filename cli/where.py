@@ -98,8 +98,6 @@ def command(
         raise click.UsageError("give groups, - to read them from standard input, --of DIR or --key K")
     if topic_partitions is not None and not keys:
         raise click.UsageError("--topic-partitions is of the topic of --key; --partitions is of __consumer_offsets")
-    if not of and (engine != "local" or master is not None):
-        raise click.UsageError("--engine and --master are for logs, which only --of reads")
     try:
         if keys:
             _write_keys(keys, topic_partitions or partitions, output, quiet)  # --partitions N is the older spelling
