@@ -45,6 +45,10 @@ from spark_jobs.pieces import open_piece, seen_row
 from spark_jobs.planning import Piece
 from spark_jobs.source import plan_reading
 
+RUN_ITEMS, RUN_BYTES = 1 << 12, 1 << 20
+"""Of batches that are handed over at once."""
+MOST_PIECE_BYTES = 1 << 27
+"""What is made of a piece comes to the driver as a whole."""
 FAST = 1
 """The level of zlib: most of what is handed over are texts, and tables with room in them."""
 
@@ -188,17 +192,25 @@ def _note_begin(order: Order, piece: Piece, before: Cursor | None, note: Note) -
 
 
 def choose(selection: Selection | None) -> Work:
-    """Hand over the batches that are asked for, as items of `choose.selected`; what was seen is among them."""
+    """Hand over the batches that are asked for, as runs of items of `choose.selected`; what was seen is among them."""
 
-    def work(opened: Opened) -> Iterator[Item | Row]:
+    def work(opened: Opened) -> Iterator[list[Item | Row]]:
+        run: list[Item | Row] = []
+        size_bytes = 0
         for item in items_of_piece(opened.order, opened.cursor, opened.end, opened.scanner, selection):
             match item:
                 case Taken(index, batch, is_whole):
-                    yield Taken(opened.piece.index + index, batch, is_whole)
+                    run.append(Taken(opened.piece.index + index, batch, is_whole))
+                    size_bytes += batch.size_bytes
                 case Damage() | TailFound() | Missing():
-                    yield seen_row(item, 0)
+                    run.append(seen_row(item, 0))
                 case _:
-                    yield item
+                    run.append(item)
+            if size_bytes >= RUN_BYTES or len(run) >= RUN_ITEMS:
+                yield run
+                run, size_bytes = [], 0
+        if run:
+            yield run
 
     return work
 
@@ -272,16 +284,17 @@ def chosen_events(
 ) -> Iterator[LogEvent]:  # fmt: skip
     """The events of what `choose` has handed over of a log; ``wants`` as of `iter_events`."""
     noted: list[Seen] = []
-    for _, item in in_order(order, made, noted.append):
+    for _, run in in_order(order, made, noted.append):
         yield from noted
         noted.clear()
-        if isinstance(item, LogEnd):
-            yield item
+        if isinstance(run, LogEnd):
+            yield run
         else:
-            yield from events_of(order, seen_of(item) if isinstance(item, dict) else item, wants)
+            for item in run:
+                yield from events_of(order, seen_of(item) if isinstance(item, dict) else item, wants)
     yield from noted
 
 
 def plan(spark: SparkSession, reading: Reading, names: Mapping[str, str]) -> list[Piece]:
     """The pieces of what is to be read, a few for each core, with their files' names."""
-    return named(plan_reading(evenly(spark, reading)), names)
+    return named(plan_reading(evenly(spark, reading), most_bytes=MOST_PIECE_BYTES), names)
