@@ -12,6 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
 
@@ -98,6 +100,20 @@ def test_the_answer_of_this_machine(name: str, log: Path, in_pieces: Callable[[i
         assert there.stdout == here.stdout, pieces
         assert sorted(there.stderr.splitlines()) == sorted(here.stderr.splitlines())
         assert there.exit_code == here.exit_code
+
+
+def records(log: Path, to: Path, *more: str) -> tuple[int, list[str], list[Any]]:
+    """What `decode` writes as Parquet."""
+    result = run(("decode",), log, "-o", "parquet", "--to", str(to), *more)
+    tables = [pq.read_table(path) for path in sorted(to.iterdir())]
+    return result.exit_code, sorted(result.stderr.splitlines()), pa.concat_tables(tables).to_pylist()
+
+
+def test_the_same_records_in_parquet(log: Path, in_pieces: Callable[[int], None], tmp_path: Path) -> None:
+    here = records(log, tmp_path / "here")
+    for pieces in PIECES:
+        in_pieces(pieces)
+        assert records(log, tmp_path / str(pieces), "--engine", "spark") == here
 
 
 def handed_over(log: Path, work: tasks.Work) -> int:
