@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.inputs import Log
 from benchmarks.timing import Measured, repeated, run_process, seconds_of
+from cli.json_lines import EXIT_DAMAGED
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
 from offsets_log.pipeline import iter_events, replay
@@ -97,6 +98,13 @@ def _tells_all_commits(path: Path, truth: dict[str, Any]) -> bool:
         return sum(b'"event":"commit"' in line for line in lines) == int(truth["offset_commits"])
 
 
+def _has_all_commits(path: Path, truth: dict[str, Any]) -> bool:
+    from pyarrow import parquet
+
+    events = parquet.read_table(path, columns=["event"])["event"].to_pylist()
+    return events.count("commit") == int(truth["offset_commits"])
+
+
 def _tells_generations(path: Path, truth: dict[str, Any]) -> bool:
     return bool(rows_in(path) == truth["group_metadata"])
 
@@ -130,7 +138,7 @@ class Command:
                 if out.is_dir():
                     shutil.rmtree(out)
                 out.unlink(missing_ok=True)
-                return seconds_of(lambda: run_process(command))
+                return seconds_of(lambda: run_process(command, status=EXIT_DAMAGED if log.truth.get("broken") else 0))
 
             seconds = repeated(run, repeat)
             return Measured(seconds=seconds, agrees=self.is_right(out, log.truth))
@@ -155,10 +163,12 @@ COMMANDS = {
     "expire": Command("expire", ("-o", "jsonl"), "expire.jsonl", _has_rows),
     "diff": Command("diff", ("--from-offset", "1000", "-o", "jsonl"), "diff.jsonl", _has_rows),
     "top of some groups": Command("top", ("-g", "*1*", "-o", "jsonl"), "top.jsonl", _has_rows),
+    "top by clients": Command("top", ("--per", "client", "-o", "jsonl"), "top.jsonl", _has_rows),
     "report": Command("report", (), "report.html", _has_rows),
     "rebalances": Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations),
     "history of one group": Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "history.jsonl", _tells_some),
     "history": Command("history", ("-g", "*", "-o", "jsonl"), "history.jsonl", _tells_all_commits),
+    "history to parquet": Command("history", ("-g", "*", "-o", "parquet"), "history.parquet", _has_all_commits),
     "decode of one group": Command("decode", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "records.jsonl", _tells_some),
     "decode": Command("decode", ("-o", "parquet"), "records", _has_all_records),
     "decode to jsonl": Command("decode", ("-o", "jsonl"), "records.jsonl", _has_all_records),

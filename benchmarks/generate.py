@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from benchmarks import generator_kernels as k
 from benchmarks.generator_content import Group, content, groups
+from benchmarks.generator_formats import Written, compressed, damaged, old
 from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.replay.partition_for import partition_for
 
@@ -46,7 +46,8 @@ class Options:
         with_metadata: share of the groups whose commits carry text.
         value_version: of offset commits.
         segment_bytes: where a broker begins a new segment.
-        mix: ``classic``, or ``modern``: a fifth of the records is of newer groups, and offset commits have version 4.
+        mix: ``classic``; ``modern``: a fifth of the records is of newer groups, and offset commits have version 4;
+            ``old``: in messages of magic 0 and 1, without transactions; ``damaged``: some batches cannot be read.
     """
 
     bytes: int = 10**9
@@ -67,7 +68,8 @@ class Options:
     mix: str = "classic"
 
 
-MIXES = ("classic", "modern")
+MIXES = {"classic": compressed, "modern": compressed, "old": old, "damaged": damaged}
+"""Name → what becomes of the batches, by the name of a codec."""
 LEAVING = 3
 """Records by which a member leaves."""
 NEWER = 0.2
@@ -101,17 +103,24 @@ def _add(total: dict[str, Any], more: dict[str, Any]) -> None:
 
 def _write_partition(segments: Segments, members: list[Group], partition: int, options: Options) -> dict[str, Any]:
     is_modern = options.mix == "modern"
-    version = 4 if is_modern else options.value_version
+    is_old = options.mix == "old"
+    version = 4 if is_modern else min(options.value_version, 1) if is_old else options.value_version
     made = content(members, options.partitions, version, options.seed, newer=is_modern)
-    chances = _chances(len(members), made.group_size, options)
+    chances = _chances(len(members), made.group_size, replace(options, transactions=0.0) if is_old else options)
     room = _largest_batch(made, chances)
     state = _first_state(len(members), made, int(chances.lengths.max()), options, partition)
     target = options.bytes * len(members) // options.groups
     plain = np.zeros(max(CHUNK, room), np.uint8)
     starts = np.zeros(CHUNK_BATCHES + 1, np.int64)
+    form = MIXES[options.mix](options.codec)
+    counts = {"uncompressed_bytes": 0, "batches": 0, "broken": 0}
     while batches := k.fill(made, chances, state, plain, starts, room, target):
-        segments.add(*_compressed(plain, starts[: batches + 1], options.codec))
-    return _summary(state)
+        written = form(plain, starts[: batches + 1])
+        segments.add(written)
+        counts["uncompressed_bytes"] += written.plain_bytes
+        counts["batches"] += written.count
+        counts["broken"] += written.broken
+    return counts | _summary(state)
 
 
 # ------------------------------------------------------------------------------------- what is drawn
@@ -172,8 +181,6 @@ def _summary(state: k.State) -> dict[str, Any]:
     """Numbers that may be added up over partitions."""
     counts = [int(count) for count in state.counts]
     return {
-        "uncompressed_bytes": counts[k.BYTES],
-        "batches": counts[k.BATCHES],
         "records": counts[k.OFFSET],
         "offset_commits": counts[k.COMMITS],
         "tombstones": counts[k.TOMBSTONES],
@@ -196,31 +203,6 @@ def _answer(offsets: k.Array) -> dict[str, int]:
 # ------------------------------------------------------------------------------------------- writing
 
 
-def _compressed(plain: k.Array, starts: k.Array, codec_name: str) -> tuple[k.Array, k.Array]:
-    """The batches with their records compressed, and where they begin."""
-    codec = CODEC_NAMED[codec_name]
-    if codec.id == 0:
-        return plain, starts
-    data, compress = plain.tobytes(), codec.compress
-    parts = [
-        records if flags & k.CONTROL else compress(records, 2)  # nobody compresses a marker
-        for records, flags in _iter_records(data, starts.tolist())
-    ]
-    packed_starts = np.zeros(len(starts), np.int64)
-    np.cumsum([len(part) for part in parts], out=packed_starts[1:])
-    out = np.empty(int(packed_starts[-1]) + k.HEADER_SIZE * len(parts), np.uint8)
-    out_starts = np.zeros(len(starts), np.int64)
-    k.wrap(plain, starts, np.frombuffer(b"".join(parts), np.uint8), packed_starts, codec.id, out, out_starts)
-    return out, out_starts
-
-
-def _iter_records(data: bytes, starts: list[int]) -> Iterator[tuple[bytes, int]]:
-    """The records and the lower attributes of each batch."""
-    for i in range(len(starts) - 1):
-        start = starts[i]
-        yield data[start + k.HEADER_SIZE : starts[i + 1]], data[start + k.ATTRIBUTES_POSITION + 1]
-
-
 class Segments:
     """The files of one partition, rolled as a broker does: before the batch that would not fit."""
 
@@ -237,8 +219,9 @@ class Segments:
         self._room = self.limit
         self.count += 1
 
-    def add(self, data: k.Array, starts: k.Array) -> None:
+    def add(self, written: Written) -> None:
         """Append whole batches."""
+        data, starts = written.data, written.starts
         first, last = 0, len(starts) - 1
         while first < last:
             fitting = int(np.searchsorted(starts, starts[first] + self._room, side="right")) - 1
@@ -251,7 +234,7 @@ class Segments:
                 self.size_bytes += size
                 first = fitting
             if first < last:
-                self._roll(int.from_bytes(data[starts[first] : starts[first] + 8].tobytes()))
+                self._roll(int(written.base_offsets[first]))
 
     def __enter__(self) -> Segments:
         return self
@@ -281,7 +264,7 @@ def _option(name: str, default: Any) -> Any:
     if name == "codec":
         return click.option(flag, type=click.Choice(list(CODEC_NAMED)), default=default, show_default=True)
     if name == "mix":
-        return click.option(flag, type=click.Choice(MIXES), default=default, show_default=True)
+        return click.option(flag, type=click.Choice(list(MIXES)), default=default, show_default=True)
     if name == "value_version":
         return click.option(flag, type=click.IntRange(0, 4), default=default, show_default=True)
     kind = Size() if name.endswith("bytes") else type(default)

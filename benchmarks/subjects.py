@@ -24,6 +24,7 @@ TEXT_BYTES = 200 * 10**6
 DUMP_LOG_BYTES = 50 * 10**6
 AT_MOST = {
     "history": TEXT_BYTES,
+    "history to parquet": TEXT_BYTES,
     "decode to jsonl": TEXT_BYTES,
     "decode to csv": TEXT_BYTES,
     "decode --as dump-log": TEXT_BYTES,
@@ -53,6 +54,11 @@ SUBJECTS = (
     *(Subject(what, command.measure, at_most=AT_MOST.get(what)) for what, command in COMMANDS.items()),
     Subject("compact, modern", COMPACT.measure, mix="modern"),
     Subject("rebuild, modern", COMMANDS["rebuild"].measure, mix="modern"),
+    Subject("decode to jsonl, modern", COMMANDS["decode to jsonl"].measure, mix="modern", at_most=TEXT_BYTES),
+    Subject("compact, old", COMPACT.measure, mix="old"),
+    Subject("decode, old", COMMANDS["decode"].measure, mix="old"),
+    Subject("compact, damaged", COMPACT.measure, mix="damaged"),
+    Subject("decode, damaged", COMMANDS["decode"].measure, mix="damaged"),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),

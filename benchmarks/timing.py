@@ -58,8 +58,11 @@ def repeated(run: Callable[[], float], repeat: int) -> list[float]:
     return [first] if first > PATIENCE_SECONDS else [run() for _ in range(repeat)]
 
 
-def run_process(command: Sequence[str], stdout: int | IO[bytes] = subprocess.DEVNULL) -> None:
+def run_process(command: Sequence[str], stdout: int | IO[bytes] = subprocess.DEVNULL, *, status: int = 0) -> None:
     """A process from start to exit, with this interpreter's scripts first.
+
+    Args:
+        status: with which it exits if all goes well.
 
     Raises:
         NotMeasuredError: with the last line of its standard error, if it fails.
@@ -68,6 +71,6 @@ def run_process(command: Sequence[str], stdout: int | IO[bytes] = subprocess.DEV
     done = subprocess.run(
         command, env={**os.environ, "PATH": path}, cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, check=False
     )
-    if done.returncode:
+    if done.returncode != status:
         words = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit status {done.returncode}"]
         raise NotMeasuredError(f"{command[0]} failed: {words[-1]}")

@@ -11,10 +11,12 @@ from cli.options import Output, Reading, output_option, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session
-    from offsets_log.columnar.sinks.templates import Form
+    from offsets_log.columnar.sinks.marks import Form
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import Event, LogEvent
     from offsets_log.tables import Row
+
+    Write = Callable[[bytes | memoryview], object]
 
 TABLE_COLUMNS = (
     "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
@@ -92,7 +94,9 @@ PART_BYTES = 1 << 22
 """Of log; its text is some four times as long, and waits for what is before it."""
 
 
-def _write_rows_in_bulk(session: Session, write: Callable[[bytes], object], line: Callable[[Row], bytes]) -> int:
+def _write_rows_in_bulk(
+    session: Session, write: Callable[[bytes | memoryview], object], line: Callable[[Row], bytes]
+) -> int:
     """The lines of all records that are shown as rows; how many there are."""
     from offsets_log.columnar.sinks.forms import form_of_rows
 
@@ -112,7 +116,7 @@ def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
     return count
 
 
-def _write_in_bulk(session: Session, write: Callable[[bytes], object], form: Form) -> int:
+def _write_in_bulk(session: Session, write: Write, form: Form) -> int:
     """The text of all records that are shown; how many there are."""
     from cli.text_parts import Parts
     from offsets_log.columnar.sinks.lines import Press

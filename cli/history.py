@@ -45,7 +45,7 @@ TABLE_COLUMNS = (
 )
 @click.option("--partition", metavar="N", type=click.IntRange(min=0), multiple=True, hidden=True)
 @click.option("--rewinds", is_flag=True, help="Only where the answer went back.")
-@output_option("table", "jsonl", "json", "csv")
+@output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: Reading,
     output: Output,
@@ -111,6 +111,15 @@ class _Asking:
         """Write rows one by one."""
         from cli.output import chosen_format, destination, write_rows
 
+        if chosen_format(self.output) == "parquet":
+            from cli.parquet import write_history
+            from offsets_log.investigate.history_tables import table_of_history
+
+            held = [*rows]
+            more = sorted({name for row in held for name in row if name not in self.columns})
+            table = table_of_history(held, more)
+            write_history(self.session, self.output, [table], table.schema)
+            return
         with destination(self.output, self.session.files) as stream:
             write_rows(stream, rows, self.columns, chosen_format(self.output))
 
@@ -168,8 +177,9 @@ def _answer(asking: _Asking) -> _Counts:
 
 def _answer_in_bulk(asking: _Asking) -> _Counts | None:
     """The same by kernels; None where these cannot tell all of it, and nothing was told."""
-    from offsets_log.columnar.history.fold import BeyondError
-    from offsets_log.columnar.history.kernels import CHANGE, COMMIT, EVENT, REWOUND, scan
+    from offsets_log.columnar.history.by_hand import BeyondError
+    from offsets_log.columnar.history.entries import CHANGE, COMMIT, EVENT, REWOUND
+    from offsets_log.columnar.history.kernels import scan
     from offsets_log.disk.scratch import Scratch
     from offsets_log.investigate.bulk_history import BulkHistory
 
@@ -201,13 +211,23 @@ def _answer_in_bulk(asking: _Asking) -> _Counts | None:
 
 def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around
+    from cli.session import processors
     from offsets_log.investigate.history_lines import HistoryLines
 
     format_name = chosen_format(asking.output)
+    threads = asking.session.reading.threads or processors()
+    if format_name == "parquet":
+        from cli.parquet import write_history
+        from offsets_log.investigate.history_tables import HistoryTables
+
+        tables = HistoryTables(ordered, only_rewinds=asking.only_rewinds, threads=threads)
+        write_history(asking.session, asking.output, tables, tables.schema)
+        return
     if format_name not in TEXT_FORMATS:
         asking.write(ordered.rows(only_rewinds=asking.only_rewinds))
         return
     form = TEXT_FORMATS[format_name](asking.columns)
     with destination(asking.output, asking.session.files) as stream, text_around(stream, form) as write:
-        for piece in HistoryLines(ordered, form.line).pieces(only_rewinds=asking.only_rewinds):
+        lines = HistoryLines(ordered, form.line, threads=threads)
+        for piece in lines.pieces(only_rewinds=asking.only_rewinds):
             write(piece)

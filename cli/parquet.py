@@ -110,6 +110,25 @@ def _compact_tables(
             yield table
 
 
+def write_history(session: Session, output: Output, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
+    """Tables of `investigate.history_tables` as one file, a row group each."""
+    rising = [field.name for field in schema if field.type == pa.int64()]
+    with (
+        destination(output, session.files) as stream,
+        pq.ParquetWriter(
+            stream,
+            schema,
+            compression=COMPRESSION,
+            compression_level=EVENT_COMPRESSION_LEVEL,
+            use_dictionary=[field.name for field in schema if field.name not in (*rising, "metadata")],
+            column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
+            data_page_size=EVENT_PAGE_BYTES,
+        ) as writer,
+    ):
+        for table in tables:
+            writer.write_table(table)
+
+
 # ------------------------------------------------------------------------------------------------ events
 
 

@@ -80,7 +80,7 @@ def command(
     with open_session(reading, output) as session:
         shows_group = session.shows_group if not verifies else matcher(())
         timelines = Timelines(shows_group)
-        selection = Selection(shows_group, record_types=frozenset({GROUP_METADATA}), with_names=True)
+        selection = Selection(shows_group, record_types=frozenset({GROUP_METADATA}), with_names=True, is_bare=True)
         for log in session.logs:
             timelines.read(session.selected(log, selection, timelines.wants), session.on_damage)
         timelines.name_topics(read_topic_ids(topic_ids), session.topic_ids)

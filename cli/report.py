@@ -84,7 +84,6 @@ def command(reading: Reading, profile: str, partitions: int | None, to: str) -> 
         sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
         document = make_document(
             found,
-            release=reading.kafka,
             sources=sources,
             made_ms=int(time.time() * 1000),
             version=version("offsets-log"),
@@ -103,17 +102,18 @@ def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writ
     """All that is looked for, as the events of each partition pass by."""
     from offsets_log.investigate.groups import Activity, groups_rows
     from offsets_log.investigate.writers import Writers, count_writers
-    from offsets_log.pipeline import replay
+    from offsets_log.pipeline import replay_into
     from offsets_log.replay.coordinator_state import finish
     from offsets_log.survey import Survey
 
     writers, rows = Writers("group"), []
-    for number, log in enumerate(session.logs):
-        seen, activity = Survey.of(log), Activity()
+    for log in session.logs:
+        seen, activity, sampled = Survey.of(log), Activity(), samples.state()
         events = activity.watch(seen.watch(session.events(log)))
-        events = samples.watch(log, number, count_writers(events, writers, log.offsets_partition, {}))
-        whole = finish(replay(events, memory.profile, on_damage=session.on_damage))
-        state = whole.showing(session.shows_group, session.shows_topic)
+        events = sampled.watch(count_writers(events, writers, log.offsets_partition, {}))
+        replay_into(sampled, events, on_damage=session.on_damage)
+        state = finish(sampled).showing(session.shows_group, session.shows_topic)
+        samples.add(log, sampled)
         memory.add(log, state, seen)
         rows += groups_rows(state, log.offsets_partition, activity.last_ms, 0)
     writers.finish()
@@ -121,16 +121,14 @@ def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writ
 
 
 def _read_in_bulk(session: Session, memory: Memory, samples: Samples) -> tuple[Writers, list[Row]]:
-    """The same by kernels, which each read everything; what they note is told once."""
+    """The same by kernels."""
     from offsets_log.investigate.bulk_writers import BulkWriters
     from offsets_log.investigate.groups import groups_rows
 
-    again = session.bounded(session.reading.until_offset, session.reading.until_time)
     writers, rows = BulkWriters("group"), []
-    for log, state, seen in session.load_all(memory.profile):
-        counted = again.count_in_bulk(log, "group")
-        writers.add(counted, log.offsets_partition)
+    for log, state, seen, overview in session.overview_all(memory.profile):
+        samples.add(log, overview)
+        writers.add(overview, log.offsets_partition)
         memory.add(log, state, seen)
-        rows += groups_rows(state, log.offsets_partition, counted.last_activity(), 0)
-    again.sample_in_bulk(samples)
+        rows += groups_rows(state, log.offsets_partition, overview.last_activity(), 0)
     return writers.finish(), rows

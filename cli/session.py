@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.export import Write
-    from offsets_log.columnar.folds.replay import Replayed
+    from offsets_log.columnar.folds.overviews import OverviewState
+    from offsets_log.columnar.folds.replay import Replay, Replayed
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.jit.compiled import Kernel
     from offsets_log.replay.releases import Release
-    from offsets_log.report.samples import Samples
 
 UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
 """Columns that a source need not tell to be read in bulk: rows of records have none of them, or null of themselves."""
@@ -257,19 +258,24 @@ class Session:
             compile_beside(but=largest)
 
     def replay_in_bulk(
-        self, profile: Profile, found: Mapping[int, Survey] | None = None, *, is_surveyed: bool = False
+        self,
+        profile: Profile,
+        found: Mapping[int, Survey] | None = None,
+        *,
+        replay: Callable[..., Replay] | None = None,
+        largest: Kernel[Any] | None = None,
     ) -> Iterator[Replayed]:
         """All partitions replayed up to the bounds, in their order.
 
         Args:
             found: by ``id`` of the log, what was seen in it.
-            is_surveyed: with counts of all that is in them.
+            replay: makes another kind of replays.
+            largest: the largest kernel that these need.
         """
         from offsets_log.columnar.folds.offsets import scan
         from offsets_log.columnar.folds.replay import Replay, replay_logs
-        from offsets_log.columnar.folds.surveys import SurveyingReplay
 
-        self.compile_first(scan)
+        self.compile_first(largest or scan)
         return replay_logs(
             self.logs,
             profile,
@@ -278,11 +284,15 @@ class Session:
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
             advance=self.advance,
-            replay=SurveyingReplay if is_surveyed else Replay,
+            replay=replay or Replay,
         )
 
-    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False) -> WritersState:
-        """The records of one partition up to the bounds, counted for who wrote them: see `writers.count_log`."""
+    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
+        """The records of one partition up to the bounds, counted for who wrote them: see `writers.count_log`.
+
+        Args:
+            how: more for it.
+        """
         from offsets_log.columnar.folds.tally import scan
         from offsets_log.columnar.folds.writers import count_log
 
@@ -296,6 +306,7 @@ class Session:
             release=self.reading.kafka,
             threads=self.reading.threads or processors(),
             advance=self.advance,
+            **how,
         )
 
     def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
@@ -345,10 +356,6 @@ class Session:
         )
         return export.run(self.logs)
 
-    def sample_in_bulk(self, samples: Samples) -> None:
-        """All records up to the bounds, sampled."""
-        self.export_in_bulk(samples.write)
-
     def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | Missing], None]:
         """What to do with what was seen in a log in bulk."""
 
@@ -385,15 +392,23 @@ class Session:
             return
         seen = {id(log): Survey.of(log) for log in self.logs}
         for replayed in self.replay_in_bulk(profile, seen):
-            from offsets_log.columnar.finish.values import finish as finish_bulk
-            from offsets_log.columnar.scan.layout import Scanner
+            yield finished(replayed, seen[id(replayed.log)], whole_groups=whole_groups)
 
-            with Scanner() as scanner:
-                state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
-            state = replace(state, untold=replayed.log.untold)
-            found = seen[id(replayed.log)]
-            replayed.state.tell(found)
-            yield replayed.log, state, found
+    def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
+        """In bulk, every partition as `load_all` has it, and what else was noted of its records on the way."""
+        from offsets_log.columnar.folds.overview import scan
+        from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
+
+        kind = partial(
+            OverviewReplay,
+            shows_group=self.shows_group if self.reading.group else None,
+            shows_topic=self.shows_topic if self.reading.topic else None,
+        )
+        seen = {id(log): Survey.of(log) for log in self.logs}
+        for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest=scan):
+            assert isinstance(replayed.state, OverviewState)
+            log, state, found = finished(replayed, seen[id(replayed.log)], whole_groups=True)
+            yield log, state.showing(self.shows_group, self.shows_topic), found, replayed.state
 
     def survey_all(self, profile: Profile) -> Iterator[Surveyed]:
         """What every partition holds, and how much of it a load makes."""
@@ -402,8 +417,10 @@ class Session:
                 found = Survey.of(log)
                 yield log, found, self.load(log, profile, found).holdings()
             return
+        from offsets_log.columnar.folds.surveys import SurveyingReplay
+
         seen = {id(log): Survey.of(log) for log in self.logs}
-        for replayed in self.replay_in_bulk(profile, seen, is_surveyed=True):
+        for replayed in self.replay_in_bulk(profile, seen, replay=SurveyingReplay):
             from offsets_log.columnar.finish.values import holdings
             from offsets_log.columnar.scan.layout import Scanner
 
@@ -462,6 +479,21 @@ class Session:
     def exit_status(self) -> int:
         """0, or 3 if something was damaged, unsupported, lost or wrong."""
         return EXIT_DAMAGED if self.corrupt or self.unsupported or self.lost or self.is_wrong else 0
+
+
+def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded:
+    """What a load makes of a replay in bulk, with all groups and topics.
+
+    Args:
+        whole_groups: with the members of classic groups.
+    """
+    from offsets_log.columnar.finish.values import finish as finish_bulk
+    from offsets_log.columnar.scan.layout import Scanner
+
+    with Scanner() as scanner:
+        state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
+    replayed.state.tell(found)
+    return replayed.log, replace(state, untold=replayed.log.untold), found
 
 
 def processors() -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import Reading
-from cli.session import Loaded, Session, Surveyed
+from cli.session import Loaded, Session, Surveyed, finished
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.events.tables import Chunk, TableChunk
 from offsets_log.columnar.finish.arrow import SORTED_BY
+from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
 from offsets_log.columnar.scan.reading import Order
@@ -43,9 +45,9 @@ if TYPE_CHECKING:
     from offsets_log.errors import Damage
     from offsets_log.log_format.record import Record
     from offsets_log.pipeline import LogEvent
+    from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
     from offsets_log.replay.releases import Release
-    from offsets_log.report.samples import Samples
     from spark_jobs.joined import JoinedLog
     from spark_jobs.planning import Piece
     from spark_jobs.tasks import Work
@@ -53,9 +55,10 @@ if TYPE_CHECKING:
 try:
     from spark_jobs.joined import joined_logs
     from spark_jobs.options import Reading as SparkReading
+    from spark_jobs.options import matcher
     from spark_jobs.run import joined_table, open_spark
     from spark_jobs.stores import find_logs, holds_parquet, path_here
-    from spark_jobs.tasks import Made, check, choose, chosen_events, export, in_order, joined_check, plan, sample
+    from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
 except ImportError as error:
     raise click.UsageError(f"--engine spark needs the extra: pip install 'offsets-log[spark]' ({error})") from None
 
@@ -190,7 +193,7 @@ class SparkSession(Session):
             joined.tell(found)
             yield log, found, joined.holdings()
 
-    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False) -> WritersState:
+    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
         """As `Session.count_in_bulk`; all logs are counted at the first."""
         number = (PER_OF_SOME if is_filtered else PER)[per]
         if number not in self._writers:
@@ -253,7 +256,7 @@ class SparkSession(Session):
         write: Write,
         *,
         is_filtered: bool = False,
-        chunk: Callable[[], Chunk] = TableChunk,
+        chunk: Callable[[tuple[int, int] | None], Chunk] = TableChunk,
         finish: Callable[[int], None] = lambda number: None,
         **how: Any,
     ) -> int:
@@ -269,12 +272,25 @@ class SparkSession(Session):
                 finish(number)
         return rows
 
-    def sample_in_bulk(self, samples: Samples) -> None:
-        """As `Session.sample_in_bulk`; tasks sample."""
-        made, numbers = self._made(sample(samples.elsewhere())), count()
-        for log, items in self._by_log(made):
-            for _, of_piece in items:
-                samples.add(log, next(numbers), of_piece)
+    def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
+        """As `Session.overview_all`; what states refer to in a log is read here."""
+        reading = self.reading
+        replay = partial(
+            OverviewReplay,
+            profile=profile,
+            shows_group=matcher(reading.group),
+            shows_topic=matcher(reading.topic),
+            release=reading.kafka,
+        )
+        pieces, orders = self._opened_pieces()
+        made = self._made(fold(replay, [order.layout.begins for order in orders]), pieces)
+        for number, (log, order) in enumerate(zip(self.logs, orders, strict=True)):
+            found = Survey.of(log)
+            whole = joined(order, made.of_log(number), self.noting(log, found))
+            whole = whole or replay(log, until=order.until).new_state()
+            assert isinstance(whole, OverviewState)
+            log, state, found = finished(Replayed(log, order.layout, whole), found, whole_groups=True)
+            yield log, state.showing(self.shows_group, self.shows_topic), found, whole
 
     def _by_log(self, made: Made) -> Iterator[tuple[PartitionLog, Iterator[tuple[Piece, Any]]]]:
         """What was made of each log, without its end; what was seen is told."""
@@ -284,15 +300,19 @@ class SparkSession(Session):
 
     def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
         """As `Session.check_in_bulk`; what is looked up in a log in the end is read here."""
-        pieces = self._pieces()
-        self.logs = [self._with_bytes(log, number, pieces) for number, log in enumerate(self.logs)]
-        orders = [self._order(log) for log in self.logs]
+        pieces, orders = self._opened_pieces()
         made = self._made(check(releases, [order.layout.begins for order in orders]), pieces)
         for number, (log, order) in enumerate(zip(self.logs, orders, strict=True)):
             state = joined_check(releases, order, made.of_log(number), self.noting(log))
             replayed = Replayed(log, order.layout, state)
             until, release = self.until(log), self.reading.kafka
             yield partition_check(replayed, state, releases, until=until, release=release, shutdown=shutdown)
+
+    def _opened_pieces(self) -> tuple[list[Piece], list[Order]]:
+        """All pieces, and the logs with their bytes."""
+        pieces = self._pieces()
+        self.logs = [self._with_bytes(log, number, pieces) for number, log in enumerate(self.logs)]
+        return pieces, [self._order(log) for log in self.logs]
 
     def _with_bytes(self, log: PartitionLog, number: int, pieces: Sequence[Piece]) -> PartitionLog:
         """A log with its bytes: of a store they are brought here."""

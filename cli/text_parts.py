@@ -26,7 +26,7 @@ class Parts:
         write: takes the text.
     """
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+    def __init__(self, write: Callable[[bytes | memoryview], object]) -> None:
         self._write = write
         self._spool = Spool()
         self._parts: dict[int, _Part] = {}
@@ -64,10 +64,10 @@ class Parts:
         self._heading = headings.last
         left = part.heading_at
 
-        def write(piece: bytes) -> None:
+        def write(piece: bytes | memoryview) -> None:
             nonlocal left, heading
             if heading and len(piece) > left:
-                self._write(piece[:left] + heading)
+                self._write(bytes(piece[:left]) + heading)
                 piece, heading = piece[left:], b""
             left -= len(piece)
             self._write(piece)

@@ -284,7 +284,7 @@ class FieldReader:
         self._sql_types = sql_types
         self._rest = b""
 
-    def add(self, piece: bytes) -> None:
+    def add(self, piece: bytes | memoryview) -> None:
         """The piece that follows; the last one ends a line."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for begin in range(0, len(lines), ROWS):

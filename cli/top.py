@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -64,8 +65,8 @@ def command(
         names = session.topic_ids | read_topic_ids(topic_ids)
         tells_bytes = "bytes" not in session.untold
         remains = w.Remains()
-        if _is_bulk(session, per):
-            writers = _in_bulk(session, per, remains)
+        if session.is_bulk and (session.is_here or not _is_held(per)):
+            writers = _in_bulk(session, per, names, remains)
         else:
             writers = _one_by_one(session, per, names, remains)
         rows = w.top_rows(writers, by or ("bytes" if tells_bytes else "records"), session.untold)
@@ -91,18 +92,22 @@ def command(
         )
 
 
-def _is_bulk(session: Session, per: str) -> bool:
-    """Whether kernels count: they know no clients."""
-    return session.is_bulk and per not in ("client", "member")
+def _is_held(per: str) -> bool:
+    """Whether writers are known from groups, for which kernels need the whole log here."""
+    from offsets_log.columnar.folds.writers import HELD
+
+    return per in HELD
 
 
-def _in_bulk(session: Session, per: str, remains: Remains) -> Writers:
+def _in_bulk(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
+    from offsets_log.investigate.bulk_clients import HeldWriters
     from offsets_log.investigate.bulk_writers import BulkWriters
 
+    how = {"kind": partial(HeldWriters, topic_ids=names)} if _is_held(per) else {}
     shows = _shown(session)
     bulk = BulkWriters(per, shows)
     for log in session.logs:
-        state = session.count_in_bulk(log, per, is_filtered=shows is not None)
+        state = session.count_in_bulk(log, per, is_filtered=shows is not None, **how)
         remains.add(log, state.first_offset, state.end_offset, state.records)
         bulk.add(state, log.offsets_partition)
     return bulk.finish()

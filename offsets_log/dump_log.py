@@ -16,7 +16,7 @@ from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
 from offsets_log.messages.registry import CoordinatorRecord, record_type_of
-from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent, Passed, TailFound
+from offsets_log.pipeline import BareBatch, BatchEnd, BatchStart, Event, LogEnd, LogEvent, Passed, TailFound
 
 EXPANDED = {"subscription": decode_subscription, "assignment": decode_assignment}
 EXPANDED_TYPE = "consumer"
@@ -53,7 +53,7 @@ def event_line(event: LogEvent) -> str | None:
             return f"Found {tail.size_bytes} invalid bytes at the end of {segment.file.rpartition('/')[2]}"
         case Damage(error):
             return f"Error at position {error.position}, skipping. {error.problem}"
-        case TailFound() | BatchEnd() | Passed() | LogEnd() | Missing():
+        case TailFound() | BatchEnd() | Passed() | BareBatch() | LogEnd() | Missing():
             return None
 
 

@@ -133,7 +133,20 @@ class Passed:
     has_holes: bool
 
 
-LogEvent = Event | BatchStart | BatchEnd | Passed | Damage | Missing | TailFound | LogEnd
+@dataclass(frozen=True, slots=True)
+class BareBatch:
+    """A whole batch of which no more was asked for than its records, of which nothing is damaged.
+
+    Attributes:
+        records: each with what it says, None of one that is not wanted; to be read once. Of a record only offset, time,
+            key and value are told.
+    """
+
+    offsets_partition: int | None
+    records: Iterator[tuple[Record, CoordinatorRecord | None]]
+
+
+LogEvent = Event | BatchStart | BatchEnd | Passed | BareBatch | Damage | Missing | TailFound | LogEnd
 
 
 def iter_events(

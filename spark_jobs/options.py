@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from offsets_log.errors import InputError
@@ -27,7 +28,7 @@ class Reading:
         until_offset: (offsets partition or None for all, record offset).
         members: partials with the members of classic groups.
         survey: partials with the kinds of records, and open transactions.
-        per: in place of a piece's state what was counted for writers, named as `columnar.folds.tally` numbers it.
+        per: in place of a piece's state what was counted for writers, named as `columnar.folds.naming` numbers it.
         push_filters: take filters over where Spark's setting allows it. Spark 4.3 keeps what was taken with the
             DataFrame: a later query of the same one, without filters, would get the narrowed rows. Read anew for each.
         split, piece_bytes: see `planning.plan`.
@@ -73,7 +74,11 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool] | None:
         return None
     literals = {name for name in map(_unescaped, globs) if name is not None}
     others = [glob for glob in globs if _unescaped(glob) is None]
-    return lambda name: name in literals or any(fnmatchcase(name, glob) for glob in others)
+    return partial(_fits, literals, others)
+
+
+def _fits(literals: set[str], others: list[str], name: str) -> bool:
+    return name in literals or any(fnmatchcase(name, glob) for glob in others)
 
 
 def literal(name: str) -> str:

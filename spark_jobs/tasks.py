@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
@@ -24,19 +23,19 @@ from offsets_log.checking.bulk import CheckedState, check_piece, complete, profi
 from offsets_log.columnar.choose.selected import Item, Taken, events_of, items_of_piece
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.events.export import EventReading
-from offsets_log.columnar.events.rows import ALL, Shown
-from offsets_log.columnar.events.tables import Chunk, TableChunk
+from offsets_log.columnar.events.rows import Shown
+from offsets_log.columnar.events.tables import Chunk
+from offsets_log.columnar.folds.replay import Replay
+from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place, Seen
 from offsets_log.columnar.shuffle.pieces import check_reach
 from offsets_log.columnar.sinks.lines import Lines
 from offsets_log.errors import Damage
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record
 from offsets_log.pipeline import LogEnd, LogEvent, TailFound, replay_into
 from offsets_log.replay.releases import Release
-from offsets_log.report.samples import Part
 from offsets_log.tables import Row
 from spark_jobs.jobs import evenly
 from spark_jobs.joined import SEEN
@@ -215,21 +214,12 @@ def choose(selection: Selection | None) -> Work:
     return work
 
 
-def export(chunk: Callable[[], Chunk], shown: Shown) -> Work:
+def export(chunk: Callable[[tuple[int, int] | None], Chunk], shown: Shown) -> Work:
     """Hand over what a chunk makes of all records that are shown."""
 
     def work(opened: Opened) -> Iterator[Any]:
-        for made in _rows(opened, chunk(), shown):
+        for made in _rows(opened, chunk(opened.order.release), shown):
             yield from made.copies() if isinstance(made, Lines) else (made,)
-
-    return work
-
-
-def sample(part: Callable[[PartitionLog, Iterable[pa.Table]], Part]) -> Work:
-    """Hand over samples of all records; ``part`` as of `Samples.elsewhere`."""
-
-    def work(opened: Opened) -> Iterator[Part]:
-        yield part(opened.order.log, _rows(opened, TableChunk(), ALL))
 
     return work
 
@@ -242,17 +232,46 @@ def _rows(opened: Opened, chunk: Chunk, shown: Shown) -> Iterator[Any]:
 
 
 def check(releases: Sequence[Release], begins: Sequence[Sequence[int]]) -> Work:
-    """Hand over the state of each piece by the rules of releases.
-
-    Args:
-        begins: of each log, where its segments begin in it.
-    """
+    """Hand over the state of each piece by the rules of releases; ``begins`` as of `fold`."""
 
     def work(opened: Opened) -> Iterator[CheckedState]:
         opened.order.layout.stand_behind(begins[opened.piece.log][opened.piece.index])
         yield check_piece(releases, opened.order, opened.cursor, opened.end, opened.scanner, opened.note)
 
     return work
+
+
+def fold(replay: Callable[..., Replay], begins: Sequence[Sequence[int]]) -> Work:
+    """Hand over the state of each piece.
+
+    Args:
+        replay: makes a kind of replays of a log ``until`` a bound.
+        begins: of each log, where its segments begin in it.
+    """
+
+    def work(opened: Opened) -> Iterator[ColumnarState]:
+        order = opened.order
+        order.layout.stand_behind(begins[opened.piece.log][opened.piece.index])
+        made = replay(order.log, until=order.until)
+        state = made.new_state()
+        made.piece(order, opened.cursor, opened.scanner, opened.note, state).run(opened.end, lambda size_bytes: None)
+        yield state
+
+    return work
+
+
+def joined(order: Order, made: Iterable[tuple[Piece, Any]], note: Note) -> ColumnarState | None:
+    """The states of all pieces of a log put together; None if there are none."""
+    whole: ColumnarState | None = None
+    for _, item in in_order(order, made, note):
+        if isinstance(item, LogEnd):
+            assert whole is not None
+            replay_into(whole, (item,), on_damage=note)
+        elif whole is None:
+            whole = item
+        else:
+            whole.merge(item)
+    return whole
 
 
 def joined_check(
@@ -265,16 +284,8 @@ def joined_check(
         seen.append(item)
         note(item)
 
-    whole: CheckedState | None = None
-    for _, item in in_order(order, made, noted):
-        if isinstance(item, LogEnd):
-            assert whole is not None
-            replay_into(whole, (item,), on_damage=note)
-        elif whole is None:
-            whole = item
-        else:
-            whole.merge(item)
-    whole = whole or CheckedState(profiles_of(releases))
+    whole = joined(order, made, noted) or CheckedState(profiles_of(releases))
+    assert isinstance(whole, CheckedState)
     complete(whole, seen)
     return whole
 

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from benchmarks import as_peer, commands, inputs, subjects
+from benchmarks import as_peer, commands, generator_formats, inputs, subjects
 from benchmarks.generate import Options, generate
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
@@ -99,6 +99,35 @@ def test_modern_mix(tmp_path: Path) -> None:
     assert not state.problems
     assert {group.kind for group in state.groups.values()} == {"classic", "consumer", "share", "streams"}
     assert served(tmp_path / "log") == truth["served"]
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_old_mix(codec: str, tmp_path: Path) -> None:
+    """Messages of magic 0 and 1, plain and compressed, and a coordinator loads them."""
+    truth = generate(tmp_path / "log", replace(SMALL, bytes=3_000_000, mix="old", codec=codec))
+    events = events_of(tmp_path / "log")
+    batches = [event.batch for event in events if isinstance(event, BatchEnd)]
+    assert {batch.magic for batch in batches} == {0, 1}
+    assert {batch.compression for batch in batches} == ({"none", "gzip", "snappy"} if codec == "none" else {codec})
+    assert len(batches) == truth["batches"]
+    assert sum(isinstance(event, Event) for event in events) == truth["records"]
+    assert served(tmp_path / "log") == truth["served"]
+
+
+def test_damaged_mix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Some batches are broken; all others are those of a whole log."""
+    monkeypatch.setattr(generator_formats, "BREAK_EVERY", 40)
+    truth = generate(tmp_path / "log", replace(SMALL, mix="damaged"))
+    whole = generate(tmp_path / "whole", SMALL)
+    assert {name for name in truth if truth[name] != whole[name]} == {"options", "bytes", "broken"}
+    with open_logs([str(tmp_path / "log")]) as opened:
+        (log,) = opened.logs
+        found = list(iter_events(log))
+        state = finish(replay(iter(found), MODERN, on_damage=lambda damage: None))
+    assert sum(isinstance(event, Damage) for event in found) == truth["broken"] == truth["batches"] // 40
+    assert sum(isinstance(event, BatchEnd) for event in found) == truth["batches"]
+    offsets = [value.committed_offset for value in state.iter_served()]
+    assert {"keys": len(offsets), "sum": sum(offsets)} == truth["served"]
 
 
 def test_shares_are_respected(tmp_path: Path) -> None:

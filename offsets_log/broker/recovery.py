@@ -89,8 +89,8 @@ def open_log(log: PartitionLog, *, stopped_cleanly: bool, finds_by_base_offset: 
 def has_nothing_beside(log: PartitionLog) -> bool:
     """Whether a log is opened as it stands, after any stop, if its files hold nothing unusual.
 
-    That is: whole batches of magic 2 with right checksums, whose offsets rise, in segments that are not empty, do not
-    overlap and hold no offset too far from their base; with producers only where the bit says a transaction, and
+    That is: whole batches with right checksums, whose offsets rise, in segments that are not empty, do not overlap and
+    hold no offset before their base or too far from it; with producers only where the bit says a transaction, and
     control batches of one marker each. Then each check of a recovery passes (``D-2``, ``D-3``, ``D-8``): indexes are
     made in rising order, a transaction that ends was begun, and nobody writes outside of an open one. What stands
     beside the segments is not believed without a look: indexes, snapshots of producers, leader epochs.

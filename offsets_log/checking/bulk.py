@@ -17,8 +17,12 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Seen
 from offsets_log.columnar.scan.reading import Place as LogPlace
-from offsets_log.errors import Damage
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.columnar.wire.batches import NEWEST_MAGIC
+from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.record import first_offset
+from offsets_log.log_format.segment import iter_batches
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, TailFound, TakesNothing, Until, replay_into
 from offsets_log.replay.problem import Problem
@@ -290,7 +294,20 @@ def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:
     if until != EVERYTHING or state.batches_by_hand or layout.damaged_files or layout.tails:
         return False
     ends = [layout.ends.get(segment.file) for segment in log.segments]
+    if not all(map(_begins_in_place, log.segments)):
+        return False
     return None not in ends and all(
         end is not None and following.base_offset is not None and end <= following.base_offset
         for end, (_, following) in zip(ends, pairwise(log.segments), strict=False)
     )
+
+
+def _begins_in_place(segment: Segment) -> bool:
+    """Whether the first batch begins no earlier than the segment; of magic 0 and 1 its header does not tell."""
+    first = next(iter_batches(segment.buffer), None)
+    if not isinstance(first, RecordBatch) or first.magic == NEWEST_MAGIC:
+        return True
+    try:
+        return first_offset(first) >= (segment.base_offset or 0)
+    except OffsetsLogError:
+        return False

@@ -284,8 +284,8 @@ class Coordinators:
     def _refusals(self, profile: Profile) -> Iterator[Problem]:
         """Of batches and records: of each kind that kernels have read the first, and the first that was by hand."""
         desk = self.state.arrays.desk
-        for codec in np.flatnonzero(desk[a.CODECS :][: a.CODEC_IDS]).tolist():
-            _, batch = self.finder.batch_at(int(desk[a.CODECS_AT + codec]))
+        for kind in np.flatnonzero(desk[a.FORMATS :][: a.FORMAT_IDS]).tolist():
+            _, batch = self.finder.batch_at(int(desk[a.FORMATS_AT + kind]))
             if (refused := refusal_of_batch(batch, profile)) is not None:
                 yield refused
         for event in self.firsts:

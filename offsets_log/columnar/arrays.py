@@ -195,12 +195,14 @@ AROUND_STRING = ONE_STRING + RECORD_TYPES * VERSIONS
 HASHES = AROUND_STRING + RECORD_TYPES * VERSIONS
 BLOCK = 64
 CODEC_IDS = CODEC_MASK + 1
+MAGICS = 3
+FORMAT_IDS = MAGICS * CODEC_IDS
 FOUND = HASHES + BLOCK
 GAPS = FOUND + BLOCK  # places where MISSING offsets are
-CODECS = GAPS + 1  # batches that the kernel accepted, by the codec's id
-CODECS_FIRST = CODECS + CODEC_IDS  # of each codec, how many batches there were before its first
+FORMATS = GAPS + 1  # batches that the kernel accepted, by how much older their magic is, and by the codec's id
+FORMATS_FIRST = FORMATS + FORMAT_IDS  # of each of these, how many batches there were before its first
 # What a survey counts, see `census`.
-IS_SURVEYED = CODECS_FIRST + CODEC_IDS
+IS_SURVEYED = FORMATS_FIRST + FORMAT_IDS
 RECORDS_OF = IS_SURVEYED + 1  # by record type, and by value version or NO_VERSION
 NO_VERSION = VERSIONS
 """Instead of a value version: a tombstone."""
@@ -223,20 +225,21 @@ INSPECTED_KINDS = KEY_TYPES * (VERSIONS + 1)
 INSPECTED_OF = NEWEST_MS + 1  # records by type, and by value version or NO_VERSION
 INSPECTED_FIRST = INSPECTED_OF + INSPECTED_KINDS  # the offset of the first of each
 INSPECTED_AT = INSPECTED_FIRST + INSPECTED_KINDS  # where its batch begins in the log
-CODECS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each codec begins in the log
-IS_READ_AGAIN = CODECS_AT + CODEC_IDS  # all batches up to STOP were found whole before
+FORMATS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each format begins in the log
+IS_READ_AGAIN = FORMATS_AT + FORMAT_IDS  # all batches up to STOP were found whole before
 NEEDS_TIME = IS_READ_AGAIN + 1  # batches without timestamps are for `log_format`
-CODE = NEEDS_TIME + 1
+NEEDED = NEEDS_TIME + 1  # records of the batch for which there was no room
+CODE = NEEDED + 1
 """From here on the programs."""
 
-# Columns of ``staged``: records read and not yet replayed. `batches.records_at` fills the first.
+# Columns of ``staged``: records read and not yet replayed. `batches.records_of` fills the first.
 KEY = 0  # position of its bytes
 KEY_SIZE = 1
 VALUE_AT = 2  # position of its bytes
 VALUE_SIZE = 3  # NOTHING for a tombstone
 OFFSET = 4
-TIMESTAMP_DELTA = 5
-RECORD_AT = 6  # position of its length
+TIMESTAMP_DELTA = 5  # of magic 0 and 1 the time itself
+RECORD_AT = 6  # position of its length; of magic 0 and 1 that of its batch in the segment
 KIND = 7
 STAGED_BATCH = 8
 STAGED_INDEX = 9

@@ -6,8 +6,10 @@ import marshal
 import mmap
 import tempfile
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -54,29 +56,61 @@ class Growing:
         return memoryview(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
+@dataclass(slots=True)
+class _Part:
+    """Pieces that are kept as they are; where they are too many all of them stand in the file."""
+
+    pieces: deque[bytes | memoryview] = field(default_factory=deque)
+    size_bytes: int = 0
+    file: IO[bytes] | None = None
+
+    def add(self, piece: bytes | memoryview) -> None:
+        self.size_bytes += len(piece)
+        self.pieces.append(piece)
+        if self.file is not None or self.size_bytes > BYTES_IN_MEMORY:
+            self._put_away()
+
+    def _put_away(self) -> None:
+        with output_errors(tempfile.gettempdir()):
+            if self.file is None:
+                self.file = tempfile.TemporaryFile()  # noqa: SIM115
+            while self.pieces:
+                self.file.write(self.pieces.popleft())
+
+    def take(self) -> Iterator[bytes | memoryview]:
+        """All pieces; none is there any more."""
+        while self.pieces:
+            yield self.pieces.popleft()
+        if self.file is not None:
+            self.file.seek(0)
+            while piece := self.file.read(PIECE):
+                yield piece
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+
+
 class Spool:
     """Parts by their numbers; different ones may be written by different threads. A context manager."""
 
     def __init__(self) -> None:
-        self._parts: dict[int, IO[bytes]] = {}
+        self._parts: dict[int, _Part] = {}
 
     def write(self, number: int, pieces: Iterable[bytes | memoryview]) -> None:
-        """Keep a part, instead of what was there before.
+        """Keep a part, instead of what was there before. The pieces are not changed any more.
 
         Raises:
             OutputError: it does not fit the folder for temporary files.
         """
         self._drop(number)
-        part = self._parts[number] = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY)  # noqa: SIM115
+        part = self._parts[number] = _Part()
         for piece in pieces:
-            with output_errors(tempfile.gettempdir()):
-                part.write(piece)
+            part.add(piece)
 
-    def release(self, number: int, write: Callable[[bytes], object]) -> None:
+    def release(self, number: int, write: Callable[[bytes | memoryview], object]) -> None:
         """Let a part go out, in pieces."""
-        part = self._parts[number]
-        part.seek(0)
-        while piece := part.read(PIECE):
+        for piece in self._parts[number].take():
             write(piece)
         self._drop(number)
 

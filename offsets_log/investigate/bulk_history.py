@@ -6,38 +6,43 @@ for, so that what a row says is told in one place.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.history import kernels as k
+from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
-from offsets_log.columnar.history.fold import Growing, HistoryState, ShowsGroup, ShowsKey, read_history
+from offsets_log.columnar.history import order as od
+from offsets_log.columnar.history.by_hand import Growing, add_member
+from offsets_log.columnar.history.fold import read_history
+from offsets_log.columnar.history.state import HistoryState, ShowsGroup, ShowsKey
 from offsets_log.columnar.scan.reading import Advance, Note
 from offsets_log.investigate.history import Entry, history_row
+from offsets_log.investigate.history_keys import Keys
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.primitives import MalformedString, Uuid, decode_string
+from offsets_log.log_format.primitives import Uuid, decode_string
 from offsets_log.pipeline import Until
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.profile import Profile
 from offsets_log.tables import Row
 
-CHUNK = 1 << 15
-"""Entries that are made rows at a time."""
-ONE_STEP = 1 << 10
+Made = TypeVar("Made")
+
+CHUNK = 1 << 12
+"""Entries that are looked at in Python at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A log that was read: its place among the logs, and its first entry and key."""
+    """A log that was read."""
 
     log: PartitionLog
-    first_entry: int
-    first_key: int
     topic_names: Mapping[bytes, str]
 
 
@@ -49,8 +54,8 @@ class BulkHistory:
         scratch: (type, shape) → an array that grows.
 
     Attributes:
-        keys: of the entries, by their numbers; None for those without.
-        holders: by their numbers.
+        keys: of the entries, by their numbers.
+        members: see `entries`.
     """
 
     def __init__(
@@ -64,16 +69,24 @@ class BulkHistory:
         self.shows_group, self.shows_key = shows_group, shows_key
         self.entries = scratch(np.int64, (1 << 14, k.ENTRY_SIZE))
         self.texts = scratch(np.uint8, (1 << 18,))
-        self.keys: list[GroupTopicPartition | None] = []
+        self.members = scratch(np.int64, (1 << 10, k.MEMBER_SIZE))
+        self.keys = Keys()
         self.logs: list[_Read] = []
         self._scratch = scratch
         self._counts = np.zeros(k.COUNTS, np.int64)
-        self.holders: list[Holders] = []
+        self._counts[k.MEMBERS] = k.NOBODY + 1
+        self._asked_later: list[Holders] = []
+        self._member_numbers: dict[Holder, int] = {}
         self._topic_ids: list[bytes] = []
         self._topic_id_numbers: dict[bytes, int] = {}
 
     def __len__(self) -> int:
         return int(self._counts[k.ENTRIES])
+
+    @property
+    def members_count(self) -> int:
+        """How many members there are, with nobody."""
+        return int(self._counts[k.MEMBERS])
 
     # ---------------------------------------------------------------------------------------- reading
 
@@ -86,32 +99,27 @@ class BulkHistory:
             BeyondError: only `history.History` can read it.
         """
         state = HistoryState(
-            self.profile, self.shows_group, self.shows_key, self.entries, self.texts, self._counts, holders_of
-        )
+            self.profile, self.shows_group, self.shows_key, self.entries, self.texts, self.members, self._counts,
+            holders_of,
+        )  # fmt: skip
         first = len(self)
         read_history(log, state, note=note, until=until, release=release, advance=advance)
-        self.logs.append(_Read(log, first, len(self.keys), state.topic_names()))
+        self.logs.append(_Read(log, state.topic_names()))
         self._adopt(state, first)
         return len(self) - first
 
-    def _adopt(self, state: HistoryState[Holders], first: int) -> None:
-        """Keys, holders and topic ids by numbers that are good for all logs."""
-        entries = self.entries.array[first : len(self)]
-        used = np.zeros(int(state.arrays.desk[a.ROWS]), np.int64)
-        ln.count_keys(entries, 0, len(entries), used)
-        ids = np.full(int(state.arrays.desk[a.GROUPS]) + 1, a.NOTHING, np.int64)
-        for begin in range(0, len(entries), CHUNK):
-            ids[entries[begin : begin + CHUNK, k.TOPIC_ID]] = 0
-        ids[a.NOTHING] = a.NOTHING
-        for number in np.flatnonzero(ids >= 0).tolist():
-            ids[number] = self._topic_id(state.raw_name(number))
-        for begin in range(0, len(entries), CHUNK):
-            part = entries[begin : begin + CHUNK]
-            part[:, k.KEY] += len(self.keys)
-            part[:, k.TOPIC_ID] = ids[part[:, k.TOPIC_ID]]
-            part[part[:, k.HOLDERS] >= 0, k.HOLDERS] += len(self.holders)
-        self.keys += [state.key(row) if count else None for row, count in enumerate(used.tolist())]
-        self.holders += state.holders
+    def _adopt(self, state: HistoryState, first: int) -> None:
+        """Keys, what is asked later and topic ids by numbers that are good for all logs."""
+        entries, end = self.entries.array, len(self)
+        counts = np.zeros(int(state.arrays.desk[a.ROWS]), np.int64)
+        topic_ids = np.zeros(int(state.arrays.desk[a.GROUPS]), np.int64)
+        od.count(entries, first, end, counts, topic_ids)
+        named = np.flatnonzero(topic_ids)
+        topic_ids[named] = [self._topic_id(state.raw_name(number)) for number in named.tolist()]
+        if len(self.logs) > 1 or len(named):
+            od.renumber(entries, first, end, len(self.keys), topic_ids, len(self._asked_later))
+        self.keys.add(state, counts, len(self.logs) - 1)
+        self._asked_later += cast("list[Holders]", state.by_hand.asked_later)
 
     def _topic_id(self, raw: bytes) -> int:
         if raw not in self._topic_id_numbers:
@@ -128,40 +136,64 @@ class BulkHistory:
             sources: topic id → name, before what the logs' own records say.
         """
         ids = TopicIds(*sources, *(read.topic_names for read in self.logs))
-        ranked = sorted({key for key in self.keys if key is not None})
-        rank_of = {key: rank for rank, key in enumerate(ranked)}
-        ranks = np.array([0 if key is None else rank_of[key] for key in self.keys], np.int64)
-        counts = np.zeros(len(self.keys), np.int64)
-        ln.count_keys(self.entries.array, 0, len(self), counts)
-        sums = np.bincount(ranks, weights=counts, minlength=len(ranked)).astype(np.int64)
+        self._find_members(ids)
+        ranks, keys, groups = self.keys.ranks()
+        sums = np.bincount(ranks, weights=self.keys.counts, minlength=keys).astype(np.int64)
         order = self._scratch(np.int64, (max(1, len(self)),)).array[: len(self)]
-        places, latest = np.cumsum(sums) - sums, np.full(len(ranked), a.NEVER, np.int64)
-        if not ln.put_in_order(self.entries.array, len(self), ranks, places, latest, order):
+        places, latest = np.cumsum(sums) - sums, np.full(len(sums), a.NEVER, np.int64)
+        marks = np.zeros(k.ALL_MARKS, np.int64)
+        if not od.put_in_order(self.entries.array, len(self), ranks, places, latest, order, marks):
             entries = self.entries.array[: len(self)]
             order[:] = np.lexsort((entries[:, k.RECORD_OFFSET], ranks[entries[:, k.KEY]]))
-        return OrderedHistory(self, order, len(ranked), len({group for group, _, _ in ranked}), ids)
+        return OrderedHistory(self, order, marks, keys, groups, ids)
 
-    def holder_of(self, entry: Sequence[int], ids: TopicIds) -> Holder | None:
-        """Who held the partition of a commit then."""
-        if entry[k.HOLDERS] < 0:
+    def _find_members(self, ids: TopicIds) -> None:
+        """The member of each entry for which topic ids are asked."""
+        columns = (k.HELD_BY, k.KEY, k.TOPIC_ID)
+        for begin in range(0, len(self), CHUNK):
+            part = self.entries.array[begin : min(begin + CHUNK, len(self))]
+            asked = np.flatnonzero(part[:, k.HELD_BY] > 0)
+            if not len(asked):
+                continue
+            is_plain = part[asked, k.MARKS] // k.OUTCOME & k.MASK == k.PLAIN
+            what, number = np.unique(
+                np.column_stack([part[asked][:, columns], is_plain]), axis=0, return_inverse=True
+            )  # fmt: skip
+            found = np.array([self._member(*row, ids=ids) for row in what.tolist()], np.int64)
+            part[asked, k.MEMBER] = found[number.reshape(-1)]
+            part[asked, k.HELD_BY] = 0
+
+    def _member(self, held_by: int, number: int, topic_id: int, is_plain: int, *, ids: TopicIds) -> int:
+        """The number of the member that held the partition of a commit."""
+        _, topic, partition = self.keys[number]
+        own = [self._topic_ids[topic_id]] if topic_id >= 0 else []
+        holder = self._asked_later[held_by - 1].of(topic, partition, [*own, *ids.of(topic)], is_plain=bool(is_plain))
+        if holder is None:
+            return k.NOBODY
+        if holder not in self._member_numbers:
+            self._member_numbers[holder] = add_member(self.members, self.texts, self._counts, holder)
+        return self._member_numbers[holder]
+
+    def member(self, number: int) -> Holder | None:
+        """A member by its number."""
+        if number == k.NOBODY:
             return None
-        _, topic, partition = self.key_of(entry)
-        own = [self._topic_ids[entry[k.TOPIC_ID]]] if entry[k.TOPIC_ID] >= 0 else []
-        is_plain = entry[k.MARKS] // k.OUTCOME & k.MASK == k.PLAIN
-        return self.holders[entry[k.HOLDERS]].of(topic, partition, [*own, *ids.of(topic)], is_plain=is_plain)
+        row = self.members.array[number].tolist()
+        member_id, instance_id, client_id, host = (
+            self._text(*row[at : at + 2]) for at in (k.MEMBER_ID, k.INSTANCE_ID, k.CLIENT_ID, k.HOST)
+        )
+        return Holder(member_id or "", instance_id, client_id or "", host or "", row[k.EPOCH])
 
-    def key_of(self, entry: Sequence[int]) -> GroupTopicPartition:
-        """The key of an entry."""
-        key = self.keys[entry[k.KEY]]
-        assert key is not None
-        return key
+    def _text(self, at: int, size: int) -> str | None:
+        return None if size < 0 else decode_string(self.texts.array[at : at + size].tobytes())
 
     def entry_of(self, entry: Sequence[int]) -> Entry:
         """What a row of numbers stands for."""
-        key, marks = self.key_of(entry), entry[k.MARKS]
+        key, marks = self.keys[entry[k.KEY]], entry[k.MARKS]
         event = marks // k.EVENT & k.MASK
         outcome = marks // k.OUTCOME & k.MASK
         is_commit = event == k.COMMIT
+        holder = self.member(entry[k.MEMBER])
         return entry_with(
             key=key,
             marks=marks,
@@ -170,13 +202,13 @@ class BulkHistory:
             effective=(entry[k.EFFECTIVE], entry[k.EFFECTIVE_RECORD]) if entry[k.EFFECTIVE_RECORD] != a.NEVER else None,
             value=self._value_of(entry) if is_commit else None,
             producer_id=entry[k.PRODUCER_ID] if outcome != k.PLAIN else None,
-            holders=self.holders[entry[k.HOLDERS]] if is_commit else NOBODY,
+            holders=NOBODY if holder is None else Holders({key[1:]: holder}),
         )
 
     def _value_of(self, entry: Sequence[int]) -> OffsetAndMetadata:
         at, size, topic_id = entry[k.METADATA_AT], entry[k.METADATA_SIZE], entry[k.TOPIC_ID]
         return offset_of(
-            self.key_of(entry),
+            self.keys[entry[k.KEY]],
             entry[k.COMMITTED],
             entry[k.RECORD_OFFSET],
             leader_epoch=None if entry[k.LEADER_EPOCH] == -1 else entry[k.LEADER_EPOCH],
@@ -244,49 +276,56 @@ class OrderedHistory:
 
     Attributes:
         keys, groups: how many have entries.
+        order: of the entries' numbers.
     """
 
-    def __init__(self, history: BulkHistory, order: a.Int64s, keys: int, groups: int, ids: TopicIds) -> None:
+    def __init__(
+        self, history: BulkHistory, order: a.Int64s, marks: a.Int64s, keys: int, groups: int, ids: TopicIds
+    ) -> None:  # fmt: skip
         self.history = history
         self.ids = ids
         self.keys, self.groups = keys, groups
-        self._order = order
-        self.first_keys = np.array([read.first_key for read in history.logs], np.int64)
+        self.order = order
+        self._marks = marks
 
     def count(self, part: int, value: int) -> int:
         """How many entries have such a part of their marks."""
-        entries, count = self.history.entries.array, len(self.history)
-        begins = range(0, count, CHUNK)
-        found = (entries[begin : min(begin + CHUNK, count), k.MARKS] // part & k.MASK == value for begin in begins)
-        return sum(int(np.count_nonzero(each)) for each in found)
-
-    def chunks(self, *, only_rewinds: bool) -> Iterator[a.Int64s]:
-        """Entries as the first columns of `lines`' values, some at a time; each is good until the next."""
-        room = np.zeros((CHUNK, ln.VALUE_SIZE), np.int64)
-        for begin in range(0, len(self._order), CHUNK):
-            part = self._order[begin : begin + CHUNK]
-            values = room[: len(part)]
-            ln.take(self.history.entries.array, part, values)
-            if only_rewinds:
-                values = values[values[:, k.MARKS] // k.CHANGE & k.MASK == k.REWOUND]
-            yield values
-
-    def log_of(self, keys: Any) -> Any:
-        """The number of the log that keys are of."""
-        return np.searchsorted(self.first_keys, keys, "right") - 1
+        return int(self._marks[np.arange(len(self._marks)) // part & k.MASK == value].sum())
 
     def row(self, entry: Sequence[int]) -> Row:
         """A row of `history.HISTORY_COLUMNS`."""
-        log = self.history.logs[int(self.log_of(entry[k.KEY]))].log
+        log = self.history.logs[int(self.history.keys.columns[entry[k.KEY], ln.LOG])].log
         return history_row(self.history.entry_of(entry), log.offsets_partition, self.ids, log.untold)
+
+    def side_by_side(self, make: Callable[[int, int], Made], *, step: int, threads: int) -> Iterator[Made]:
+        """What is made of runs of so many entries, in their order, by threads.
+
+        Args:
+            make: called with the places where a run begins and ends.
+        """
+        waiting: deque[Future[Made]] = deque()
+        begins = iter(range(0, len(self.order), step))
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                while True:
+                    while len(waiting) <= threads and (begin := next(begins, None)) is not None:
+                        waiting.append(pool.submit(make, begin, min(begin + step, len(self.order))))
+                    if not waiting:
+                        return
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def entry(self, place: int) -> list[int]:
+        """The entry at a place in the order."""
+        found: list[int] = self.history.entries.array[self.order[place]].tolist()
+        return found
 
     def rows(self, *, only_rewinds: bool) -> Iterator[Row]:
         """All rows, one by one."""
-        for values in self.chunks(only_rewinds=only_rewinds):
-            for begin in range(0, len(values), ONE_STEP):
-                yield from map(self.row, values[begin : begin + ONE_STEP].tolist())
-
-
-def is_malformed(key: GroupTopicPartition) -> bool:
-    """Whether a name in a key is not UTF-8."""
-    return isinstance(key[0], MalformedString) or isinstance(key[1], MalformedString)
+        for begin in range(0, len(self.order), CHUNK):
+            found = self.history.entries.array[self.order[begin : begin + CHUNK]]
+            if only_rewinds:
+                found = found[found[:, k.MARKS] // k.CHANGE & k.MASK == k.REWOUND]
+            yield from map(self.row, found.tolist())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally
-from offsets_log.columnar.folds.writers import WritersState, summed
+from offsets_log.columnar.folds.writers import HELD, Counting, summed
 from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers, nobody
 
 HIDDEN = -1
@@ -32,47 +34,53 @@ class BulkWriters:
         self._numbers: dict[Writer, int] = {}
         self._runs = [np.zeros((0, tally.RUN_SIZE), np.int64)]
 
-    def add(self, state: WritersState, offsets_partition: int | None) -> None:
+    def add(self, state: Counting, offsets_partition: int | None) -> None:
         """One offsets partition."""
         runs = state.runs().copy()
-        state.writers[tally.NOBODY, tally.BYTES] += state.empty_bytes
+        state.writers[nm.NOBODY, tally.BYTES] += state.empty_bytes
         names = state.writer_names()
         numbers = np.full(len(names), HIDDEN, np.int64)
         counted = np.flatnonzero(state.writers[: len(names), [tally.RECORDS, tally.BYTES]].any(axis=1))
         for number in counted.tolist():
-            writer = self._writer(number, names[number], offsets_partition)
+            writer = self._writer(number, names, offsets_partition)
             if writer is not None:
                 numbers[number] = self._numbers.setdefault(writer, len(self._numbers))
                 self._add(writer, state.writers[number].tolist())
         runs[:, 0] = numbers[runs[:, 0]]
         self._runs.append(runs[runs[:, 0] != HIDDEN])
 
-    def _writer(self, number: int, name: bytes, offsets_partition: int | None) -> Writer | None:
+    def _writer(self, number: int, names: Sequence[bytes], offsets_partition: int | None) -> Writer | None:
         """None for one that is not asked for."""
-        per = self.writers.per
+        per, name = self.writers.per, names[number]
         if self._shows is not None:
-            return None if number == tally.NOBODY else self._shown_writer(name, offsets_partition, self._shows)
-        if number == tally.NOBODY:
+            return None if number == nm.NOBODY else self._shown_writer(name, names, offsets_partition, self._shows)
+        if number == nm.NOBODY:
             return nobody(per, offsets_partition)
+        if per in HELD:
+            return _held(name, per)
         if per == "hour":
             return (int.from_bytes(name, signed=True) * HOUR_MS,)
         if per == "partition":
             return name[2:-4].decode(), int.from_bytes(name[-4:], signed=True)
         return (name.decode(),)
 
-    def _shown_writer(self, name: bytes, offsets_partition: int | None, shows: Shows) -> Writer | None:
-        """By the names of a key (`tally.put_names`), behind the hour if hours are counted."""
+    def _shown_writer(
+        self, name: bytes, names: Sequence[bytes], offsets_partition: int | None, shows: Shows
+    ) -> Writer | None:
+        """By the names of a key (`naming.put_names`), behind the hour or the holder where these are counted."""
         per = self.writers.per
-        hour, name = (name[: tally.HOUR_SIZE], name[tally.HOUR_SIZE :]) if per == "hour" else (b"", name)
+        size = nm.NUMBER_SIZE if per == "hour" or per in HELD else 0
+        number, name = int.from_bytes(name[:size], signed=True), name[size:]
         group, name = _named(name)
         topic, name = _named(name) if name else (None, b"")
         if not shows(group, topic):
             return None
         if per == "group":
             return (group,)
+        if per in HELD:
+            return nobody(per, offsets_partition) if number == nm.NOBODY else _held(names[number], per)
         if per == "hour":
-            number = int.from_bytes(hour, signed=True)
-            return (None if number == tally.NO_HOUR else number * HOUR_MS,)
+            return (None if number == nm.NO_HOUR else number * HOUR_MS,)
         if per == "offsets_partition" or topic is None:
             return nobody(per, offsets_partition)
         return (topic, int.from_bytes(name, signed=True)) if per == "partition" else (topic,)
@@ -98,6 +106,13 @@ class BulkWriters:
         for number, minute, commits in runs[order[first]].tolist():
             self.writers.of(writers[number]).peak = commits, minute * MINUTE_MS
         return self.writers
+
+
+def _held(name: bytes, per: str) -> Writer:
+    """Somebody who held a partition; a group's name of a member is of what nobody sent."""
+    if name.startswith(nm.NOBODYS_NAME):
+        return tuple(json.loads(name[len(nm.NOBODYS_NAME) :]))
+    return name.decode(), *nobody(per, None)[1:]
 
 
 def _named(text: bytes) -> tuple[str, bytes]:

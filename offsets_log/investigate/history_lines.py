@@ -1,24 +1,28 @@
 """Entries of `bulk_history` as lines of text: what `history_row` and a format's writer make of each, in bulk.
 
-Nothing of a line is written down here: the line of an entry whose values are marks is cut at these. What a row tells
-of metadata beyond its text, and names that are not UTF-8, are for lines made one by one.
+Nothing of a line is written down here. The line of an entry whose values are marks is cut at these; what stands in a
+line for each byte of a text, lines of such texts tell. What a row tells of metadata beyond its text, and names that
+are not UTF-8, are for lines made one by one.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.history import kernels as k
+from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
-from offsets_log.investigate.bulk_history import OrderedHistory, entry_with, is_malformed, offset_of
-from offsets_log.investigate.history import HISTORY_COLUMNS, history_row
+from offsets_log.columnar.sinks import writers as wr
+from offsets_log.columnar.sinks.marks import Values, split
+from offsets_log.investigate.bulk_history import OrderedHistory, entry_with, offset_of
+from offsets_log.investigate.history import history_row
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
@@ -26,42 +30,15 @@ from offsets_log.messages.commit_metadata import FORMATS
 from offsets_log.tables import Row
 
 Line = Callable[[Row], bytes]
+_Made = tuple[a.Bytes, int]
+"""Room with text in it, and how much."""
 
-TEXT_BYTES = 1 << 20
+STEP = 1 << 12
+"""Entries that a thread makes lines of at a time."""
+TEXT_BYTES = 1 << 21
 """Of lines that are handed over at once, more or less."""
 PRINTED = frozenset(b"\t\n\r") | frozenset(range(0x20, 0x7F))
 """Bytes of metadata that is text; others are looked at one by one."""
-
-# What the template of an entry depends on beside its marks.
-HAS_TIME, HAS_LEADER, HAS_ANSWER = (1 << 9 << bit for bit in range(3))
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """What stands in a line of marks for a value."""
-
-    text: bytes
-    op: int
-    argument: int = 0
-
-
-class _Marks:
-    """Values that stand for others."""
-
-    def __init__(self) -> None:
-        self.made: list[_Mark] = []
-
-    def number(self, column: int) -> int:
-        """In place of a column."""
-        number = 10**29 + secrets.randbelow(10**29)
-        self.made.append(_Mark(str(number).encode(), ln.NUMBER, column))
-        return number
-
-    def text(self, op: int, argument: int = 0) -> str:
-        """In place of a name, or of metadata."""
-        text = f"mark{10**29 + secrets.randbelow(10**29)}"
-        self.made.append(_Mark(text.encode(), op, argument))
-        return text
 
 
 class HistoryLines:
@@ -69,205 +46,156 @@ class HistoryLines:
 
     Args:
         line: a row of `history_row` as text, with what ends it.
+        threads: that make them.
+    """
+
+    def __init__(self, ordered: OrderedHistory, line: Line, *, threads: int = 1) -> None:
+        self.ordered, self.history, self.line, self.threads = ordered, ordered.history, line, threads
+        self._templates = Templates(ordered, line)
+        self._cells = Cells(line)
+        self._letters = self._cells.letters()
+        history = self.history
+        ln.find_odd(history.members.array, history.members_count, history.texts.array, self._letters)
+        self._names, self._places = self._named()
+        self._spare: list[a.Bytes] = []
+
+    def _named(self) -> tuple[a.Bytes, a.Int64s]:
+        """All names as cells behind each other, and where each begins and ends by its kind and number."""
+        kinds = self.history.keys.groups.texts, self.history.keys.topics.texts
+        names = [[*map(self._cells.of, texts)] for texts in kinds]
+        places = np.zeros((len(names), max(map(len, names)) + 1, 2), np.int64)
+        at = 0
+        for kind, texts in enumerate(names):
+            ends = at + np.cumsum([0, *map(len, texts)], dtype=np.int64)
+            places[kind, : len(texts), 0], places[kind, : len(texts), 1] = ends[:-1], ends[1:]
+            at = int(ends[-1])
+        return np.frombuffer(b"".join(b"".join(texts) for texts in names), np.uint8), places
+
+    def pieces(self, *, only_rewinds: bool) -> Iterator[memoryview]:
+        """All lines, many at a time; each piece is good until the next."""
+        make = partial(self._lines, only_rewinds=only_rewinds)
+        for made in self.ordered.side_by_side(make, step=STEP, threads=self.threads):
+            for room, used in made:
+                yield room[:used].data
+                if len(room) == TEXT_BYTES:
+                    self._spare.append(room)
+
+    def _room(self) -> a.Bytes:
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return np.zeros(TEXT_BYTES, np.uint8)
+
+    def _lines(self, begin: int, end: int, *, only_rewinds: bool) -> list[_Made]:
+        """The lines of some entries."""
+        history, order, templates = self.history, self.ordered.order, self._templates
+        made: list[_Made] = []
+        out = self._room()
+        desk = np.zeros(ln.DESK, np.int64)
+        desk[[ln.ROW, ln.END_ROW, ln.ONLY_REWINDS]] = begin, end, only_rewinds
+        while True:
+            outcome = ln.write(
+                desk, out, templates.begins, *templates.programs, history.entries.array, order, history.keys.columns,
+                history.texts.array, history.members.array, self._names, self._places, self._letters,
+            )  # fmt: skip
+            used = int(desk[ln.USED])
+            if outcome == ln.FINISHED:
+                return [*made, (out, used)]
+            if outcome == ln.NEEDS_TEMPLATE:
+                templates.make(int(desk[ln.KIND]))
+            elif outcome == ln.FULL and not used:
+                out = np.zeros(2 * len(out), np.uint8)
+            else:
+                line = self._line(int(desk[ln.ROW])) if outcome == ln.NEEDS_HAND else b""
+                if not line or used + len(line) > len(out):
+                    made.append((out, used))
+                    out, used = self._room(), 0
+                if len(line) > len(out):
+                    made.append((np.frombuffer(line, np.uint8), len(line)))
+                    line = b""
+                out[used : used + len(line)] = np.frombuffer(line, np.uint8)
+                desk[ln.USED] = used + len(line)
+                desk[ln.ROW] += outcome == ln.NEEDS_HAND
+
+    def _line(self, place: int) -> bytes:
+        """The line of an entry, made by hand."""
+        return self.line(self.ordered.row(self.ordered.entry(place)))
+
+
+class Templates:
+    """The templates of all kinds of entries, made where they are asked for. Threads may share it.
+
+    Attributes:
+        begins: where each begins, by the number of its log and its kind.
+        programs: the templates behind each other, int64[n, `lines.OP_COLUMNS`], and the bytes that they write.
     """
 
     def __init__(self, ordered: OrderedHistory, line: Line) -> None:
-        self.ordered, self.history, self.line = ordered, ordered.history, line
-        self._programs: dict[tuple[int, int], int] = {}
-        self._ops = np.zeros((0, ln.OP_COLUMNS), np.int64)
-        self._literals = np.zeros(0, np.uint8)
-        self._cells = Cells(line)
-        self._plain = np.array([byte in PRINTED and self._cells.is_plain(byte) for byte in range(256)], np.uint8)
-        self._formats = np.array([byte in FORMATS for byte in range(256)], np.uint8)
-        self._fragments = _Fragments(line)
-        self._number_keys()
+        self.logs = [read.log for read in ordered.history.logs]
+        self.line = line
+        self.begins = np.full(len(self.logs) * ln.KINDS, ln.UNKNOWN, np.int64)
+        self.programs = np.zeros((0, ln.OP_COLUMNS), np.int64), np.zeros(0, np.uint8)
+        self._lock = threading.Lock()
 
-    # ----------------------------------------------------------------------------------------- names
+    def make(self, number: int) -> None:
+        """One more, if no other thread has made it."""
+        with self._lock:
+            if self.begins[number] == ln.UNKNOWN:
+                log, kind = divmod(number, ln.KINDS)
+                begin = len(self.programs[0])
+                self._add(*self._template(kind, self.logs[log]))
+                self.begins[number] = begin
 
-    def _number_keys(self) -> None:
-        """Groups and topics of keys as numbers, and their partitions; as cells of a line."""
-        groups: dict[str, int] = {}
-        topics: dict[str, int] = {}
-        pairs: dict[tuple[str, int], int] = {}
-        rows = [
-            (-1, -1, -1, 0, -1)
-            if key is None
-            else (
-                groups.setdefault(key[0], len(groups)),
-                topics.setdefault(key[1], len(topics)),
-                key[2],
-                is_malformed(key),
-                pairs.setdefault(key[1:], len(pairs)),
-            )
-            for key in self.history.keys
-        ]
-        self._keys = np.array(rows, np.int64).reshape(-1, 5)
-        self._by_name = _ByName(self.history.holders, pairs, self._fragments)
-        self._names = [[*map(self._cells.of, names)] for names in (groups, topics)]
+    def _add(self, literals: list[bytes], operations: list[tuple[int, int]]) -> None:
+        ops, bytes_before = self.programs
+        ends = len(bytes_before) + np.cumsum([0, *map(len, literals)])
+        added = np.column_stack([np.array(operations, np.int64), ends[:-1], np.diff(ends)])
+        literal = np.frombuffer(b"".join(literals), np.uint8)
+        self.programs = np.concatenate([ops, added]), np.concatenate([bytes_before, literal])
 
-    def _name_table(self) -> tuple[a.Bytes, a.Int64s]:
-        """All names behind each other, and where each begins and ends by its kind and number."""
-        kinds = [*self._names, self._fragments.made]
-        places = np.zeros((len(kinds), max(map(len, kinds)) + 1, 2), np.int64)
-        at = 0
-        for kind, names in enumerate(kinds):
-            ends = at + np.cumsum([*map(len, names)], dtype=np.int64)
-            places[kind, : len(names), 1] = ends
-            places[kind, : len(names), 0] = [at, *ends[:-1]][: len(names)]
-            at = int(ends[-1]) if len(names) else at
-        return np.frombuffer(b"".join(b"".join(names) for names in kinds), np.uint8), places
-
-    # ----------------------------------------------------------------------------------------- lines
-
-    def pieces(self, *, only_rewinds: bool) -> Iterator[memoryview | bytes]:
-        """All lines, many at a time; each piece is good until the next."""
-        out = np.zeros(TEXT_BYTES, np.uint8)
-        desk = np.zeros(ln.DESK, np.int64)
-        for values in self.ordered.chunks(only_rewinds=only_rewinds):
-            programs = self._prepared(values)
-            names, places = self._name_table()
-            desk[ln.ROW] = 0
-            while True:
-                outcome = ln.write(
-                    desk, out, programs, self._ops, self._literals, values, self.history.texts.array, names, places
-                )
-                used = int(desk[ln.USED])
-                if outcome == ln.FULL and not used:
-                    out = np.zeros(2 * len(out), np.uint8)
-                    continue
-                if outcome != ln.FINISHED and used:
-                    yield out[:used].data
-                    desk[ln.USED] = 0
-                if outcome == ln.NEEDS_HAND:
-                    yield self.line(self.ordered.row(values[int(desk[ln.ROW])].tolist()))
-                    desk[ln.ROW] += 1
-                elif outcome == ln.FINISHED:
-                    break
-        yield out[: int(desk[ln.USED])].data
-
-    def _prepared(self, values: a.Int64s) -> a.Int64s:
-        """The other columns of some entries, and where the template of each begins, NOTHING for those made by hand."""
-        keys = self._keys[values[:, k.KEY]]
-        values[:, ln.NAMES + ln.GROUP : ln.NAMES + ln.TOPIC + 1] = keys[:, :2]
-        values[:, ln.PARTITION] = keys[:, 2]
-        values[:, ln.NAMES + ln.HOLDER] = self._holders(values)
-        is_commit = values[:, k.MARKS] // k.EVENT & k.MASK == k.COMMIT
-        kinds = values[:, k.MARKS].copy()
-        kinds += HAS_TIME * (values[:, k.TIMESTAMP] != NO_TIMESTAMP)
-        kinds += HAS_LEADER * (is_commit & (values[:, k.LEADER_EPOCH] != -1))
-        kinds += HAS_ANSWER * (values[:, k.EFFECTIVE_RECORD] != a.NEVER)
-        of_log = kinds * len(self.history.logs) + self.ordered.log_of(values[:, k.KEY])
-        programs = np.empty(len(values), np.int64)
-        for number in np.unique(of_log).tolist():
-            programs[of_log == number] = self._program(*divmod(number, len(self.history.logs)))
-        is_text = np.zeros(len(values), np.uint8)
-        ln.find_texts(values, self.history.texts.array, self._plain, self._formats, is_text)
-        programs[(is_text == 0) | (keys[:, 3] != 0)] = a.NOTHING
-        return programs
-
-    def _holders(self, values: a.Int64s) -> a.Int64s:
-        """The number of the fragment that tells who held the partition, of each entry."""
-        columns = (k.HOLDERS, k.KEY, k.TOPIC_ID)
-        is_plain = values[:, k.MARKS] // k.OUTCOME & k.MASK == k.PLAIN
-        found = self._by_name.find(values[:, k.HOLDERS], self._keys[values[:, k.KEY], 4], is_plain)
-        asked = np.flatnonzero(found < 0)
-        what = np.column_stack([values[asked][:, columns], is_plain[asked]])
-        if not len(what):
-            return found
-        order = np.lexsort(what.T[::-1])
-        is_first = np.ones(len(what), np.bool_)
-        is_first[1:] = (what[order[1:]] != what[order[:-1]]).any(axis=1)
-        of = self.history.holder_of
-        numbers = [self._fragments.of(of(values[at].tolist(), self.ordered.ids)) for at in asked[order[is_first]]]
-        found[asked[order]] = np.array(numbers, np.int64)[np.cumsum(is_first) - 1]
-        return found
-
-    # --------------------------------------------------------------------------------------- templates
-
-    def _program(self, kind: int, log: int) -> int:
-        """Where the template of a kind of entries begins."""
-        if (kind, log) not in self._programs:
-            self._programs[kind, log] = len(self._ops)
-            self._add(self._template(kind, self.history.logs[log].log))
-        return self._programs[kind, log]
-
-    def _add(self, template: list[tuple[bytes, _Mark | None]]) -> None:
-        at, rows = len(self._literals), []
-        for literal, mark in template:
-            rows.append((ln.END, 0) if mark is None else (mark.op, mark.argument))
-            rows[-1] += (at, len(literal))  # type: ignore[assignment]
-            at += len(literal)
-        added = np.frombuffer(b"".join(literal for literal, _ in template), np.uint8)
-        self._literals = np.concatenate([self._literals, added])
-        self._ops = np.concatenate([self._ops, np.array(rows, np.int64)])
-
-    def _template(self, kind: int, log: PartitionLog) -> list[tuple[bytes, _Mark | None]]:
-        """The literals of a line, each with the mark behind it; the last has none."""
-        marks = _Marks()
-        key = (marks.text(ln.NAME, ln.GROUP), marks.text(ln.NAME, ln.TOPIC), marks.number(ln.PARTITION))
+    def _template(self, kind: int, log: PartitionLog) -> tuple[list[bytes], list[tuple[int, int]]]:
+        """The literals of a line, and the operation behind each."""
+        marks = Values()
+        group, topic = marks.text(ln.NAME, ln.GROUP), marks.text(ln.NAME, ln.TOPIC)
+        key = (group, topic, marks.number(ln.PARTITION))
         is_commit = kind // k.EVENT & k.MASK == k.COMMIT
         in_transaction = kind // k.OUTCOME & k.MASK != k.PLAIN
         value = None
         if is_commit:
             value = offset_of(
                 key,
-                marks.number(k.COMMITTED),
+                _number(marks, k.COMMITTED),
                 0,
-                leader_epoch=marks.number(k.LEADER_EPOCH) if kind & HAS_LEADER else None,
+                leader_epoch=_number(marks, k.LEADER_EPOCH) if kind & ln.HAS_LEADER else None,
                 metadata=marks.text(ln.METADATA),
-                commit_timestamp_ms=marks.number(k.COMMIT_TIMESTAMP),
+                commit_timestamp_ms=_number(marks, k.COMMIT_TIMESTAMP),
             )
         entry = entry_with(
             key=key,
             marks=kind,
-            record_offset=marks.number(k.RECORD_OFFSET),
-            timestamp_ms=marks.number(k.TIMESTAMP) if kind & HAS_TIME else NO_TIMESTAMP,
-            effective=(marks.number(k.EFFECTIVE), marks.number(k.EFFECTIVE_RECORD)) if kind & HAS_ANSWER else None,
+            record_offset=_number(marks, k.RECORD_OFFSET),
+            timestamp_ms=_number(marks, k.TIMESTAMP) if kind & ln.HAS_TIME else NO_TIMESTAMP,
+            effective=(_number(marks, k.EFFECTIVE), _number(marks, k.EFFECTIVE_RECORD))
+            if kind & ln.HAS_ANSWER
+            else None,
             value=value,
-            producer_id=marks.number(k.PRODUCER_ID) if in_transaction else None,
-            holders=NOBODY,
+            producer_id=_number(marks, k.PRODUCER_ID) if in_transaction else None,
+            holders=Holders({key[1:]: _holder(kind, marks)}) if kind & ln.HAS_MEMBER else NOBODY,
         )
         row = history_row(entry, log.offsets_partition, TopicIds(), log.untold)
-        line = self._fragments.marked(row, marks) if is_commit else self.line(row)
-        by_text = {mark.text: mark for mark in marks.made}
-        pieces = re.split(b"(" + b"|".join(map(re.escape, by_text)) + b")", line)
-        return list(zip(pieces[::2], [*(by_text[text] for text in pieces[1::2]), None], strict=True))
+        literals, found = split(self.line(row), marks)
+        return literals, [*((mark.op, mark.argument) for mark in found), (ln.END, 0)]
 
 
-class _ByName:
-    """Who holds what by topics' names, for many entries at once.
+def _number(marks: Values, column: int) -> int:
+    return marks.number(ln.NUMBER, column)
 
-    Args:
-        pairs: (topic, partition) → its number.
-    """
 
-    def __init__(self, holders: Sequence[Holders], pairs: Mapping[tuple[str, int], int], fragments: _Fragments) -> None:
-        self._pairs = max(1, len(pairs))
-        self._only = np.array([fragments.of(each.only) for each in holders], np.int64)
-        self._by_id = np.array([bool(each.by_id) for each in holders], np.bool_)
-        found = [
-            (number * self._pairs + pairs[pair], fragments.of(holder))
-            for number, each in enumerate(holders)
-            for pair, holder in each.by_name.items()
-            if pair in pairs
-        ]
-        table = np.array(sorted(found), np.int64).reshape(-1, 2)
-        self._places, self._fragments = np.append(table[:, 0], np.iinfo(np.int64).max), np.append(table[:, 1], 0)
-
-    def find(self, holders: a.Int64s, pairs: a.Int64s, is_plain: npt.NDArray[np.bool_]) -> a.Int64s:
-        """The fragment of each entry, below 0 where topic ids must be asked.
-
-        Args:
-            holders: their numbers, below 0 for entries that are no commits.
-            pairs: of topic and partition.
-        """
-        place = holders * self._pairs + pairs
-        at = np.searchsorted(self._places, place)
-        found = np.where(is_plain, self._only[holders], 0)
-        found[self._by_id[holders]] = a.NOTHING
-        found = np.where(self._places[at] == place, self._fragments[at], found)
-        found[holders < 0] = 0
-        return found
+def _holder(kind: int, marks: Values) -> Holder:
+    """A member of marks."""
+    instance_id = marks.text(ln.MEMBER_TEXT, k.INSTANCE_ID) if kind & ln.HAS_INSTANCE_ID else None
+    member_id, client_id, host = (marks.text(ln.MEMBER_TEXT, column) for column in (k.MEMBER_ID, k.CLIENT_ID, k.HOST))
+    return Holder(member_id, instance_id, client_id, host, marks.number(ln.EPOCH))
 
 
 class Cells:
@@ -297,48 +225,24 @@ class Cells:
         """A text as it stands in a line."""
         return self._made(text) if self._odd.search(text) else "".join(text).encode()
 
-
-class _Fragments:
-    """What lines tell of who held a partition: the columns of a member, which stand together.
-
-    Attributes:
-        made: fragments by their numbers; the first is that of nobody.
-    """
-
-    COLUMNS = ("member_id", "group_instance_id", "client_id", "host", "member_epoch")
-
-    def __init__(self, line: Line) -> None:
-        self.line = line
-        self.empty: Row = dict.fromkeys(column.name for column in HISTORY_COLUMNS)
-        nobody, somebody = line(self.empty), line(self.empty | self._columns(Holder("m", "i", "c", "h", 9)))
-        self._before, self._after = _alike(nobody, somebody)
-        self.made = [nobody[self._before : len(nobody) - self._after]]
-        self._numbers: dict[Holder, int] = {}
-
-    def _columns(self, holder: Holder) -> Row:
-        told = (holder.member_id, holder.group_instance_id, holder.client_id, holder.host, holder.epoch)
-        return dict(zip(self.COLUMNS, told, strict=True))
-
-    def of(self, holder: Holder | None) -> int:
-        """The number of a member's fragment."""
-        if holder is None:
-            return 0
-        if holder not in self._numbers:
-            line = self.line(self.empty | self._columns(holder))
-            self._numbers[holder] = len(self.made)
-            self.made.append(line[self._before : len(line) - self._after])
-        return self._numbers[holder]
-
-    def marked(self, row: Row, marks: _Marks) -> bytes:
-        """The line of a row of nobody, with a mark for the fragment."""
-        mark = marks.text(ln.NAME, ln.HOLDER)
-        nobody, somebody = self.line(row), self.line(row | self._columns(Holder("m", "i", "c", "h", 9)))
-        before, after = _alike(nobody, somebody)
-        return nobody[:before] + mark.encode() + nobody[len(nobody) - after :]
+    def letters(self) -> npt.NDArray[np.uint8]:
+        """What stands in a line for each byte of a text, as `lines` has it."""
+        letters = says_more_letters()
+        for byte in range(256):
+            escaped = bytes([byte])
+            if not self.is_plain(byte):
+                letters[byte, ln.IS_ODD] = True
+                made = self._made(f"a{chr(byte)}a")
+                quote, escaped = made[: made.index(b"a")], made[made.index(b"a") + 1 : made.rindex(b"a")]
+                letters[ln.QUOTE, : len(quote)] = list(quote)
+                letters[ln.QUOTE, wr.MOST_ESCAPED] = len(quote)
+            letters[byte, : len(escaped)] = list(escaped)
+            letters[byte, wr.MOST_ESCAPED] = len(escaped)
+        return letters
 
 
-def _alike(one: bytes, other: bytes) -> tuple[int, int]:
-    """How many bytes two lines that differ begin and end alike."""
-    begin = next(i for i, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
-    end = next(i for i, (left, right) in enumerate(zip(one[::-1], other[::-1], strict=False)) if left != right)
-    return begin, end
+def says_more_letters() -> npt.NDArray[np.uint8]:
+    """Which bytes tell that metadata may say more than it reads, as `lines` has it."""
+    letters = np.zeros((ln.QUOTE + 1, ln.LETTER_COLUMNS), np.uint8)
+    letters[list(PRINTED), ln.IS_PRINTED] = letters[list(FORMATS), ln.IS_FORMAT] = True
+    return letters

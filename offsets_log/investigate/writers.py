@@ -18,18 +18,14 @@ rate       Commits by the clock's minutes, each whole; a record of magic 0 has n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from offsets_log.errors import ReplayError
-from offsets_log.investigate.holders import Holder, Holders, TopicIds, holders_of
+from offsets_log.investigate.clients import Clients
+from offsets_log.investigate.holders import Holder
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent
-from offsets_log.replay.groups import GroupFold
-from offsets_log.replay.profile import MODERN
-from offsets_log.replay.topic_names import names_in
 from offsets_log.shares import counted
 from offsets_log.tables import (
     GROUP_COLUMN,
@@ -141,16 +137,21 @@ def _by_hour(event: Event, record: CoordinatorRecord | None, clients: Clients) -
     return (None if time_ms is None else time_ms // HOUR_MS * HOUR_MS,)
 
 
+def name_of(holder: Holder, per: str) -> Writer:
+    """What names somebody who held a partition; a member also its group, before this."""
+    client = holder.client_id, holder.host
+    return client if per == "client" else (holder.member_id, holder.group_instance_id, *client)
+
+
 def _by_client(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    holder = clients.holder(event, record)
-    return (None, None) if holder is None else (holder.client_id, holder.host)
+    holder = clients.holder(record, is_plain=not event.batch.is_transactional)
+    return (None, None) if holder is None else name_of(holder, "client")
 
 
 def _by_member(event: Event, record: CoordinatorRecord | None, clients: Clients) -> Writer:
-    holder = clients.holder(event, record)
-    if record is None or holder is None:
-        return None if record is None else plain(record.group), None, None, None, None
-    return plain(record.group), holder.member_id, holder.group_instance_id, holder.client_id, holder.host
+    holder = clients.holder(record, is_plain=not event.batch.is_transactional)
+    group = None if record is None else plain(record.group)
+    return (group, None, None, None, None) if holder is None else (group, *name_of(holder, "member"))
 
 
 NAMES: dict[str, NameOf] = {
@@ -162,40 +163,6 @@ NAMES: dict[str, NameOf] = {
     "member": _by_member,
     "hour": _by_hour,
 }
-
-
-class Clients:
-    """The groups of an offsets partition on their way, for who holds what in them."""
-
-    def __init__(self, topic_ids: Mapping[bytes, str]) -> None:
-        self._names = dict(topic_ids)
-        self._ids = TopicIds(self._names)
-        self._folds: dict[str, GroupFold] = {}
-        self._holders: dict[str, Holders] = {}
-
-    def saw(self, record: CoordinatorRecord) -> None:
-        """A record on its way: what it says of groups and topic ids."""
-        for topic_id, name in names_in(record):
-            if topic_id not in self._names:
-                self._names[topic_id] = name
-                self._ids = TopicIds(self._names)
-        if not record.is_offset_commit:
-            fold = self._folds.setdefault(record.group, GroupFold(record.group, MODERN))
-            with suppress(ReplayError):  # as in a replay: that record is left out
-                fold.replay(record)
-            self._holders.pop(record.group, None)
-
-    def holder(self, event: Event, record: CoordinatorRecord | None) -> Holder | None:
-        """The member that sent a commit, as far as the group metadata in force tells."""
-        if record is None or not record.is_offset_commit or record.value is None:
-            return None
-        holders = self._holders.get(record.group)
-        if holders is None:
-            fold = self._folds.get(record.group)
-            holders = self._holders[record.group] = holders_of(fold.group if fold else None)
-        own = record.value.get("topic_id")
-        ids = [*([bytes(own)] if own and any(own) else []), *self._ids.of(record.key["topic"])]
-        return holders.of(record.key["topic"], record.key["partition"], ids, is_plain=not event.batch.is_transactional)
 
 
 # ----------------------------------------------------------------------------------------------- counting

@@ -13,6 +13,7 @@ References: ``DefaultRecordBatch.java``, ``LegacyRecord.java``, ``AbstractLegacy
 
 from __future__ import annotations
 
+import struct
 import zlib
 from dataclasses import dataclass
 
@@ -50,6 +51,10 @@ BATCH_HEADER = p.PlainStruct(
     "base_sequence" / p.INT32,
     "records_count" / p.INT32,
 )
+
+BATCH_FIELDS = tuple(field.name for field in BATCH_HEADER.subcons)
+BATCH_NUMBERS = struct.Struct(">" + "".join(field.subcon.fmtstr[1:] for field in BATCH_HEADER.subcons))
+"""`BATCH_HEADER`, all of it at once."""
 
 LEGACY_HEADER = c.Struct(
     "offset" / p.INT64,
@@ -185,7 +190,7 @@ def decode_batch_header(raw: bytes, position: int = 0) -> RecordBatch:
     """
     magic = int.from_bytes(raw[MAGIC_POSITION : MAGIC_POSITION + 1], signed=True)
     if magic == 2:
-        header = BATCH_HEADER.parse(raw)
+        header = dict(zip(BATCH_FIELDS, BATCH_NUMBERS.unpack_from(raw), strict=True))
         return RecordBatch(
             position=position,
             raw=raw,

@@ -271,11 +271,17 @@ class Sized(c.Construct):  # type: ignore[misc]
 
 
 class Array(c.Construct):  # type: ignore[misc]
-    """A count, then so many elements; −1 is null where ``nullable``. An element takes at least one byte."""
+    """A count, then so many elements; −1 is null where ``nullable``. An element takes at least one byte.
 
-    def __init__(self, length: c.Construct, element: c.Construct, nullable: bool = False) -> None:
+    Args:
+        is_repeated: whether readers remember elements (`readers.remembered`), which are not to be changed then.
+    """
+
+    def __init__(
+        self, length: c.Construct, element: c.Construct, nullable: bool = False, is_repeated: bool = False
+    ) -> None:
         super().__init__()
-        self.length, self.element, self.nullable = length, element, nullable
+        self.length, self.element, self.nullable, self.is_repeated = length, element, nullable, is_repeated
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> list[Any] | None:
         count = self.length._parsereport(stream, context, path)
@@ -298,7 +304,9 @@ class Array(c.Construct):  # type: ignore[misc]
         return obj
 
     def reader(self) -> readers.Reader:
-        return readers.array(readers.part(self.length), readers.part(self.element), nullable=self.nullable)
+        element = readers.part(self.element)
+        element = readers.remembered(element) if self.is_repeated else element
+        return readers.array(readers.part(self.length), element, nullable=self.nullable)
 
 
 def _check_null(length: int, nullable: bool, path: str) -> None:
@@ -370,6 +378,15 @@ def parse_prefix(struct: c.Construct, data: bytes, root: str) -> tuple[Any, byte
             f"{_sentence(error)} (byte {stream.tell()} of {len(data)})", field=field_of(error.path, root)
         ) from None
     return value, stream.read()
+
+
+def parse_at(struct: c.Construct, data: bytes, at: int) -> tuple[Any, int]:
+    """Parse what begins at a place; return the value and where it ends. Raises the construct's own errors."""
+    if (found := readers.read(struct, data, at)) is not None:
+        return found
+    stream = io.BytesIO(data)
+    stream.seek(at)
+    return struct.parse_stream(stream), stream.tell()
 
 
 def build(struct: c.Construct, value: Any, root: str) -> bytes:

@@ -21,15 +21,20 @@ class NotPlainError(Exception):
     """The bytes are for the construct."""
 
 
+HEAD_BYTES = 48
+"""Of an element, by which one is found that may be the same: a client id and a UUID."""
+MOST_BYTES_REMEMBERED = 1 << 24
+NOT_KNOWN: tuple[bytes, Any] = (b"", None)
+
 NOT_PLAIN = (NotPlainError, struct.error, IndexError)
 """What a reader raises; positions never are negative, so that no index counts from the end."""
 
 
-def read(code: c.Construct, data: bytes) -> tuple[Any, int] | None:
-    """The value at the head of some bytes and where it ends; None if that is for the construct to say."""
+def read(code: c.Construct, data: bytes, at: int = 0) -> tuple[Any, int] | None:
+    """The value that begins at a place and where it ends; None if that is for the construct to say."""
     reader = reader_of(code)
     try:
-        return None if reader is None else reader(data, 0)
+        return None if reader is None else reader(data, at)
     except NOT_PLAIN:
         return None
 
@@ -151,6 +156,31 @@ def array(length: Reader, element: Reader, *, nullable: bool) -> Reader:
         return values, at
 
     return read_array
+
+
+def remembered(element: Reader) -> Reader:
+    """An element that often stands again just so where others begin as it does: its last value is given once more.
+
+    What is read must follow from the element's own bytes, not from what stands behind them.
+    """
+    known: dict[bytes, tuple[bytes, Any]] = {}
+    size_bytes = 0
+
+    def read_remembered(data: bytes, at: int) -> tuple[Any, int]:
+        nonlocal size_bytes
+        head = data[at : at + HEAD_BYTES]
+        raw, value = known.get(head, NOT_KNOWN)
+        if raw and data.startswith(raw, at):
+            return value, at + len(raw)
+        value, end = element(data, at)
+        size_bytes += end - at
+        if size_bytes > MOST_BYTES_REMEMBERED:
+            known.clear()
+            size_bytes = end - at
+        known[head] = data[at:end], value
+        return value, end
+
+    return read_remembered
 
 
 def fields(rows: Sequence[tuple[str, Reader]]) -> Reader:

@@ -122,13 +122,11 @@ def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Dama
     start = batch.position + b.BATCH_HEADER_SIZE
     if batch.records_count < 0:
         raise CorruptBatchError(f"the count is {batch.records_count}", field="records_count")
-    stream = io.BytesIO(body)
-    least = batch.base_offset
+    at, least = 0, batch.base_offset
     for i in range(batch.records_count):
-        at = stream.tell()
         position = start if codec.id else start + at
         try:
-            raw = SIZED_RECORD.parse_stream(stream)
+            raw, at = p.parse_at(SIZED_RECORD, body, at)
         except c.ConstructError as error:
             raise CorruptRecordError(
                 f"record {i} of {batch.records_count}: {error.args[0].splitlines()[-1]}",
@@ -144,15 +142,15 @@ def _iter_default(batch: RecordBatch, as_loaded: bool) -> Iterator[Record | Dama
                     field="offset_delta",
                 )
             least = record.offset + 1
-            if as_loaded and i + 1 == batch.records_count and stream.tell() != len(body):
+            if as_loaded and i + 1 == batch.records_count and at != len(body):
                 break
             yield record
         except OffsetsLogError as error:
             # Its length is sound, so the records behind it can still be read.
             yield Damage(error.at(position=position, record_offset=batch.base_offset), raw)
-    if stream.tell() != len(body):
+    if at != len(body):
         raise CorruptBatchError(
-            f"{len(body) - stream.tell()} bytes are left behind the last of {batch.records_count} records",
+            f"{len(body) - at} bytes are left behind the last of {batch.records_count} records",
             field="records",
         )
 

@@ -34,6 +34,9 @@ PLAUSIBLE = re.compile(rb"(?=\x00\x00.{6}(?!\x00\x00\x00[\x00-\x0d])[\x00-\x07].
 MAX_TORN_LENGTH_BYTE = 0x07
 """First byte of the length of a batch of 128 MiB, far beyond what a broker takes."""
 
+LARGE_BATCH = 1 << 20
+"""Bytes; brokers take no more unless they are told to."""
+
 MIN_CANDIDATE_COST = 64
 """Counted for a place that turns out to be no batch at once, so that a file full of them ends the search too."""
 
@@ -148,14 +151,25 @@ class Search:
         """Where the walk goes on; None if no whole batch follows, or none was found within the bound.
 
         The declared end is taken if a whole batch, zeros or the end of the file is there; a damaged length leads
-        nowhere, and then every place that looks like a batch is tried.
+        nowhere, and then every place that looks like a batch is tried: a large one only if none is found inside it,
+        for most of what looks like that is none, and its bytes are many.
         """
         end = self._declared_end(position)
         if end is not None and (end == len(self.view) or self._is_batch(end) or _is_zero(self.view, end)):
             return end
-        for match in PLAUSIBLE.finditer(self.view, position + 1):
-            if self._is_batch(match.start()):
-                return match.start()
+        found = self._first_batch(position + 1, len(self.view), is_large=False)
+        large = self._first_batch(position + 1, len(self.view) if found is None else found, is_large=True)
+        return found if large is None else large
+
+    def _first_batch(self, start: int, stop: int, *, is_large: bool) -> int | None:
+        """The first batch of a kind that begins and ends in a range."""
+        for match in PLAUSIBLE.finditer(self.view, start, stop):
+            position = match.start()
+            end = self._declared_end(position) or stop + 1
+            if (end - position > LARGE_BATCH) != is_large or end > stop:
+                self.bytes_to_check -= MIN_CANDIDATE_COST
+            elif self._is_batch(position):
+                return position
             if self.bytes_to_check <= 0:
                 return None
         return None

@@ -32,7 +32,7 @@ GROUP_METADATA_VALUE = Message(
         Field("protocol", STRING, nullable=True),
         Field("leader", STRING, nullable=True),
         Field("current_state_timestamp", INT64, "2+", default=-1),
-        Field("members", ArrayOf(MEMBER)),
+        Field("members", ArrayOf(MEMBER, is_repeated=True)),
     ),
     versions="0-4",
     flexible="4+",

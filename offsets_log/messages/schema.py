@@ -58,9 +58,10 @@ class Struct:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayOf:
-    """An array of scalars or structs."""
+    """An array of scalars or structs; of repeated ones a log has the same again and again (`readers.remembered`)."""
 
     element: Scalar | Struct
+    is_repeated: bool = False
 
 
 WireType = Scalar | Struct | ArrayOf
@@ -326,9 +327,9 @@ def _code(field: Field, version: int, flexible: bool) -> c.Construct:
         case Struct(fields):
             struct = _struct(fields, version, flexible)
             return NullableStruct(struct, tagged=field.tag is not None) if field.nullable else struct
-        case ArrayOf(element):
+        case ArrayOf(element, is_repeated):
             inner = _code(Field(field.name, element), version, flexible)
-            return p.Array(p.COMPACT if flexible else p.INT32, inner, field.nullable)
+            return p.Array(p.COMPACT if flexible else p.INT32, inner, field.nullable, is_repeated)
         case Scalar("string"):
             return p.string(p.COMPACT if flexible else p.INT16, field.nullable)
         case Scalar("bytes"):

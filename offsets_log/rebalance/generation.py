@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from offsets_log.replay.group import CLASSIC
 
 Unit = tuple[Any, int]
 """What is handed out: topic name and partition, topic id and partition, or subtopology and partition of a task."""
 Owners = dict[Unit, frozenset[str]]
+NOBODY: frozenset[str] = frozenset()
+
+
+Value = TypeVar("Value")
+
+
+class _Once(Generic[Value]):
+    """A property that is found once; `functools.cached_property` takes a lock for it up to Python 3.11."""
+
+    def __init__(self, find: Callable[[Any], Value]) -> None:
+        self.find = find
+        self.__doc__ = find.__doc__
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Value:
+        found = owner.__dict__[self.find.__name__] = self.find(owner)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,33 +120,40 @@ class Generation:
     def _follows(self, before: Generation) -> bool:
         return self.kind == CLASSIC and before.number == self.number
 
-    @cached_property
+    @_Once
     def joined(self) -> list[GenerationMember]:
         """Members that were not in the entry before, by id; static ones with a new id among them."""
         before = self.previous.members if self.previous else {}
-        return [member for member_id, member in sorted(self.members.items()) if member_id not in before]
+        return [self.members[member_id] for member_id in sorted(self.members.keys() - before.keys())]
 
-    @cached_property
+    @_Once
     def left(self) -> list[GenerationMember]:
         """Members of the entry before that are not in this one."""
         before = self.previous.members if self.previous else {}
-        return [member for member_id, member in sorted(before.items()) if member_id not in self.members]
+        return [before[member_id] for member_id in sorted(before.keys() - self.members.keys())]
 
-    @cached_property
+    @_Once
     def owners(self) -> Owners:
         """What is assigned → identities of the members that have it; a share group's partition may have several."""
-        found: dict[Unit, set[str]] = {}
+        if self.previous and self.assignment == self.previous.assignment and self.members == self.previous.members:
+            return self.previous.owners
+        found: Owners = {}
         for member_id, units in self.assignment.items():
             member = self.members.get(member_id)
-            for unit in units:
-                found.setdefault(unit, set()).add(member.identity if member else member_id)
-        return {unit: frozenset(identities) for unit, identities in found.items()}
+            owner = frozenset((member.identity if member else member_id,))
+            if found.keys().isdisjoint(units):
+                found.update(dict.fromkeys(units, owner))
+            else:
+                found.update((unit, found.get(unit, owner) | owner) for unit in units)
+        return self.previous.owners if self.previous and found == self.previous.owners else found
 
-    @cached_property
+    @_Once
     def kept(self) -> int:
         """How many partitions stay with who had them."""
         before = self.previous.owners if self.previous else {}
-        return sum(not before.get(unit, frozenset()).isdisjoint(owners) for unit, owners in self.owners.items())
+        if self.owners is before:
+            return len(before)
+        return sum(not before.get(unit, NOBODY).isdisjoint(owners) for unit, owners in self.owners.items())
 
     @property
     def stickiness(self) -> float | None:
@@ -138,20 +161,19 @@ class Generation:
         before = self.previous.owners if self.previous else {}
         return self.kept / len(before) if before else None
 
-    @cached_property
+    @_Once
     def moved(self) -> list[Move]:
         """Partitions that somebody has who had them not, and somebody else had."""
-        if self.previous is None:
+        if self.previous is None or self.owners is self.previous.owners:
             return []
+        before = self.previous.owners
+        changed = [unit for unit, owners in self.owners.items() if before.get(unit, owners) != owners]
         sources = {member.identity: member for member in self.previous.members.values()}
         targets = {member.identity: member for member in self.members.values()}
-        found = []
-        for unit, owners in sorted(self.owners.items()):
-            before = self.previous.owners.get(unit, frozenset())
-            if not before:
-                continue
-            found += [
-                Move(unit, sources.get(source, GenerationMember(source)), targets.get(target, GenerationMember(target)))
-                for source, target in zip(sorted(before - owners), sorted(owners - before), strict=False)
-            ]
-        return found
+        return [
+            Move(unit, sources.get(source, GenerationMember(source)), targets.get(target, GenerationMember(target)))
+            for unit in sorted(changed)
+            for source, target in zip(
+                sorted(before[unit] - self.owners[unit]), sorted(self.owners[unit] - before[unit]), strict=False
+            )
+        ]

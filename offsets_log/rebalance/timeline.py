@@ -7,8 +7,7 @@ members there are then, and the target assignment that was computed for it (type
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from offsets_log.errors import CorruptRecordError, Damage, ReplayError
 from offsets_log.group_tables import assignor_of
@@ -17,7 +16,7 @@ from offsets_log.log_format.record import Record
 from offsets_log.messages.connect_protocol import decode_assignment as decode_connect_assignment
 from offsets_log.messages.consumer_protocol import decode_assignment
 from offsets_log.messages.registry import OFFSET_COMMIT_TYPES, CoordinatorRecord, record_type_of
-from offsets_log.pipeline import BatchEnd, Event, LogEvent, OnDamage, Passed
+from offsets_log.pipeline import BareBatch, BatchEnd, Event, LogEvent, OnDamage, Passed
 from offsets_log.rebalance.generation import Generation, GenerationMember, Unit
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.groups import GROUP_METADATA, GroupFold
@@ -82,16 +81,35 @@ class Timelines:
                     reader.end_batch()
                 case Passed():
                     reader.passed(event)
-                case Event(damage=Damage() as damage):
-                    on_damage(damage)
-                    reader.saw(event.record.offset)
+                case BareBatch(offsets_partition, records):
+                    for record, decoded in records:
+                        self._saw(reader, offsets_partition, record, decoded)
+                    reader.end_batch()
                 case Event():
-                    reader.saw(event.record.offset)
-                    if event.decoded is not None:
-                        self.topic_names.update(names_in(event.decoded))
-                        if not event.decoded.is_offset_commit and self._shows_group(event.decoded.group):
-                            reader.read(event, event.decoded)
+                    if event.damage is not None:
+                        on_damage(event.damage)
+                    self._saw(reader, event.offsets_partition, event.record, event.decoded)
         reader.end_batch()
+
+    def _saw(
+        self,
+        reader: _PartitionReader,
+        offsets_partition: int | None,
+        record: Record,
+        decoded: CoordinatorRecord | None,
+    ) -> None:
+        reader.saw(record.offset)
+        if decoded is not None:
+            self.topic_names.update(names_in(decoded))
+            if not decoded.is_offset_commit and self._shows_group(decoded.group):
+                reader.read(Place(offsets_partition, record), decoded)
+
+
+class Place(NamedTuple):
+    """Where a record stands."""
+
+    offsets_partition: int | None
+    record: Record
 
 
 class _PartitionReader:
@@ -101,11 +119,12 @@ class _PartitionReader:
         self._generations = timelines.generations
         self._profile = profile
         self._folds: dict[str, GroupFold] = {}
-        self._touched: dict[str, Event] = {}
+        self._touched: dict[str, Place] = {}
         self._next_offset = 0
         self._holes = 0
         self._holes_at: dict[str, int] = {}
         self._number: dict[str, int | None] = {}
+        self._units: dict[str, dict[bytes, list[Unit] | None]] = {}  # by protocol type and bytes, which logs repeat
 
     def saw(self, record_offset: int) -> None:
         """A record, of whatever type: offsets that are left out were cleaned away."""
@@ -118,7 +137,7 @@ class _PartitionReader:
         self._holes += run.has_holes
         self._next_offset = run.next_offset
 
-    def read(self, event: Event, record: CoordinatorRecord) -> None:
+    def read(self, place: Place, record: CoordinatorRecord) -> None:
         """A group's record."""
         group_id = record.group
         fold = self._folds.setdefault(group_id, GroupFold(group_id, self._profile))
@@ -128,23 +147,23 @@ class _PartitionReader:
             return
         if fold.group is None and group_id not in self._generations:
             return
-        self._touched[group_id] = event
+        self._touched[group_id] = place
         group = fold.group
         if record.value is None or group is None:
             return
         if record.record_type == GROUP_METADATA:
-            self._read_classic(event, group)
+            self._read_classic(place, group)
         elif record.record_type in EPOCHS:
-            self._read_epoch(event, group)
+            self._read_epoch(place, group)
         elif record.record_type in TARGET_EPOCHS:
             self._read_targets(group)
 
     def end_batch(self) -> None:
         """A group's end, and what state the newer kinds are in, is seen when all of a batch was read."""
-        for group_id, event in self._touched.items():
+        for group_id, place in self._touched.items():
             group = self._folds[group_id].group
             if group is None:
-                self._end_life(event, group_id)
+                self._end_life(place, group_id)
             elif group.kind != CLASSIC and (entries := self._generations.get(group_id)):
                 entries[-1].state = group.state(self._profile)
                 entries[-1].protocol = assignor_of(group) if group.members else entries[-1].protocol
@@ -152,20 +171,23 @@ class _PartitionReader:
 
     # ----------------------------------------------------------------------------------------- entries
 
-    def _read_classic(self, event: Event, group: Group) -> None:
+    def _read_classic(self, place: Place, group: Group) -> None:
         if not group.members and not group.protocol_type:  # 4.x writes it for a new group (records:W6)
             self._number[group.group_id] = group.generation
             self._holes_at[group.group_id] = self._holes
             return
-        entry = self._open(event, group, group.generation)
+        entry = self._open(place, group, group.generation)
         entry.protocol_type, entry.protocol, entry.leader = group.protocol_type, group.protocol, group.leader
-        decode = CLASSIC_ASSIGNMENTS.get(group.protocol_type or "", _opaque_units)
+        units = self._units.setdefault(group.protocol_type or "", {})
         for member_id, member in group.members.items():
-            with suppress(CorruptRecordError):  # no bytes, or a client's own (records:E1, E2)
-                entry.assignment[member_id] = decode(member.metadata["assignment"])
+            data = member.metadata["assignment"]
+            if data not in units:
+                units[data] = _classic_units(group.protocol_type or "", data)
+            if (found := units[data]) is not None:
+                entry.assignment[member_id] = found
 
-    def _read_epoch(self, event: Event, group: Group) -> None:
-        entry = self._open(event, group, group.group_epoch)
+    def _read_epoch(self, place: Place, group: Group) -> None:
+        entry = self._open(place, group, group.group_epoch)
         entry.protocol_type, entry.protocol = group.kind, assignor_of(group)
         if entry.previous is not None and entry.previous.kind == group.kind:  # until a target is computed
             before = entry.previous.assignment
@@ -176,7 +198,7 @@ class _PartitionReader:
         if entries and entries[-1].number == group.assignment_epoch:
             entries[-1].assignment = {each: _target(group.kind, value) for each, value in group.targets.items()}
 
-    def _open(self, event: Event, group: Group, number: int) -> Generation:
+    def _open(self, place: Place, group: Group, number: int) -> Generation:
         group_id, kind = group.group_id, group.kind
         entries = self._generations.setdefault(group_id, [])
         is_alive = bool(entries) and entries[-1].number is not None
@@ -187,12 +209,12 @@ class _PartitionReader:
         entry = Generation(
             group_id=group_id,
             kind=kind,
-            offsets_partition=event.offsets_partition,
-            record_offset=event.record.offset,
+            offsets_partition=place.offsets_partition,
+            record_offset=place.record.offset,
             number=number,
-            timestamp_ms=event.record.timestamp_ms if event.record.timestamp_ms >= 0 else None,
+            timestamp_ms=place.record.timestamp_ms if place.record.timestamp_ms >= 0 else None,
             state=group.state(self._profile),
-            members={each: GenerationMember(each, member.metadata) for each, member in group.members.items()},
+            members=_members(group, entries[-1].members if is_alive else {}),
             previous=entries[-1] if is_alive else None,
             skipped=() if before is None else tuple(range(before + 1, min(number, before + MAX_SKIPPED))),
             skipped_certainly=holes == self._holes,
@@ -200,16 +222,16 @@ class _PartitionReader:
         self._add(entries, entry)
         return entry
 
-    def _end_life(self, event: Event, group_id: str) -> None:
+    def _end_life(self, place: Place, group_id: str) -> None:
         entries = self._generations.get(group_id)
         if entries and entries[-1].number is not None:
             entry = Generation(
                 group_id=group_id,
                 kind=entries[-1].kind,
-                offsets_partition=event.offsets_partition,
-                record_offset=event.record.offset,
+                offsets_partition=place.offsets_partition,
+                record_offset=place.record.offset,
                 number=None,
-                timestamp_ms=event.record.timestamp_ms if event.record.timestamp_ms >= 0 else None,
+                timestamp_ms=place.record.timestamp_ms if place.record.timestamp_ms >= 0 else None,
                 previous=entries[-1],
             )
             self._add(entries, entry)
@@ -220,6 +242,16 @@ class _PartitionReader:
         entries.append(entry)
         self._number[entry.group_id] = entry.number
         self._holes_at[entry.group_id] = self._holes
+
+
+def _members(group: Group, before: Mapping[str, GenerationMember]) -> dict[str, GenerationMember]:
+    """The members as they are now; of one that is as before the same object."""
+    return {
+        member_id: same
+        if (same := before.get(member_id)) is not None and same.row == member.metadata
+        else GenerationMember(member_id, member.metadata)
+        for member_id, member in group.members.items()
+    }
 
 
 def _target(kind: str, value: dict[str, Any]) -> list[Unit]:
@@ -238,6 +270,14 @@ def _named(units: list[Unit], member: GenerationMember | None, names: TopicNames
         [{"topic_id": Uuid(topic_id), "partitions": [number]} for topic_id, number in units], subscribed
     )
     return [*found.partitions, *found.unresolved]
+
+
+def _classic_units(protocol_type: str, data: bytes) -> list[Unit] | None:
+    """What a member was given; None where the bytes do not tell."""
+    try:
+        return CLASSIC_ASSIGNMENTS.get(protocol_type, _opaque_units)(data)
+    except CorruptRecordError:  # no bytes, or a client's own (records:E1, E2)
+        return None
 
 
 def _opaque_units(data: bytes) -> list[Unit]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
-from offsets_log.report.lines import Numbers, ranks
-from offsets_log.report.samples import COMMIT_LINE, line_numbers
+from offsets_log.columnar.folds.samples import lines_of
+from offsets_log.columnar.folds.sampling import RECORDS, TIME
+from offsets_log.report.lines import groups_of, ranks
+from offsets_log.report.samples import Lines, Numbers
 from offsets_log.tables import Row
 
 BARS = 120
@@ -18,7 +19,7 @@ NEAR = 4
 """All are in the plot if it is not longer by more than that."""
 
 
-def commit_bars(commits: pa.Table) -> Row:
+def commit_bars(commits: Lines) -> Row:
     """``bars`` from ``begin_ms`` on, each ``width_ms`` wide: ``commits`` of a ``group``, the last for all others.
 
     Commits are counted when the sample was written that they belong to. ``outside`` counts those that are in no bar.
@@ -26,20 +27,23 @@ def commit_bars(commits: pa.Table) -> Row:
     Args:
         commits: of `samples.Sampled`.
     """
-    if not len(commits):
+    if not commits.names:
         return {"begin_ms": 0, "width_ms": 1, "bars": [], "outside": 0}
-    times, records = commits["time_ms"].to_numpy(), commits["records"].to_numpy()
+    times, records = commits.samples[:, TIME], commits.samples[:, RECORDS]
     begin, end = _bounds(times, records)
     width = -(-(end - begin + 1) // BARS)
-    is_inside = (times >= begin) & (times <= end)
-    places = (times[is_inside] - begin) // width
-    numbers, first = line_numbers(commits, COMMIT_LINE[:1])
-    busiest = np.argsort(ranks(np.bincount(numbers, records)))[:GROUPS_APART]
-    names: list[str | None] = [*commits["group"].take(pa.array(first[busiest])).to_pylist(), None]
-    bar_of_group = np.full(len(first), len(busiest))
+    groups, group_of = groups_of(commits.names)
+    lines = lines_of(commits.samples)
+    of_groups = np.bincount(group_of, np.bincount(lines, records, len(group_of)))
+    busiest = np.argsort(ranks(of_groups))[:GROUPS_APART]
+    names: list[str | None] = [*(groups[number] for number in busiest.tolist()), None]
+    bar_of_group = np.full(len(groups), len(busiest))
     bar_of_group[busiest] = np.arange(len(busiest))
-    bars = bar_of_group[numbers[is_inside]]
-    counts = np.bincount(bars * BARS + places, records[is_inside], len(names) * BARS).astype(np.int64)
+    is_inside = (times >= begin) & (times <= end)
+    places = (bar_of_group[group_of] * BARS)[lines[is_inside]]
+    del lines
+    places += (times[is_inside] - begin) // width
+    counts = np.bincount(places, records[is_inside], len(names) * BARS).astype(np.int64)
     return {
         "begin_ms": begin,
         "width_ms": width,

@@ -58,11 +58,10 @@ class Found:
     unsupported: int
 
 
-def make_document(found: Found, *, release: tuple[int, int] | None = None, **about: Any) -> Row:
+def make_document(found: Found, **about: Any) -> Row:
     """All that the page shows.
 
     Args:
-        release: that wrote the log, as in `pipeline.iter_events`.
         about: what else is to be told of the report itself, by name.
     """
     served = {
@@ -70,7 +69,7 @@ def make_document(found: Found, *, release: tuple[int, int] | None = None, **abo
         for part in found.memory.parts
         for value in part.state.iter_served()
     }
-    generations = generation_lines(found.sampled.generations, release)
+    generations = generation_lines(found.sampled.generations)
     groups = list(_group_rows(found, generations))
     offsets = offset_lines(found.sampled.commits, served)
     transactions = list(_transaction_rows(found.memory))

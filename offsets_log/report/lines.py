@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from offsets_log.messages.registry import decode_coordinator_record
+from offsets_log.columnar.folds import samples as t
+from offsets_log.columnar.folds import sampling as s
 from offsets_log.replay.partial import OffsetAndMetadata
-from offsets_log.report.samples import COMMIT_LINE, GENERATION_LINE, last_in_buckets, line_numbers
+from offsets_log.report.samples import Lines, Name, Numbers
 from offsets_log.tables import Row
 
-Numbers = npt.NDArray[Any]
 LineName = tuple[str, str, int, int | None]
 """Group, topic, partition, offsets partition."""
 
@@ -35,7 +32,7 @@ SHARES = (Share(groups=100, lines=12, points=120_000), Share(groups=1 << 62, lin
 POINTS_OF_GENERATIONS = 20_000
 
 
-def offset_lines(commits: pa.Table, served: Mapping[LineName, OffsetAndMetadata]) -> dict[str, Row]:
+def offset_lines(commits: Lines, served: Mapping[LineName, OffsetAndMetadata]) -> dict[str, Row]:
     """Group → ``count`` of its lines, and ``lines``: those with the most commits, by topic and partition.
 
     A line has ``topic``, ``partition``, ``commits``, ``times_ms`` and ``offsets``, which end with what is served, or
@@ -44,22 +41,27 @@ def offset_lines(commits: pa.Table, served: Mapping[LineName, OffsetAndMetadata]
     Args:
         commits: of `samples.Sampled`.
     """
-    numbers, first = line_numbers(commits, COMMIT_LINE)
-    group_numbers, group_first = line_numbers(commits, COMMIT_LINE[:1])
-    group_of = group_numbers[first]
-    records = np.bincount(numbers, commits["records"].to_numpy(), len(first))
+    groups, group_of = groups_of(commits.names)
+    numbers = t.lines_of(commits.samples)
+    records = np.bincount(numbers, commits.samples[:, s.RECORDS], len(commits.names))
     rank_of_group = ranks(np.bincount(group_of, records))[group_of]
     rank_in_group = _ranks_within(group_of, records)
-    names = commits["group"].take(pa.array(group_first)).to_pylist()
     counts = np.bincount(group_of).tolist()
-    found: dict[str, Row] = {name: {"count": count, "lines": []} for name, count in zip(names, counts, strict=True)}
+    found: dict[str, Row] = {name: {"count": count, "lines": []} for name, count in zip(groups, counts, strict=True)}
     begin = 0
     for share in SHARES:
         chosen = (rank_of_group >= begin) & (rank_of_group < begin + share.groups) & (rank_in_group < share.lines)
         begin += share.groups
-        for name, line in _iter_lines(_thinned(commits.filter(pa.array(chosen[numbers])), share.points)):
+        for name, line in _iter_lines(commits.names, _thinned(commits.samples[chosen[numbers]], share.points)):
             found[name[0]]["lines"].append(_ended(line, served.get(name)))
     return found
+
+
+def groups_of(names: Sequence[Name]) -> tuple[list[str], Numbers]:
+    """The groups of lines in order, and the number of each line's."""
+    groups = list(dict.fromkeys(name[0] for name in names))
+    numbers = {group: number for number, group in enumerate(groups)}
+    return groups, np.array([numbers[name[0]] for name in names], np.int64)
 
 
 def ranks(amounts: Numbers) -> Numbers:
@@ -78,26 +80,20 @@ def _ranks_within(group_of: Numbers, amounts: Numbers) -> Numbers:
     return ranks
 
 
-def _thinned(commits: pa.Table, points: int) -> pa.Table:
-    """Wider buckets until there are few enough samples; each line keeps one at least."""
-    width_ms = 1
-    while len(commits) > points and width_ms < 1 << 40:
-        width_ms *= 2
-        commits = last_in_buckets(commits, COMMIT_LINE, width_ms)
-    return commits
+def _thinned(samples: t.Samples, points: int) -> t.Samples:
+    """In buckets of a width that leaves few enough; each line keeps one at least."""
+    count, _ = t.thin(samples, 0, points, first_shift=1)
+    return t.by_record(samples[:count])
 
 
-def _iter_lines(commits: pa.Table) -> Iterator[tuple[LineName, Row]]:
-    numbers, first = line_numbers(commits, COMMIT_LINE)
-    if not len(first):
-        return
-    names = zip(*(commits[name].take(pa.array(first)).to_pylist() for name in COMMIT_LINE), strict=True)
-    rows = commits.take(pa.array(np.argsort(numbers, kind="stable")))
-    bounds = np.append(0, np.cumsum(np.bincount(numbers))).tolist()
-    times, offsets, record_offsets, records = (
-        rows[name].to_pylist() for name in ("time_ms", "committed_offset", "record_offset", "records")
-    )
-    for name, (begin, end) in zip(names, pairwise(bounds), strict=True):
+def _iter_lines(names: Sequence[Name], samples: t.Samples) -> Iterator[tuple[Name, Row]]:
+    """Lines of samples that are in their order."""
+    numbers = t.lines_of(samples)
+    bounds = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(samples)]
+    times, record_offsets, records = (samples[:, column].tolist() for column in (s.TIME, s.RECORD_OFFSET, s.RECORDS))
+    offsets = values(samples)
+    for begin, end in pairwise(bounds):
+        name = names[int(numbers[begin])]
         yield (
             name,
             {
@@ -109,6 +105,14 @@ def _iter_lines(commits: pa.Table) -> Iterator[tuple[LineName, Row]]:
                 "record_offsets": record_offsets[begin:end],
             },
         )
+
+
+def values(samples: t.Samples) -> list[int | None]:
+    """What each sample says, None of a tombstone."""
+    found: list[int | None] = samples[:, s.VALUE].tolist()
+    for place in np.flatnonzero(samples[:, s.TAG] & 1).tolist():
+        found[place] = None
+    return found
 
 
 def _ended(line: Row, served: OffsetAndMetadata | None) -> Row:
@@ -127,7 +131,7 @@ def _ended(line: Row, served: OffsetAndMetadata | None) -> Row:
 # ------------------------------------------------------------------------------------------ generations
 
 
-def generation_lines(generations: pa.Table, release: tuple[int, int] | None) -> dict[str, Row]:
+def generation_lines(generations: Lines) -> dict[str, Row]:
     """Group → ``times_ms``, ``generations`` (null where its metadata was deleted) and ``rebalances``.
 
     A generation is that of a classic group, or the epoch of a newer one. Rebalances are the generations begun since the
@@ -136,23 +140,13 @@ def generation_lines(generations: pa.Table, release: tuple[int, int] | None) -> 
     Args:
         generations: of `samples.Sampled`.
     """
-    numbers, _ = line_numbers(generations, GENERATION_LINE)
-    rows = generations.take(pa.array(np.argsort(numbers, kind="stable"))).to_pylist()
-    found: dict[str, Row] = {}
-    for row in rows:
-        line = found.setdefault(row["group"], {"times_ms": [], "generations": [], "rebalances": 0})
-        generation = _generation(row["key"], row["value"], release)
+    samples, found = generations.samples, dict[str, Row]()
+    numbers, times = t.lines_of(samples).tolist(), samples[:, s.TIME].tolist()
+    for number, time_ms, generation in zip(numbers, times, values(samples), strict=True):
+        line = found.setdefault(generations.names[number][0], {"times_ms": [], "generations": [], "rebalances": 0})
         if generation is not None and line["generations"]:
             before = line["generations"][-1] or 0
             line["rebalances"] += generation - before if generation >= before else max(generation, 0)
-        line["times_ms"].append(row["time_ms"])
+        line["times_ms"].append(time_ms)
         line["generations"].append(generation)
     return found
-
-
-def _generation(key: bytes, value: bytes | None, release: tuple[int, int] | None) -> int | None:
-    fields = decode_coordinator_record(key, value, release).value
-    if fields is None:
-        return None
-    generation: int = fields["generation"] if "generation" in fields else fields["epoch"]
-    return generation

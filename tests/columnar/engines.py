@@ -84,10 +84,12 @@ def what(item: Damage | TailFound | Missing) -> tuple[Any, ...]:
             return ("missing", item)
 
 
-def construct_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL) -> RowsAnswer:
+def construct_rows(
+    log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, release: tuple[int, int] | None = None
+) -> RowsAnswer:
     """Rows and what was seen on the way, one record at a time."""
     rows, seen = [], []
-    for event in iter_events(log, until=until):
+    for event in iter_events(log, until=until, release=release):
         if isinstance(event, Damage | TailFound | Missing):
             seen.append(what(event))
         elif isinstance(event, Event):
@@ -99,7 +101,13 @@ def construct_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = 
     return rows, seen
 
 
-def columnar_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, threads: int = 1) -> RowsAnswer:
+def columnar_rows(
+    log: PartitionLog,
+    until: Until = EVERYTHING,
+    shown: Shown = ALL,
+    threads: int = 1,
+    release: tuple[int, int] | None = None,
+) -> RowsAnswer:
     """The same of the kernels."""
     parts: dict[int, list[dict[str, Any]]] = {}
     seen: list[Any] = []
@@ -117,6 +125,7 @@ def columnar_rows(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = A
         shown=shown,
         until=lambda log: until,
         threads=threads,
+        release=release,
     )
     count = export.run([log])
     rows = [row for _, part in sorted(parts.items()) for row in part]

@@ -15,7 +15,7 @@ from offsets_log.columnar.folds import replay as columnar
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.replay.profile import PROFILES
-from tests.builders import LogBuilder, member
+from tests.builders import LogBuilder, member, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -61,6 +61,7 @@ PRODUCERS = st.sampled_from([-1, -1, 7, 8])
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("commit"), GROUPS, PARTITIONS, PRODUCERS, st.integers(0, 4)),
+        st.tuples(st.just("old"), GROUPS, st.integers(0, 7), st.just(-1), st.integers(0, 7)),
         st.tuples(st.just("legacy"), GROUPS, PARTITIONS, PRODUCERS, st.just(0)),
         st.tuples(st.just("tombstone"), GROUPS, PARTITIONS, PRODUCERS, st.just(0)),
         st.tuples(st.just("end"), st.just(""), st.just(0), st.sampled_from([7, 8]), st.integers(0, 1)),
@@ -103,13 +104,29 @@ def build(steps: list[tuple[str, str, int, int, int]]) -> LogBuilder:
             case "group":
                 same = [member(f"m{i}", group_instance_id="one" if choice else None) for i in range(number)]
                 log.group(*same, group=group, gone=number == 3)
-            case "newer":
-                newer(log, group, number, choice)
+            case "newer" | "old":
+                (newer if kind == "newer" else old)(log, group, number, choice)
             case "raw":
                 log.add(RAW[number])
             case "skip":
                 log.skip(number)
     return log
+
+
+def old(log: LogBuilder, group: str, form: int, choice: int) -> None:
+    """Messages of magic 0 or 1, plain or in one that is compressed."""
+    values = [OLD_VALUE, None, OLD_VALUE][: 1 + choice % 4]
+    keys = ({"group": group, "topic": "t", "partition": n} for n in range(3))
+    records = [record_bytes(n % 2, key, value, 0) for n, (key, value) in enumerate(zip(keys, values, strict=False))]
+    log.add(
+        *records,
+        magic=form % 2,
+        compression=("none", "gzip", "snappy", "lz4")[form // 2],
+        timestamp_type="log_append" if choice > 3 else "create",
+    )
+
+
+OLD_VALUE = {"offset": 5, "metadata": "m", "commit_timestamp": 1_700_000_000_000}
 
 
 def newer(log: LogBuilder, group: str, record_type: int, choice: int) -> None:
@@ -130,7 +147,15 @@ def test_generated_logs(profile, steps, pieces) -> None:  # type: ignore[no-unty
 # ------------------------------------------------------------------------------------------- mutated bytes
 
 
-SEEDS = ("kafka-lifetime", "kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-4.3-cleaned")
+SEEDS = (
+    "kafka-0.8.2",
+    "kafka-0.10.2",
+    "kafka-0.11-compacted",
+    "kafka-lifetime",
+    "kafka-4.3-mixed",
+    "kafka-4.3-modern-groups",
+    "kafka-4.3-cleaned",
+)
 
 
 @EACH_PROFILE

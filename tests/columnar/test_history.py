@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
+from cli import session
+from cli.main import main
 from cli.output import TEXT_FORMATS
-from offsets_log.columnar.history.fold import BeyondError
+from offsets_log.columnar.history.by_hand import BeyondError
 from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import Damage
-from offsets_log.investigate import bulk_history
+from offsets_log.investigate import bulk_history, history_lines, history_tables
 from offsets_log.investigate.bulk_history import BulkHistory, OrderedHistory
 from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
 from offsets_log.investigate.history_lines import HistoryLines
+from offsets_log.investigate.history_tables import HistoryTables, table_of_history
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -34,6 +41,7 @@ from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.replay.test_rules import CONSUMER_MEMBER, current
 
 ShowsKey = Callable[[tuple[str, str, int]], bool]
+SAMPLE = Path(__file__).parents[2] / "samples/kafka-4.3-mixed/log"
 COLUMNS = [column.name for column in HISTORY_COLUMNS]
 
 
@@ -97,7 +105,18 @@ class Asked:
                     pieces = [bytes(piece) for piece in HistoryLines(ordered, line).pieces(only_rewinds=only_rewinds)]
                     kept = [row for row in rows if not only_rewinds or row["change"] == "rewound"]
                     assert b"".join(pieces) == b"".join(map(line, kept))
+            self.check_tables(ordered, rows)
         return rows
+
+    def check_tables(self, ordered: OrderedHistory, rows: list[dict[str, Any]]) -> None:
+        for only_rewinds in (False, True):
+            kept = [row for row in rows if not only_rewinds or row["change"] == "rewound"]
+            tables = HistoryTables(ordered, only_rewinds=only_rewinds, threads=2)
+            more = [name for name in tables.schema.names if name not in COLUMNS]
+            assert only_rewinds or more == sorted({name for row in kept for name in row} - set(COLUMNS))
+            made = pa.concat_tables([tables.schema.empty_table(), *tables])
+            assert made.to_pylist() == table_of_history(kept, more).to_pylist()
+            assert made.schema == table_of_history(kept, more).schema
 
 
 @settings(max_examples=150, deadline=None)
@@ -114,6 +133,8 @@ def test_generated_logs(steps: Any, profile: str, shows: str, parts: int | None,
     shows_key: ShowsKey | None = None if parts is None else lambda key: key[2] % 2 == parts
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bulk_history, "CHUNK", chunk)
+        patch.setattr(history_lines, "STEP", chunk)
+        patch.setattr(history_tables, "ROWS_IN_TABLE", chunk)
         Asked([log, log], profile, Until(record_offset=bound), lambda name: shows in name, shows_key).check()
 
 
@@ -157,6 +178,48 @@ def test_who_held_a_partition() -> None:
     assert {(2, "b"), (2, None), (3, "c"), (4, "c"), (4, None)} <= set(held)
 
 
+def classic(assignment: bytes = b"", count: int = 1, **columns: Any) -> list[dict[str, Any]]:
+    """Members with an assignment, named by their places."""
+    return [member(f"m{number}", assignment=assignment, **columns) for number in range(count)]
+
+
+def assigned(*partitions: int, topic: str = "t") -> bytes:
+    rows = [{"topic": topic, "partitions": list(partitions)}]
+    fields = {"assigned_partitions": rows, "user_data": None}
+    return encode_embedded(Embedded(CONSUMER_PROTOCOL_ASSIGNMENT, 0, fields))
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+@pytest.mark.parametrize(
+    "members",
+    [
+        [],
+        classic(),
+        classic(b"\0"),
+        classic(b"\0\0\xff\xff\xff\xff"),
+        classic(assigned(0, 1)[:-1]),
+        classic(assigned(0) + b"behind"),
+        classic(b"\0\7" + assigned(0)[2:]),
+        classic(b"\xff\xff" + assigned(0)[2:]),
+        classic(assigned(0, topic="\xe9")),
+        classic(assigned(0), count=2),
+        classic(assigned(0), count=300),
+        classic(assigned(0), count=2, group_instance_id="i"),
+        [member("m", assignment=assigned(0)), member("m", assignment=assigned(1))],
+        [member("m", assignment=assigned(0), client_id='a"b,c', client_host="\n")],
+        [member("m", assignment=assigned(0), group_instance_id="m")],
+    ],
+    ids=str,
+)
+def test_members_as_kernels_and_python_read_them(members: list[dict[str, Any]], profile: str) -> None:
+    """Between records of which only Python, or only a kernel takes the group."""
+    log = LogBuilder().commit(1).group(*classic(assigned(0, 1)), generation=1).commit(2).commit(2, partition=1)
+    log.group(*members, generation=2).commit(3).commit(3, partition=1).commit(3, partition=2, producer=4)
+    log.newer(3, {"epoch": 1}).commit(4).group(*members, generation=3).commit(5).newer(3, {"epoch": 2}).commit(6)
+    log.group(gone=True).newer(3, {"epoch": 3}).commit(7).group(*members, generation=4).commit(8, partition=1).end(4)
+    Asked([log.log, log.log], profile).check()
+
+
 METADATA = (
     "",
     "plain",
@@ -191,3 +254,16 @@ def test_many_keys_find_room() -> None:
     for number in range(9000):
         log.commit(1, group=f"g{number % 5000}", partition=number % 7, producer=number if number % 2 else -1)
     assert len(Asked([log.log]).check()) == 9000
+
+
+def test_parquet_of_small_and_large_inputs_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for bulk_from in (1 << 60, 0):
+        file = tmp_path / f"{bulk_from}.parquet"
+        monkeypatch.setattr(session, "BULK_FROM_BYTES", bulk_from)
+        done = CliRunner().invoke(main, ["history", str(SAMPLE), "-g", "*", "-o", "parquet", "--to", str(file)])
+        assert done.exit_code == 0, done.stderr
+        found.append(parquet.read_table(file))
+    assert found[0].schema == found[1].schema
+    assert found[0].to_pylist() == found[1].to_pylist()
+    assert len(found[0])

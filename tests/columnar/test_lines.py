@@ -51,13 +51,19 @@ NASTY = ["consumer", '"', "\\", ",", "\n\r\t\b\f\0\x1f\x7f", "é€😀\u2028", 
 # ---------------------------------------------------------------------------------------------- one log
 
 
-def lines_one_by_one(log: PartitionLog, press: Press) -> bytes:
+Release = tuple[int, int] | None
+
+
+def lines_one_by_one(log: PartitionLog, press: Press, release: Release = None) -> bytes:
     if press.form.batch_line is not None:
-        return b"".join(line.encode() + b"\n" for line in iter_lines(iter_events(log)))
-    return b"".join(press.form.line(event) for event in iter_events(log) if isinstance(event, Event))
+        return b"".join(line.encode() + b"\n" for line in iter_lines(iter_events(log, release=release)))
+    events = iter_events(log, release=release)
+    return b"".join(press.form.line(event) for event in events if isinstance(event, Event))
 
 
-def lines_in_bulk(log: PartitionLog, press: Press, threads: int = 1, shown: Shown = ALL) -> bytes:
+def lines_in_bulk(
+    log: PartitionLog, press: Press, threads: int = 1, shown: Shown = ALL, release: Release = None
+) -> bytes:
     done: list[bytes] = []
     with Parts(done.append) as parts:
         Export(
@@ -67,6 +73,7 @@ def lines_in_bulk(log: PartitionLog, press: Press, threads: int = 1, shown: Show
             part_bytes=3000,
             note=lambda log: lambda item: None,
             shown=shown,
+            release=release,
             threads=threads,
         ).run([log])
     return b"".join(done)
@@ -79,8 +86,8 @@ def press(request: pytest.FixtureRequest) -> Press:
     return Press(form_of_rows(LINES[request.param]))
 
 
-def assert_equal(log: PartitionLog, press: Press, threads: int = 1) -> None:
-    assert lines_in_bulk(log, press, threads) == lines_one_by_one(log, press)
+def assert_equal(log: PartitionLog, press: Press, threads: int = 1, release: Release = None) -> None:
+    assert lines_in_bulk(log, press, threads, release=release) == lines_one_by_one(log, press, release)
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,19 +13,33 @@ from offsets_log.columnar.jit.compiled import IS_CHECKED, IS_PYTHON
 EQUAL = "tests/columnar/test_equal_engines.py"
 WRITERS = "tests/columnar/test_writers.py"
 LINES = "tests/columnar/test_lines.py"
+GROUP_RECORDS = "tests/columnar/test_group_records.py"
 HISTORY = "tests/columnar/test_history.py"
 CHECKS = "tests/columnar/test_checks.py"
+SAMPLES = "tests/report/test_samples.py"
 MODES = {
     "NUMBA_BOUNDSCHECK": (
         EQUAL,
         WRITERS,
         LINES,
+        GROUP_RECORDS,
         HISTORY,
         CHECKS,
+        SAMPLES,
         "-k",
         "generated or hostile or kafka-4.3-mixed or width or dictionar",
     ),
-    "NUMBA_DISABLE_JIT": (EQUAL, WRITERS, LINES, HISTORY, CHECKS, "-k", "generated or in_a_row or width or used"),
+    "NUMBA_DISABLE_JIT": (
+        EQUAL,
+        WRITERS,
+        LINES,
+        GROUP_RECORDS,
+        HISTORY,
+        CHECKS,
+        SAMPLES,
+        "-k",
+        "generated or in_a_row or width or used",
+    ),
 }
 
 

@@ -30,7 +30,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, decode_key
-from offsets_log.pipeline import EVERYTHING, Event, LogEvent, Passed, TailFound, Until, iter_events
+from offsets_log.pipeline import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until, iter_events
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import PROFILES
@@ -100,7 +100,7 @@ class Asked:
     def rebalances(self) -> Any:
         seen: list[Any] = []
         found = Timelines(self.shows)
-        selection = Selection(self.shows, record_types=frozenset({GROUP_METADATA}), with_names=True)
+        selection = Selection(self.shows, record_types=frozenset({GROUP_METADATA}), with_names=True, is_bare=True)
         damages: list[Damage] = []
         found.read(self.events(selection, seen, found.wants), damages.append)
         return [repr(entry) for entry in found], found.topic_names, [what(damage) for damage in damages], seen
@@ -133,6 +133,7 @@ def assert_equal(
 def test_generated_logs(steps: Any, glob: str, profile: str, room: int, bound: int | None) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selected, "ROOM", room)
+        patch.setattr(selected, "BYTES_TOLD", room)
         assert_equal(build(steps).log, Until(record_offset=bound), (glob,), profile)
 
 
@@ -163,6 +164,19 @@ def test_inputs_that_once_broke_something(path: Path) -> None:
 def chosen(log: PartitionLog, selection: Selection) -> list[int]:
     """Offsets of the records that came."""
     return [event.record.offset for event in selected_events(log, selection) if isinstance(event, Event)]
+
+
+def test_bare_batches_are_told_by_their_records() -> None:
+    log = LogBuilder()
+    log.commit(1, group="a").group(member("m"), group="a").commit(2, group="a").group(member("n"), group="a")
+    selection = Selection(only("a"), record_types=frozenset({GROUP_METADATA}), is_bare=True)
+    batches = [event for event in selected_events(log.log, selection) if isinstance(event, BareBatch)]
+    found = [record for batch in batches for record in batch.records]
+    expected = [event for event in iter_events(log.log) if isinstance(event, Event) and event.record.offset in (1, 3)]
+    assert [decoded for _, decoded in found] == [event.decoded for event in expected]
+    facts = ("offset", "timestamp_ms", "key", "value")
+    for (record, _), event in zip(found, expected, strict=True):
+        assert [getattr(record, name) for name in facts] == [getattr(event.record, name) for name in facts]
 
 
 def only(name: str) -> Callable[[str], bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsets_log.columnar.folds import replay as columnar
-from offsets_log.columnar.folds.writers import PER, count_log
+from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
 from offsets_log.errors import Damage
+from offsets_log.investigate.bulk_clients import HeldWriters
 from offsets_log.investigate.bulk_writers import BulkWriters
 from offsets_log.investigate.groups import Activity
 from offsets_log.investigate.writers import Writers, count_writers, top_rows
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, build_batch
+from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, Embedded, encode_embedded
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
-from tests.builders import TIME, record_bytes
+from tests.builders import TIME, LogBuilder, member, record_bytes
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -62,7 +65,9 @@ def in_bulk(logs: list[PartitionLog], per: str, until: Until, pieces: int, shows
     for log in logs:
         seen: list[Any] = []
         is_filtered = shows is not None
-        state = count_log(log, per, is_filtered=is_filtered, note=seen.append, until=until, pieces=pieces)
+        kind = partial(HeldWriters, topic_ids={}) if per in HELD else WritersState
+        how = {"is_filtered": is_filtered, "note": seen.append, "until": until, "pieces": pieces, "kind": kind}
+        state = count_log(log, per, **how)
         bulk.add(state, log.offsets_partition)
         damaged += [item for item in seen if isinstance(item, Damage)]
     return top_rows(bulk.finish(), "bytes"), len(damaged)
@@ -129,6 +134,57 @@ def test_generated_logs(per, steps, pieces, end, shows) -> None:  # type: ignore
     log = build(steps).log
     assert_equal([log], per, pieces=(1, pieces), filters=(shows,))
     assert_equal([log], per, Until(record_offset=end), pieces=(pieces,), filters=(shows,))
+
+
+def assigned(*partitions: int) -> bytes:
+    """As consumers write it: of the topic ``t``."""
+    rows = [{"topic": "t", "partitions": list(partitions)}]
+    table = CONSUMER_PROTOCOL_ASSIGNMENT
+    return encode_embedded(Embedded(table, 0, {"assigned_partitions": rows, "user_data": None}))
+
+
+CLIENTS = {
+    number: member(f"m{number}", client_id=f"c{number % 2}", assignment=data, group_instance_id=instance_id)
+    for number, (data, instance_id) in enumerate(
+        [(assigned(0, 1), None), (assigned(1), "i"), (assigned(0), None), (b"", "i"), (assigned(2) + b"more", None)]
+    )
+}
+MEMBERS = st.lists(st.sampled_from(sorted(CLIENTS)), max_size=3)
+COMMITS = st.tuples(st.just("commit"), st.sampled_from("gh"), st.integers(0, 2), st.sampled_from([-1, 7]))
+GROUP_STEPS = st.lists(
+    COMMITS
+    | st.tuples(st.just("group"), st.sampled_from("gh"), st.none() | MEMBERS, st.just(-1))
+    | st.tuples(st.just("topic id"), st.sampled_from("gh"), st.integers(1, 2), st.just(-1))
+    | st.tuples(st.just("newer"), st.sampled_from("gh"), st.just(0), st.just(-1)),
+    max_size=40,
+)
+
+
+def grouped(steps: list[Any]) -> PartitionLog:
+    """A log of groups whose members come and go; their commits, some by hand."""
+    log = LogBuilder()
+    for number, (what, group, of, producer) in enumerate(steps):
+        match what:
+            case "group" if of is None:
+                log.group(group=group, gone=True)
+            case "group":
+                log.group(*(CLIENTS[each] for each in of), group=group)
+            case "newer":
+                log.newer(3, {"epoch": number}, group=group)
+            case "topic id":
+                log.commit(number, group=group, topic="t", version=4, topic_id=bytes(15) + bytes([of]))
+            case "commit" if producer >= 0:
+                log.commit(number, group=group, topic="t", partition=of, producer=producer).end(producer)
+            case "commit":
+                log.commit(number, group=group, topic="t", partition=of)
+    return log.log
+
+
+@pytest.mark.parametrize("per", sorted(HELD))
+@settings(max_examples=150, deadline=None)
+@given(steps=GROUP_STEPS, shows=st.sampled_from((None, *FILTERS)))
+def test_holders_of_generated_groups(per: str, steps: list[Any], shows: Shows) -> None:
+    assert_equal([grouped(steps)], per, filters=(shows,))
 
 
 @EACH_PER

@@ -116,7 +116,9 @@ def _with_right_checksum(raw: bytes) -> bytes:
 
 
 def _mutate_records(batch: RecordBatch, dice: random.Random) -> bytes:
-    """Change the records of a batch of magic 2 below its checksum and its compression."""
+    """Change the records of a batch below its checksum and its compression."""
+    if batch.magic < 2:
+        return _mutate_messages(batch, dice)
     try:
         body = batch.codec.decompress(batch.raw[b.BATCH_HEADER_SIZE :], 2)
     except OffsetsLogError:
@@ -124,6 +126,26 @@ def _mutate_records(batch: RecordBatch, dice: random.Random) -> bytes:
     codec_id = dice.randrange(len(CODECS)) if dice.random() < 0.3 else batch.codec.id
     changed = replace(batch, attributes=batch.attributes & ~7 | codec_id)
     return encode_batch(changed, _mutate(body, dice))
+
+
+def _mutate_messages(batch: RecordBatch, dice: random.Random) -> bytes:
+    """The same of magic 0 and 1, of which only the messages inside of others are compressed."""
+    if batch.codec.id == 0:
+        return _with_right_checksum(_mutate(batch.raw, dice))
+    key_and_size = 8
+    try:
+        inner = batch.codec.decompress(batch.raw[b.LEGACY_HEADER_SIZE[batch.magic] + key_and_size :], batch.magic)
+    except OffsetsLogError:
+        return batch.raw
+    codec = dice.choice(CODECS[1:4]) if dice.random() < 0.3 else batch.codec
+    return encode_legacy_message(
+        magic=batch.magic,
+        offset=batch.last_offset,
+        timestamp_ms=batch.max_timestamp_ms,
+        attributes=batch.attributes & ~7 | codec.id,
+        key=None,
+        value=codec.compress(_mutate(inner, dice), batch.magic),
+    )
 
 
 def _nest(batch: RecordBatch, dice: random.Random) -> bytes:
@@ -149,7 +171,7 @@ def hostile_segments(seeds: Sequence[RecordBatch], seed: int) -> Iterator[bytes]
                     pieces.append(batch.raw)
                 case 1:
                     pieces.append(_nest(batch, dice))
-                case 2 | 3 if batch.magic == 2:
+                case 2 | 3:
                     pieces.append(_mutate_records(batch, dice))
                 case 4:
                     pieces.append(_mutate(batch.raw, dice))

@@ -3,39 +3,85 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from offsets_log.columnar.events import export
-from offsets_log.columnar.events.export import Export
-from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import EVERYTHING, Until, iter_events
-from offsets_log.replay.profile import MODERN, Profile
-from offsets_log.report import samples as s
-from offsets_log.report.lines import generation_lines, offset_lines
+from offsets_log.columnar.folds import replay as columnar
+from offsets_log.columnar.folds import samples as t
+from offsets_log.columnar.folds import sampling as s
+from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
+from offsets_log.columnar.folds.state import plain
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events, replay_into
+from offsets_log.replay.profile import CLASSIC, MODERN, PROFILES, Profile
+from offsets_log.report.lines import generation_lines, offset_lines, values
+from offsets_log.report.samples import Lines, Sampled, Samples
 from tests.builders import TIME, LogBuilder, record_bytes
-from tests.conftest import RECORDINGS, log_directories, read_json, read_partitions
+from tests.columnar.test_equal_engines import SEEDS, STEPS, build
+from tests.conftest import PACKED, RECORDINGS, log_directories, read_json, read_partitions
 from tests.dump_log import DumpedRecord, read_dump
-from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, answered, profile_of, steps
+from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
+from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, answered, steps
 
 BY_JAVA = [name for name in LOADED if name.startswith("kafka-4")]
 
 
-def sampled(logs: list[PartitionLog], profile: Profile = MODERN, until: dict[int, Until] | None = None) -> s.Sampled:
-    samples = s.Samples(profile)
-    for number, log in enumerate(logs):
+@pytest.fixture(autouse=True)
+def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
+
+
+def sampled(
+    logs: list[PartitionLog], profile: Profile = MODERN, until: dict[int, Until] | None = None, **shows: Any
+) -> Sampled:
+    samples = Samples(profile, **shows)
+    for log in logs:
+        state = samples.state()
         bound = EVERYTHING if until is None else until[log.offsets_partition or 0]
-        for _ in samples.watch(log, number, iter_events(log, until=bound)):
-            pass
+        replay_into(state, state.watch(iter_events(log, until=bound)), on_damage=lambda damage: None)
+        samples.add(log, state)
     return samples.finish()
 
 
-def ends(found: s.Sampled) -> dict[tuple[str, str, int], int]:
+def sampled_in_bulk(
+    logs: list[PartitionLog], profile: Profile = MODERN, until: Until = EVERYTHING, pieces: int = 1, **shows: Any
+) -> Sampled:
+    samples = Samples(profile, **shows)
+    for replayed in columnar.replay_logs(
+        logs,
+        profile,
+        note=lambda log: lambda seen: None,
+        until=lambda log: until,
+        pieces=pieces,
+        replay=partial(OverviewReplay, **shows),
+    ):
+        assert isinstance(replayed.state, OverviewState)
+        samples.add(replayed.log, replayed.state)
+    return samples.finish()
+
+
+def rows(lines: Lines) -> list[tuple[Any, ...]]:
+    """Name, record offset, time, value, records."""
+    numbers = (t.lines_of(lines.samples), *(lines.samples[:, at] for at in (s.RECORD_OFFSET, s.TIME, s.RECORDS)))
+    found = zip(*(column.tolist() for column in numbers), values(lines.samples), strict=True)
+    return [(lines.names[line], offset, time_ms, value, records) for line, offset, time_ms, records, value in found]
+
+
+def assert_equal(one: Sampled, other: Sampled) -> None:
+    assert rows(one.commits) == rows(other.commits)
+    assert rows(one.generations) == rows(other.generations)
+    assert one.untimed == other.untimed
+    assert one.commits.names == other.commits.names
+
+
+def ends(found: Sampled) -> dict[tuple[str, str, int], int]:
     """What each line ends with, without those that end with a tombstone."""
-    latest: dict[tuple[str, str, int], Any] = {}
-    for row in found.commits.to_pylist():
-        latest[row["group"], row["topic"], row["partition"]] = row["committed_offset"]
+    latest = {name[:3]: value for name, _, _, value, _ in rows(found.commits)}
     return {line: offset for line, offset in latest.items() if offset is not None}
 
 
@@ -63,25 +109,83 @@ def test_lines_end_with_the_answers_at_every_step(name: str, recording: Recordin
         assert ends(sampled(logs, until=until)) == of_answer(line), line["what"]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDINGS if name != "load-fails"])
-def test_parts_read_by_kernels_are_sampled_as_events_are(
-    name: str, recording: Recording, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_logs_read_by_kernels_are_sampled_as_events_are(name: str, profile: Profile, recording: Recording) -> None:
     """However the log is cut: inside transactions too."""
-    folder = recording(name)
-    profile = profile_of(read_json(folder / "recording.json"))
-    logs = list(read_partitions(log_directories(folder)[0]).values())
-    monkeypatch.setattr(export, "PART_BYTES", 3000)
-    bulk = s.Samples(profile)
-    Export(bulk.write, note=lambda log: lambda seen: None, threads=2).run(logs)
-    one, other = sampled(logs, profile), bulk.finish()
-    assert sorted_rows(one.commits) == sorted_rows(other.commits)
-    assert sorted_rows(one.generations) == sorted_rows(other.generations)
-    assert one.untimed == other.untimed
+    for directory in log_directories(recording(name)):
+        logs = list(read_partitions(directory).values())
+        expected = sampled(logs, profile)
+        for pieces in (1, 4):
+            assert_equal(sampled_in_bulk(logs, profile, pieces=pieces), expected)
 
 
-def sorted_rows(table: Any) -> list[str]:
-    return sorted(map(repr, table.to_pylist()))
+def test_only_what_is_shown_is_sampled(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = list(read_partitions(recording("kafka-4.3-mixed") / "log").values())
+    shows = {"shows_group": lambda name: "e" in name, "shows_topic": lambda name: "o" in name}
+    for most in (t.MOST, {s.COMMITS: 60, s.GENERATIONS: 5}):
+        monkeypatch.setattr(t, "MOST", most)
+        monkeypatch.setattr(t, "LEAST_ROOM", 1 << 4)
+        expected = sampled(logs, **shows)
+        assert 0 < len(rows(expected.commits)) < len(rows(sampled(logs).commits))
+        assert_equal(sampled_in_bulk(logs, pieces=3, **shows), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=STEPS,
+    pieces=st.integers(1, 4),
+    end=st.integers(0, 40),
+    most=st.sampled_from((1, 4, 1000)),
+    profile=st.sampled_from([*PROFILES.values()]),
+)
+def test_generated_logs(steps, pieces, end, most, profile) -> None:  # type: ignore[no-untyped-def]
+    log = build(steps).log
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(t, "MOST", {s.COMMITS: most, s.GENERATIONS: most})
+        patch.setattr(t, "LEAST_ROOM", 8)
+        for until in (EVERYTHING, Until(record_offset=end)):
+            one = sampled([log], profile, {0: until})
+            assert_equal(sampled_in_bulk([log], profile, until, pieces), one)
+            assert_told(log, profile, until, one)
+
+
+def test_hostile_segments() -> None:
+    seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
+    for data in islice(hostile_segments(seeds, 12), 300):
+        log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
+        assert_equal(sampled_in_bulk([log]), sampled([log]))
+
+
+def assert_told(log: PartitionLog, profile: Profile, until: Until, found: Sampled) -> None:
+    """All commits that count are told, by a plain count of a transaction's own: where each line ends, and how many."""
+    waiting: dict[int, list[Any]] = {}
+    counted: dict[Any, list[Any]] = {}
+    for event in iter_events(log, until=until):
+        if not isinstance(event, Event):
+            continue
+        batch, record = event.batch, event.decoded
+        if event.control is not None:
+            ended = waiting.pop(batch.producer_id, [])
+            for name, commit in ended if event.control.type == "COMMIT" else ():
+                counted.setdefault(name, []).append(commit)
+        elif record is not None and record.is_offset_commit:
+            value = None if record.value is None else record.value["offset"]
+            name = (*map(plain, record.key.values()), log.offsets_partition)
+            commit = (event.record.offset, value)
+            if profile.is_transactional(batch):
+                waiting.setdefault(batch.producer_id, []).append((name, commit))
+            else:
+                counted.setdefault(name, []).append(commit)
+    expected = {
+        name: (len(commits), max(commits, key=lambda commit: commit[0])[1]) for name, commits in counted.items()
+    }
+    told: dict[Any, tuple[int, Any]] = {}
+    for name, _, _, value, records in rows(found.commits):
+        told[name] = told.get(name, (0, None))[0] + records, value
+    assert sum(count for count, _ in expected.values()) <= sum(count for count, _ in told.values()) + found.untimed
+    if not found.untimed:
+        assert told == expected
 
 
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-3.9-classic"])
@@ -93,7 +197,7 @@ def test_generations_are_those_that_kafkas_dump_shows(name: str, recording: Reco
             if isinstance(entry, DumpedRecord) and (fact := generation_in(entry)) is not None:
                 group, time_ms, generation = fact
                 expected.setdefault(group, {})[time_ms] = generation  # the last of a millisecond
-    found = generation_lines(sampled(list(read_partitions(folder / "log").values())).generations, None)
+    found = generation_lines(sampled(list(read_partitions(folder / "log").values())).generations)
     assert found.keys() >= expected.keys()
     for group, line in expected.items():
         assert found[group]["times_ms"] == list(line), group
@@ -121,7 +225,7 @@ def test_rebalances_are_generations_begun_since_the_first_seen() -> None:
     for generation in (3, 4, 7):
         log.group(generation=generation)
     log.group(gone=True).group(generation=1).group(generation=2)
-    line = generation_lines(sampled([log.log]).generations, None)["g"]
+    line = generation_lines(sampled([log.log]).generations)["g"]
     assert line["generations"] == [3, 4, 7, None, 1, 2]
     assert line["rebalances"] == 4 + 2
     assert line["times_ms"] == [TIME + i for i in range(6)]
@@ -144,18 +248,22 @@ def test_any_producer_id_but_none_is_a_transactions() -> None:
         log.add(record_bytes(1, key, value, 4), producer_id=-5, producer_epoch=0, base_sequence=0)
     assert len(log.load(MODERN).pending) == 9
     assert ends(sampled([log.log])) == {("g", "t", 0): 1}
+    for pieces in (1, 3):
+        assert_equal(sampled_in_bulk([log.log], pieces=pieces), sampled([log.log]))
+    assert len(log.load(CLASSIC).pending) == 0  # there the bit tells
+    assert len(ends(sampled([log.log], CLASSIC))) == 9
+    assert_equal(sampled_in_bulk([log.log], CLASSIC), sampled([log.log], CLASSIC))
 
 
 def test_wider_buckets_keep_each_lines_last_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     log = LogBuilder()
     for offset in range(200):
         log.commit(offset, partition=offset % 10)
-    monkeypatch.setattr(s, "MOST_COMMITS", 50)
+    monkeypatch.setattr(t, "MOST", {s.COMMITS: 50, s.GENERATIONS: 50})
     found = sampled([log.log])
-    monkeypatch.undo()
-    assert len(found.commits) <= 50
+    assert len(rows(found.commits)) <= 50
     assert ends(found) == {("g", "t", i): 190 + i for i in range(10)}
-    assert sum(found.commits["records"].to_pylist()) == 200
+    assert sum(records for *_, records in rows(found.commits)) == 200
 
 
 @pytest.mark.parametrize("most", [50, 60, 100])
@@ -163,12 +271,12 @@ def test_buckets_read_by_kernels_are_as_wide(most: int, monkeypatch: pytest.Monk
     log = LogBuilder()
     for offset in range(400):
         log.commit(offset, partition=offset % 10).skip(699)
-    monkeypatch.setattr(s, "MOST_COMMITS", most)
-    bulk = s.Samples(MODERN)
-    Export(bulk.write, note=lambda log: lambda seen: None).run([log.log])
-    one, other = sampled([log.log]), bulk.finish()
-    assert 10 < len(one.commits) <= most
-    assert sorted_rows(one.commits) == sorted_rows(other.commits)
+    monkeypatch.setattr(t, "MOST", {s.COMMITS: most, s.GENERATIONS: most})
+    monkeypatch.setattr(t, "LEAST_ROOM", 16)
+    expected = sampled([log.log])
+    assert 10 < len(rows(expected.commits)) <= most
+    for pieces in (1, 3):
+        assert_equal(sampled_in_bulk([log.log], pieces=pieces), expected)
 
 
 def test_busy_groups_have_more_lines_and_points(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,5 +298,5 @@ def test_busy_groups_have_more_lines_and_points(monkeypatch: pytest.MonkeyPatch)
 def test_messages_without_a_time_of_their_own_have_the_commits_time(recording: Recording) -> None:
     """Magic 0."""
     found = sampled(list(read_partitions(recording("kafka-0.8.2") / "log").values()))
-    assert len(found.commits) > 50
-    assert min(found.commits["time_ms"].to_pylist()) > 1_700_000_000_000
+    assert len(rows(found.commits)) > 50
+    assert min(time_ms for _, _, time_ms, _, _ in rows(found.commits)) > 1_700_000_000_000

@@ -6,6 +6,7 @@ wanted or not by their names: whether, Python says once for each name.
 
 names    one row for each name that was met, of whatever: the numbers are those of `keys.intern_group`
 chosen   one row for each batch chosen, with the run of batches before it that were passed by
+told     one row for each record of these, where these are asked for; their keys and values are in ``copied``
 """
 
 from __future__ import annotations
@@ -43,14 +44,21 @@ CHOSEN_AT = 6  # the batch that was last found to hold a wanted record
 FIRST = 7  # the first record passed by, NOTHING without one
 NEXT = 8  # the offset behind the last one
 HAS_HOLES = 9  # whether offsets between these are left out
-FIRST_MARKERS = 10  # whether each producer's first marker is wanted, too
-COUNTS = 11
+IS_BARE = 10  # whether the records of what is chosen are told
+TOLD = 11  # records told
+USED = 12  # bytes of their copy
+FIRST_MARKERS = 13  # whether each producer's first marker is wanted, too
+COUNTS = 14
 
 # Columns of ``chosen``; FIRST is NOTHING where no record was passed by, AT where only a run is told.
-BATCH_AT, BATCH_SIZE, IS_CHOSEN, RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES, CHOSEN_SIZE = range(7)
+BATCH_AT, BATCH_SIZE, IS_CHOSEN, RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES, TOLD_END, CHOSEN_SIZE = range(8)
+
+# Columns of ``told``: a record of what is chosen, and where its key and value are copied to.
+TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZE, TOLD_SIZE = range(7)
 
 NEEDS_VERDICT = sc.STOPPED + 1
-"""Why the kernel came back, beside what `staging` has: a name was not met before."""
+NEEDS_COPY = NEEDS_VERDICT + 1
+"""Why the kernel came back, beside what `staging` has: a name was not met before; there is no room for a copy."""
 
 TOPIC_ID_SIZE = 16
 MARK_SIZE = 3
@@ -141,7 +149,7 @@ def _look(
     source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Whether the batch that is staged is chosen is in ``counts[CHOSEN_AT]`` then; why it cannot be said yet."""
-    if be16(data, at + bt.ATTRIBUTES) & bt.CONTROL_MASK:
+    if bt.attributes_of(data, at) & bt.CONTROL_MASK:
         head = producer_at(desk, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
         if counts[WITH_MARKERS] and cold[head] == FOLLOWED:
             counts[CHOSEN_AT] = at
@@ -160,7 +168,7 @@ def _look(
             counts[CHOSEN_AT] = at
         elif verdict == UNDECIDED:
             outcome = np.int64(NEEDS_VERDICT)
-    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(desk, cold, be64(data, at + bt.PRODUCER_ID)):
+    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(desk, cold, bt.producer_of(data, at)):
         return np.int64(sc.NEEDS_ROOM)
     return outcome
 
@@ -204,44 +212,79 @@ def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
     chosen[row, RUN_FIRST] = counts[FIRST]
     chosen[row, RUN_NEXT] = counts[NEXT]
     chosen[row, RUN_HAS_HOLES] = counts[HAS_HOLES]
+    chosen[row, TOLD_END] = counts[TOLD]
     counts[CHOSEN] += 1
     counts[FIRST] = a.NOTHING
+
+
+@part
+def _tell(counts: Any, desk: Any, staged: Any, source: Any, data: Any, at: Any, told: Any, copied: Any) -> Any:
+    """Copy the records of the batch that is staged; False without room for all of them."""
+    size = np.int64(0)
+    for number in range(desk[a.STAGED]):
+        i = U(number)
+        size += staged[i, a.KEY_SIZE] + max(staged[i, a.VALUE_SIZE], np.int64(0))
+    if counts[TOLD] + desk[a.STAGED] > len(told) or counts[USED] + size > len(copied):
+        return False
+    time, is_counted = bt.base_time(data, at)
+    for number in range(desk[a.STAGED]):
+        i, row = U(number), U(counts[TOLD])
+        told[row, TOLD_OFFSET] = staged[i, a.OFFSET]
+        told[row, TOLD_TIME] = time
+        told[row, TOLD_TIME_DELTA] = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
+        told[row, TOLD_KEY] = counts[USED]
+        told[row, TOLD_KEY_SIZE] = staged[i, a.KEY_SIZE]
+        told[row, TOLD_VALUE_SIZE] = staged[i, a.VALUE_SIZE]
+        counts[TOLD] += 1
+        _copy(counts, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], copied)
+        _copy(counts, source, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], copied)
+    return True
+
+
+@inlined
+def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
+    for i in range(size):
+        copied[U(counts[USED] + i)] = source[U(start + i)]
+    counts[USED] += max(size, np.int64(0))
 
 
 @inlined
 def _choose(
     counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, staged: Any,
-    data: Any, window: Any, table: Any, chosen: Any,
+    data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
 ) -> Any:  # fmt: skip
     """Choose or pass the batch at ``desk[AT]``, or say why not."""
     at = desk[a.AT]
     desk[a.STAGED] = 0
     size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
     outcome = np.int64(sc.take(desk, cold, staged, data, window, table, at, size))
+    source = window if desk[a.IN_WINDOW] else data
     if outcome == sc.FINISHED:
-        source = window if desk[a.IN_WINDOW] else data
         outcome = np.int64(
             _look(counts, desk, slots, rows, groups, arena, cold, names, staged, source, data, at)
         )  # fmt: skip
     if outcome != sc.FINISHED:
         return outcome
     is_chosen = counts[CHOSEN_AT] == at
+    if is_chosen and counts[IS_BARE] and not _tell(counts, desk, staged, source, data, at, told, copied):
+        return np.int64(NEEDS_COPY)
     if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
         _pass(counts, desk, staged)
-    sc.accept(desk, data, at, size)
+    sc.accept(desk, data, at, size, staged, np.int64(0))
     return outcome
 
 
 @kernel
 def choose(
     counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
-    names: LongRows, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, chosen: LongRows,
+    names: LongRows, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, chosen: LongRows, told: LongRows,
+    copied: Bytes,
 ) -> Any:  # fmt: skip
     """Choose batches of a segment from ``desk[AT]`` on; why it came back, with a row for all that was passed by."""
     begin = desk[a.AT]
-    counts[CHOSEN] = 0
+    counts[CHOSEN] = counts[TOLD] = counts[USED] = 0
     outcome = np.int64(sc.FINISHED)
     while outcome == sc.FINISHED and desk[a.AT] < desk[a.STOP]:
         if desk[a.AT] - begin >= desk[a.PAUSE] or counts[CHOSEN] + 1 >= len(chosen):
@@ -249,7 +292,8 @@ def choose(
         else:
             outcome = np.int64(
                 _choose(
-                    counts, desk, slots, rows, groups, arena, cold, names, staged, data, window, table, chosen
+                    counts, desk, slots, rows, groups, arena, cold, names, staged, data, window, table, chosen, told,
+                    copied,
                 )
             )  # fmt: skip
     desk[a.STAGED] = 0

@@ -7,8 +7,8 @@ was asked for are passed by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,12 +23,15 @@ from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import decode_string
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.pipeline import EVERYTHING, BatchStart, LogEvent, Passed, Until, batch_events
+from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.pipeline import EVERYTHING, BareBatch, BatchStart, LogEvent, Passed, Until, batch_events
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import may_name
 
 ROOM = 1 << 12
-"""Batches that are chosen at a time."""
+"""Batches that are chosen at a time, and records of these."""
+BYTES_TOLD = 1 << 22
+"""Bytes of their keys and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,38 @@ class Taken:
     is_whole: bool = True
 
 
-Item = Taken | Passed | Seen
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A batch of which the records alone are handed over.
+
+    Attributes:
+        told: the records, see `choice`; ``copied`` holds their keys and values.
+    """
+
+    told: Sequence[list[int]]
+    copied: bytes
+
+    def records(
+        self, order: Order, wants: Callable[[Record], bool] | None
+    ) -> Iterator[tuple[Record, CoordinatorRecord | None]]:
+        """The records, decoded where they are asked for."""
+        for offset, time_ms, time_delta, at, key_size, value_size in self.told:
+            value_at = at + key_size
+            value = self.copied[value_at : value_at + value_size] if value_size >= 0 else None
+            record = Record(offset=offset, timestamp_ms=time_ms + time_delta, key=self.copied[at:value_at], value=value)
+            is_wanted = wants is None or wants(record)
+            yield record, decode_coordinator_record(record.key, value, order.release) if is_wanted else None
+
+
+Item = Taken | Bare | Passed | Seen
 """What a reading hands over, in log order; `events_of` makes events of it."""
 
 
 def events_of(order: Order, item: Item, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
     """The events of what was handed over of a log; ``wants`` as of `iter_events`."""
+    if isinstance(item, Bare):
+        yield BareBatch(order.log.offsets_partition, item.records(order, wants))
+        return
     if not isinstance(item, Taken):
         yield item
         return
@@ -70,6 +99,7 @@ def _counts(selection: Selection) -> a.Int64s:
     counts[ch.WITH_NAMES] = selection.with_names
     counts[ch.WITH_MARKERS] = selection.with_markers
     counts[ch.WITH_BATCHES] = selection.with_batches
+    counts[ch.IS_BARE] = selection.is_bare
     counts[[ch.CHOSEN_AT, ch.FIRST]] = a.NOTHING
     return counts
 
@@ -119,13 +149,13 @@ def items_of_piece(
 
     Args:
         selection: None for all there is. With markers, the first one of each producer comes whatever was chosen, for
-            what it ends may stand in a piece before.
+            what it ends may stand in a piece before. No batch is bare.
     """
     reading: _ItemReading
     if selection is None:
         reading = _WholeReading(order, cursor, scanner)
     else:
-        reading = _SelectedReading(order, cursor, scanner, selection)
+        reading = _SelectedReading(order, cursor, scanner, replace(selection, is_bare=False))
         reading.counts[ch.FIRST_MARKERS] = selection.with_markers
     yield from reading.items(end, lambda size_bytes: None)
 
@@ -185,6 +215,8 @@ class _SelectedReading(_ItemReading):
         self.counts = _counts(selection)
         self.names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
         self.chosen = np.zeros((ROOM, ch.CHOSEN_SIZE), np.int64)
+        self.told = np.zeros((ROOM if selection.is_bare else 0, ch.TOLD_SIZE), np.int64)
+        self.copied = np.zeros(BYTES_TOLD if selection.is_bare else 0, np.uint8)
         self._decided = 0
         for producer_id in selection.producers:
             self._follow(producer_id)
@@ -198,7 +230,7 @@ class _SelectedReading(_ItemReading):
             s, scanner = self.state.arrays, self.scanner
             outcome: int = ch.choose(
                 self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.names, scanner.staged, data,
-                scanner.window, scanner.table, self.chosen,
+                scanner.window, scanner.table, self.chosen, self.told, self.copied,
             )  # fmt: skip
             self._take_chosen(index, data)
             match outcome:
@@ -206,14 +238,25 @@ class _SelectedReading(_ItemReading):
                     self._grow()
                 case ch.NEEDS_VERDICT:
                     self._decide()
+                case ch.NEEDS_COPY if not self.counts[ch.TOLD]:
+                    self.told = np.zeros((2 * len(self.told), ch.TOLD_SIZE), np.int64)
+                    self.copied = np.zeros(2 * len(self.copied), np.uint8)
+                case ch.NEEDS_COPY:
+                    pass  # what was copied was taken
                 case _:
                     return outcome
 
     def _take_chosen(self, index: int, data: a.Bytes) -> None:
-        for at, size, is_chosen, first, following, has_holes in self.chosen[: self.counts[ch.CHOSEN]].tolist():
+        told = self.told[: self.counts[ch.TOLD]].tolist()
+        copied = self.copied[: self.counts[ch.USED]].tobytes()
+        begin = 0
+        for at, size, is_chosen, first, following, has_holes, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
             if first != a.NOTHING:
                 self.ready.append(Passed(first, following, bool(has_holes)))
-            if at != a.NOTHING:
+            if at != a.NOTHING and is_chosen and self.selection.is_bare:
+                self.ready.append(Bare(told[begin:end], copied))
+                begin = end
+            elif at != a.NOTHING:
                 batch = decode_batch_header(data[at : at + size].tobytes(), at)
                 self.ready.append(Taken(index, batch, bool(is_chosen)))
 

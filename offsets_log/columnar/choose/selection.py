@@ -20,6 +20,7 @@ class Selection:
         with_markers: also markers of producers that wrote something of it.
         producers: with markers of these from the beginning, too.
         with_batches: every batch at least begins.
+        is_bare: of plain batches no more is asked than their records: they come as a `BareBatch`.
     """
 
     group: ShowsName
@@ -29,3 +30,4 @@ class Selection:
     with_markers: bool = False
     producers: frozenset[int] = frozenset()
     with_batches: bool = False
+    is_bare: bool = False

@@ -14,13 +14,13 @@ from itertools import count, islice, pairwise
 from typing import Any
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.events.kernels import fill
 from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.events.tables import Chunk, TableChunk
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
-from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
@@ -49,13 +49,10 @@ class EventReading(Reading):
         until the next is asked for."""
         for outcome in self.steps(end, advance):
             if outcome == k.FULL and not self.chunk.rows:
-                self.chunk.widen(1 + self.int32_at(self.cursor.place.segment_index, self._count_at()))
+                self.chunk.widen(1 + int(self.desk[a.NEEDED]))
             elif outcome == k.FULL or self.chunk.is_full:
                 yield from self._flushed()
         yield from self._flushed()
-
-    def _count_at(self) -> int:
-        return self.cursor.place.position + bt.RECORDS_COUNT
 
     def _flushed(self) -> Iterator[Any]:
         made = self.chunk.made(self.order.log.offsets_partition, self.shown) if len(self.chunk) else ()
@@ -69,7 +66,7 @@ class EventReading(Reading):
             chunk.begin_segment(self.order.log.segments[index])
             self._file = index
         while True:
-            outcome: int = k.fill(
+            outcome: int = fill(
                 chunk.desk, chunk.counts, entries.slots, entries.entries, entries.arena, scanner.staged, data,
                 scanner.window, scanner.table, chunk.longs, chunk.ints, chunk.texts,
             )  # fmt: skip
@@ -127,7 +124,7 @@ class Export:
 
     Args:
         write: takes what is made of one part. Parts are numbered in log order, those without rows too.
-        chunk: what makes it, one for each thread.
+        chunk: what makes it of the records of a release, one for each thread.
         finish: called in log order with the number of each part when it is not read again any more.
         part_bytes: of log in a part, more or less.
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
@@ -138,7 +135,7 @@ class Export:
         self,
         write: Write,
         *,
-        chunk: Callable[[], Chunk] = TableChunk,
+        chunk: Callable[[tuple[int, int] | None], Chunk] = TableChunk,
         finish: Callable[[int], None] = lambda number: None,
         part_bytes: int | None = None,
         note: Callable[[PartitionLog], Note],
@@ -201,7 +198,7 @@ class Export:
         return _Part(order, number, end, begin, cursor, notes, rows)
 
     def _write(self, order: Order, number: int, cursor: Cursor, end: Place, note: Note, advance: Advance) -> int:
-        chunk = self._chunks.pop() if self._chunks else self.chunk()
+        chunk = self._chunks.pop() if self._chunks else self.chunk(self.release)
         chunk.begin()
         with Scanner() as scanner:
             reading = EventReading(order, cursor, scanner, note, chunk=chunk, shown=self.shown)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Sized
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.events.entries import enter
+from offsets_log.columnar.events.layouts import Release, programs_of
 from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, event_row, table_of_events
 from offsets_log.columnar.finish.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.programs import Program, compile_program, desk_of
+from offsets_log.columnar.wire.programs import desk_of
 from offsets_log.log_format.compression import CODECS
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
@@ -36,7 +37,7 @@ MOST_ENTRY_BYTES = 1 << 28
 BYTES_BY_HAND = 1 << 24
 """Of batches whose rows wait in Python for their table."""
 CODEC_NAMES = [codec.name for codec in CODECS]
-TYPE_NAMES = [RECORD_TYPES[number].name for number in range(a.KEY_TYPES)]
+TYPE_NAMES = [RECORD_TYPES[number].name if number in RECORD_TYPES else "" for number in range(a.RECORD_TYPES)]
 
 
 # ------------------------------------------------------------------------------------------ Arrow columns
@@ -70,6 +71,14 @@ class Presence:
         indices = self.column(pa.int32(), numbers)
         values = texts if isinstance(texts, pa.StringArray) else strings(texts)
         return pa.DictionaryArray.from_arrays(indices, values, safe=False)
+
+
+def _type_names(types: Numbers, presence: Presence) -> pa.Array:
+    """Record types as a column of names; the first ones, of classic groups, are in every dictionary."""
+    if types.max(initial=0) < a.KEY_TYPES:
+        return presence.dictionary(types, TYPE_NAMES[: a.KEY_TYPES])
+    used, numbers = np.unique(types, return_inverse=True)
+    return presence.dictionary(numbers.astype(np.int32), [TYPE_NAMES[number] for number in used.tolist()])
 
 
 # ---------------------------------------------------------------------------------------------- entries
@@ -110,7 +119,7 @@ class Entries:
         arena = a.new_arena(2 * len(self.arena))
         arena[: len(self.arena)] = self.arena
         self.arena = arena
-        k.enter(desk, counts, self.slots, self.entries, self.arena)
+        enter(desk, counts, self.slots, self.entries, self.arena)
 
     def understand(self, count: int) -> None:
         """Decode the names and topic ids that are new."""
@@ -122,27 +131,19 @@ class Entries:
         self._understood = count
 
 
-@cache
-def _programs() -> dict[tuple[int, int | None], Program]:
-    """Of keys and of type 2 values, by record type and version, None for the key."""
-    programs: dict[tuple[int, int | None], Program] = {}
-    for number in range(a.KEY_TYPES):
-        programs[number, None] = compile_program(RECORD_TYPES[number].key, 0, noted=("group", "topic"))
-    for version in range(a.VERSIONS):
-        layouts = list(RECORD_TYPES[2].layouts(version))
-        if len(layouts) == 1:
-            programs[2, version] = compile_program(layouts[0], version)
-    return programs
-
-
 # ------------------------------------------------------------------------------------------------ a chunk
 
 
 class Chunk(ABC):
-    """Rows on their way: those of the kernel in columns, those read by hand with their places among them."""
+    """Rows on their way: those of the kernel in columns, those read by hand with their places among them.
 
-    def __init__(self) -> None:
-        self.desk = desk_of(_programs(), seed=secrets.randbits(61))
+    Args:
+        release: that wrote the log, if it is known.
+    """
+
+    def __init__(self, release: Release | None = None) -> None:
+        self.release = release
+        self.desk = desk_of(programs_of(release), seed=secrets.randbits(61))
         self.counts = np.zeros(k.COUNTS, np.int64)
         self.longs = np.zeros((k.LONGS, ROWS_IN_TABLE), np.int64)
         self.ints = np.zeros((k.INTS, ROWS_IN_TABLE), np.int32)
@@ -253,7 +254,8 @@ class TableChunk(Chunk):
         n = self.rows
         longs, attributes = self.longs[:, :n], self.ints[k.ATTRIBUTES, :n]
         always = Presence(np.ones(n, np.bool_))
-        is_append_time = (attributes & bt.TIMESTAMP_TYPE_MASK != 0).astype(np.int32)
+        magics = bt.magics(attributes)
+        types = bt.TIMESTAMP_TYPES if (magics == 0).any() else bt.TIMESTAMP_TYPES[:2]
         return {
             "file": self._file_column(),
             "offsets_partition": repeated(offsets_partition, n),
@@ -261,8 +263,8 @@ class TableChunk(Chunk):
             "batch_base_offset": numbers(longs[k.BATCH_BASE_OFFSET]),
             "record_offset": numbers(longs[k.RECORD_OFFSET]),
             "timestamp_ms": numbers(longs[k.TIMESTAMP]),
-            "timestamp_type": always.dictionary(is_append_time, ["create", "log_append"]),
-            "magic": repeated(2, n),
+            "timestamp_type": always.dictionary(bt.timestamp_types(attributes).astype(np.int32), types),
+            "magic": numbers(magics),
             "compression": always.dictionary(attributes & bt.CODEC_MASK, CODEC_NAMES),
             "producer_id": numbers(longs[k.PRODUCER_ID]),
             "producer_epoch": numbers(self.ints[k.PRODUCER_EPOCH, :n]),
@@ -303,7 +305,7 @@ class TableChunk(Chunk):
         return {
             "control_type": Presence(~is_data).dictionary(is_commit_marker, ["ABORT", "COMMIT"]),
             "record_type": data.column(pa.int32(), ints[k.RECORD_TYPE]),
-            "name": data.dictionary(ints[k.RECORD_TYPE], TYPE_NAMES),
+            "name": _type_names(ints[k.RECORD_TYPE], data),
             "group": entries.groups.column(ints[k.GROUP], data),
             "topic": entries.topics.column(ints[k.TOPIC], commits),
             "partition": commits.column(pa.int32(), ints[k.PARTITION]),

@@ -63,7 +63,7 @@ def count(desk: Any, cold: Any, staged: Any, source: Any, data: Any, staged_coun
         record_type = be16(source, staged[i, a.KEY])
         version = be16(source, staged[i, a.VALUE_AT]) if kind == a.VALUE else np.int64(a.NO_VERSION)
         _count_kind(desk, record_type * (a.VERSIONS + 1) + version)
-        if record_type < COMMIT_TYPES and be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK:
+        if record_type < COMMIT_TYPES and bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK:
             owner = producer if producer >= 0 else np.int64(NO_PRODUCER)
             batch = staged[i, a.STAGED_BATCH]
             transactions.add(desk, cold, owner, staged[i, a.OFFSET], time, batch, np.int64(1))

@@ -20,7 +20,6 @@ from offsets_log.columnar.folds.known import rules_of
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import LogEvent, replay_into
@@ -41,8 +40,8 @@ _PLACE_ON_DESK = [
 _KINDS = slice(a.INSPECTED_OF, a.INSPECTED_OF + a.INSPECTED_KINDS)
 _FIRSTS = slice(a.INSPECTED_FIRST, a.INSPECTED_FIRST + a.INSPECTED_KINDS)
 _FIRSTS_AT = slice(a.INSPECTED_AT, a.INSPECTED_AT + a.INSPECTED_KINDS)
-_CODECS = slice(a.CODECS, a.CODECS + a.CODEC_IDS)
-_CODECS_AT = slice(a.CODECS_AT, a.CODECS_AT + a.CODEC_IDS)
+_FORMATS = slice(a.FORMATS, a.FORMATS + a.FORMAT_IDS)
+_FORMATS_AT = slice(a.FORMATS_AT, a.FORMATS_AT + a.FORMAT_IDS)
 
 
 def way_of(profile: Profile) -> Profile:
@@ -109,7 +108,7 @@ class InspectedState(ColumnarState):
         if self.others:
             right.split()
         ours, theirs = self.arrays.desk, right.arrays.desk
-        for counts, places in ((_KINDS, (_FIRSTS, _FIRSTS_AT)), (_CODECS, (_CODECS_AT,))):
+        for counts, places in ((_KINDS, (_FIRSTS, _FIRSTS_AT)), (_FORMATS, (_FORMATS_AT,))):
             for place in places:
                 ours[place] = np.where(ours[counts] == 0, theirs[place], ours[place])
             ours[counts] += theirs[counts]
@@ -163,7 +162,7 @@ class _Follower(Piece):
                 case sc.FINISHED | sc.PAUSED:
                     pass
                 case sc.NEEDS_RECORDS:
-                    self.scanner.more_records(self.int32_at(index, int(desk[a.AT]) + bt.RECORDS_COUNT))
+                    self.scanner.more_records(int(desk[a.NEEDED]))
                 case outcome:
                     raise AssertionError(f"a batch was plain and is not ({outcome})")
 

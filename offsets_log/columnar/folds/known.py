@@ -36,6 +36,11 @@ def rules_of(profile: Profile) -> int:
     )
 
 
+NOTED: dict[int, tuple[str, ...]] = {2: ("topic_id", "generation", "members")}
+TOPIC_ID_NOTE, GENERATION_NOTE, MEMBERS_NOTE = range(3)
+"""Record type → fields of its values whose places are noted, and their numbers; of the others the first."""
+
+
 Release = tuple[int, int]
 
 
@@ -52,7 +57,9 @@ def plain_programs(profile: Profile) -> dict[tuple[int, int | None], Program]:
             layouts = list(RECORD_TYPES[number].layouts(version))
             if len(layouts) == 1 and _is_plain(number, version, layouts[0], profile):
                 distinct = DISTINCT.get(layouts[0].name, ())
-                programs[number, version] = compile_program(layouts[0], version, noted=("topic_id",), distinct=distinct)
+                programs[number, version] = compile_program(
+                    layouts[0], version, noted=NOTED.get(number, ("topic_id",)), distinct=distinct
+                )
     return programs
 
 

@@ -23,6 +23,9 @@ DONE = 0
 FULL = 1
 DOUBTFUL_KEY = 2
 
+STAGED_ROW = a.RECORD_AT
+"""Column of ``staged``, in place of what staging has there: the row of the raw key of a record that was replayed."""
+
 # Bits of the rules: what `replay.profile.Profile` says.
 LATEST_BY_RECORD = 1
 ENDS_BY_RECORD = 2
@@ -301,6 +304,7 @@ def flush(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, 
             row = row_of(desk, slots, rows, groups, arena, cold, staged, data, number, number - first)
             if row < 0:
                 return FULL if row == NEEDS_ROOM else DOUBTFUL_KEY
+            staged[i, STAGED_ROW] = row
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
             if rows[U(row), a.TARGET] < 0:
                 if not _replay_group(desk, rows, groups, cold, row, staged, i, data):

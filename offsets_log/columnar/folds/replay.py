@@ -233,7 +233,7 @@ def replay_logs(
     threads: int = 1,
     pieces: int | None = None,
     advance: Advance = lambda size_bytes: None,
-    replay: type[Replay] = Replay,
+    replay: Callable[..., Replay] = Replay,
 ) -> Iterator[Replayed]:
     """All logs replayed, one after the other, by so many threads: a log of its share or more is cut into pieces.
 
@@ -243,7 +243,7 @@ def replay_logs(
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.
         pieces: of each log, whatever its size.
-        replay: the kind of replays.
+        replay: makes a kind of replays.
     """
     total = sum(log.bytes_to_read for log in logs) or 1
 

@@ -245,12 +245,16 @@ class ColumnarState:
 
     def _row(self, record_type: int, fields: tuple[Any, ...], raw_key: bytes | None = None) -> int:
         canonical = canonical_key(record_type, tuple(map(plain, fields)))
-        raw_key = canonical if raw_key is None else raw_key
+        row = self.raw_row(canonical if raw_key is None else raw_key, canonical)
+        return int(self.arrays.rows[row, a.TARGET]) if record_type != GROUP_METADATA else row
+
+    def raw_row(self, raw_key: bytes, canonical: bytes) -> int:
+        """The row of a raw key of type 0, 1 or 2 that was read by hand, new or known."""
         data = np.frombuffer(raw_key + canonical, np.uint8)
         s = self.arrays
         while (row := keys.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(raw_key))) < 0:
             self.grow()
-        return int(s.rows[row, a.TARGET]) if record_type != GROUP_METADATA else int(row)
+        return int(row)
 
     def _replay(
         self,
@@ -345,12 +349,22 @@ class ColumnarState:
 
     def merge(self, right: ColumnarState) -> ColumnarState:
         """As `PartialState.merge`."""
+        self.join(right, self.number(right))
+        return self
+
+    def number(self, right: ColumnarState) -> a.Int64s:
+        """The numbers here of the rows, groups and producers of the run that follows, int64[3, n]."""
         s, r = self.arrays, right.arrays
         numbers = np.full((3, max(r.desk[[a.ROWS, a.GROUPS, a.PRODUCERS]])), merge.NOT_YET, np.int64)
         while not merge.number_all(
             s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, r.desk, r.rows, r.groups, r.arena, r.cold, numbers
         ):
             self.grow()
+        return numbers
+
+    def join(self, right: ColumnarState, numbers: a.Int64s) -> None:
+        """What the records of the run that follows did, by `number`."""
+        s, r = self.arrays, right.arrays
         self._make_room_for(right)
         for group, events in right.events.items():
             number = int(numbers[1, group])
@@ -377,11 +391,10 @@ class ColumnarState:
         merge.join_rows(s.desk, s.rows, s.groups, s.cold, r.desk, r.rows, r.groups, r.cold, numbers, before)
         order = np.zeros(r.desk[a.OPENED], np.int64)
         merge.join_producers(s.desk, s.rows, s.cold, r.desk, r.cold, numbers, before, order)
-        self._join_counts(r.desk)
+        self.join_counts(r.desk)
         self.values += right.values
         self.problems += right.problems
         self.names += right.names
-        return self
 
     def _make_room_for(self, right: ColumnarState) -> None:
         ours, theirs = self.arrays.desk, right.arrays.desk
@@ -401,7 +414,8 @@ class ColumnarState:
         if any(room[name] < size for name, size in needed.items()):
             self._lay_out({name: max(size, needed.get(name, 0)) for name, size in room.items()})
 
-    def _join_counts(self, theirs: a.Int64s) -> None:
+    def join_counts(self, theirs: a.Int64s) -> None:
+        """What was counted in the run that follows."""
         ours = self.arrays.desk
         ours[a.END_OFFSET] = max(ours[a.END_OFFSET], theirs[a.END_OFFSET])
         ours[SUMS] += theirs[SUMS]

@@ -14,6 +14,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import census, transactions
 from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage
 from offsets_log.log_format.compression import codec_name
 from offsets_log.messages.registry import RECORD_TYPES
@@ -22,8 +23,6 @@ from offsets_log.pipeline import LogEvent
 from offsets_log.replay.profile import Profile
 from offsets_log.survey import Kinds, Survey, watched
 
-MAGIC = 2
-"""Of all batches that kernels accept."""
 MARKERS = ("COMMIT", "ABORT")
 
 
@@ -75,8 +74,9 @@ class SurveyedState(ColumnarState):
         """Count in `kinds` what the kernel has counted, in log order: counts that are equal are told in the order of
         their firsts."""
         desk, kinds = self.arrays.desk, self.kinds
-        for codec, count in _taken(desk, a.CODECS, a.CODECS_FIRST, a.CODEC_IDS):
-            kinds.add_batches(MAGIC, codec_name(codec), count)
+        for kind, count in _taken(desk, a.FORMATS, a.FORMATS_FIRST, a.FORMAT_IDS):
+            older, codec = divmod(kind, a.CODEC_IDS)
+            kinds.add_batches(NEWEST_MAGIC - older, codec_name(codec), count)
         for kind, count in _taken(desk, a.RECORDS_OF, a.RECORDS_FIRST, a.RECORD_KINDS):
             at = a.RECORDS_OF + kind
             if at == a.NOT_DECODED:

@@ -5,44 +5,53 @@ Pieces, threads and what is read by hand are those of a replay; only what become
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.folds import merge, tally
+from offsets_log.columnar.folds import naming as nm
+from offsets_log.columnar.folds import tally
 from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import GROUP_METADATA, ColumnarState, canonical_key, plain
-from offsets_log.columnar.scan import keys
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Note
+from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
-from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TakesNothing, Until
 from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.shares import counted
 
 PER = {
-    "group": tally.PER_GROUP,
-    "topic": tally.PER_TOPIC,
-    "partition": tally.PER_PARTITION,
-    "offsets_partition": tally.PER_LOG,
-    "hour": tally.PER_HOUR,
+    "group": nm.PER_GROUP,
+    "topic": nm.PER_TOPIC,
+    "partition": nm.PER_PARTITION,
+    "offsets_partition": nm.PER_LOG,
+    "hour": nm.PER_HOUR,
+    "client": nm.PER_CLIENT,
+    "member": nm.PER_MEMBER,
 }
-"""``--per`` → how kernels name a writer; clients and members are not known to them."""
-PER_OF_SOME = dict.fromkeys(PER, tally.PER_NAMES) | {
-    "partition": tally.PER_KEY,
-    "hour": tally.PER_HOUR_AND_NAMES,
+"""``--per`` → how kernels name a writer."""
+HELD = frozenset({"client", "member"})
+"""Of these, those known from groups: a `WritersState` that answers is needed, and logs are read in one piece."""
+PER_OF_SOME = dict.fromkeys(PER, nm.PER_NAMES) | {
+    "partition": nm.PER_KEY,
+    "hour": nm.PER_HOUR_AND_NAMES,
+    "client": nm.PER_CLIENT_AND_NAMES,
+    "member": nm.PER_MEMBER_AND_NAMES,
 }
 """The same where some groups or topics are asked for."""
 
 LEAST_RUNS = 1 << 16
 
 
-class WritersState(TakesNothing, ColumnarState):
-    """What the writers of a run of records wrote; of a replay it keeps the keys only.
+class Counting(ColumnarState):
+    """What the writers of a run of records wrote.
 
     Attributes:
         counts, writers, minutes: see `tally`.
@@ -50,71 +59,161 @@ class WritersState(TakesNothing, ColumnarState):
         untimed: group → latest commit time, of records without a time.
     """
 
-    def __init__(self, profile: Profile, per: int) -> None:
-        super().__init__(profile)
+    def __init__(self, profile: Profile, per: int, **how: Any) -> None:
+        super().__init__(profile, **how)
         self.counts = np.zeros(tally.COUNTS, np.int64)
-        self.counts[tally.PER] = per
-        self.arrays.desk[a.NEEDS_TIME] = per == tally.PER_GROUP  # of commits without a time the commit's own is asked
+        self.counts[nm.PER] = per
+        self.arrays.desk[a.NEEDS_TIME] = per == nm.PER_GROUP  # of commits without a time the commit's own is asked
         self.writers = np.zeros((a.LEAST_KEYS, tally.WRITER_SIZE), np.int64)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
         self.untimed: dict[str, int] = {}
-        self._text = np.zeros(tally.MOST_NAME, np.uint8)
-        s = self.arrays
-        tally.name_nobody(s.desk, s.groups, s.arena, s.cold, np.frombuffer(tally.NOBODYS_NAME, np.uint8))
 
     # ------------------------------------------------------------------------------------ counting
 
+    @abstractmethod
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """A call of the kernel."""
-        s = self.arrays
-        before = int(s.desk[a.AT])
-        outcome = tally.scan(
-            self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window,
-            scanner.table, self.writers, self.minutes, self._text,
-        )  # fmt: skip
-        self.accepted_bytes += int(s.desk[a.AT]) - before
-        return int(outcome)
+
+    @abstractmethod
+    def row_of(self, event: Event, record: CoordinatorRecord) -> int:
+        """The row of the raw key of a record that was read by hand."""
+
+    @abstractmethod
+    def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
+        """Count a record that was read by hand; False without room."""
+
+    @property
+    @abstractmethod
+    def writers_count(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def writer_names(self) -> list[bytes]:
+        """Of the writers, by number; the first is nobody's."""
 
     def count(self, event: Event | None, size_bytes: int) -> None:
         """A record that was read by hand; None for a batch without records."""
         if event is None:
-            self.writers[tally.NOBODY, tally.BYTES] += size_bytes
+            self.writers[nm.NOBODY, tally.BYTES] += size_bytes
             return
         record, row, kind, offset = event.decoded, a.NOTHING, a.PASSED, 0
         if record is not None:
-            row = self._row_of(event, record)
+            row = self.row_of(event, record)
             kind = a.TOMBSTONE if record.is_tombstone else a.VALUE if record.is_offset_commit else a.PASSED
             offset = record.value["offset"] if kind == a.VALUE and record.value is not None else 0
         time_ms = time_of(event.record)
         if time_ms is None and record is not None and record.value is not None:
-            group, found = plain(record.group), record.value.get("commit_timestamp", tally.NO_TIME)
-            self.untimed[group] = max(self.untimed.get(group, tally.NO_TIME), found)
-        while not self._count(row, kind, offset, size_bytes, tally.NO_TIME if time_ms is None else time_ms):
+            group, found = plain(record.group), record.value.get("commit_timestamp", nm.NO_TIME)
+            self.untimed[group] = max(self.untimed.get(group, nm.NO_TIME), found)
+        while not self._count(record, row, kind, offset, size_bytes, nm.NO_TIME if time_ms is None else time_ms):
             self.grow()
 
-    def _count(self, row: int, kind: int, offset: int, size_bytes: int, time_ms: int) -> bool:
+    def _grow_minutes(self, count: int = 1) -> None:
+        """Add up the runs of one writer and minute; make it twice as long where it is still half full with more."""
+        runs = summed(self.minutes[: self.counts[tally.RUNS]])
+        if 2 * (len(runs) + count) > len(self.minutes):
+            self.minutes = np.zeros((2 * (len(self.minutes) + count), tally.RUN_SIZE), np.int64)
+        self.minutes[: len(runs)] = runs
+        self.counts[tally.RUNS] = len(runs)
+
+    def _grow_writers(self, room: int) -> None:
+        larger = np.zeros((max(room, len(self.writers)), tally.WRITER_SIZE), np.int64)
+        larger[: len(self.writers)] = self.writers
+        self.writers = larger
+
+    def _join_writers(self, right: Counting, numbers: a.Int64s) -> None:
+        """Count what the run that follows counted.
+
+        Args:
+            numbers: of its writers here.
+        """
+        self._grow_writers(self.writers_count)
+        runs = right.runs().copy()
+        runs[:, 0] = numbers[runs[:, 0]]
+        self.minutes = np.concatenate([self.runs(), runs, np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)])
+        self.counts[tally.RUNS] += len(runs)
+        tally.join_writers(self.writers, right.writers[: right.writers_count], numbers)
+        self.counts[tally.COUNTED_BYTES] += right.counts[tally.COUNTED_BYTES]
+        self.accepted_bytes += right.accepted_bytes
+        self.untimed |= {group: max(ms, self.untimed.get(group, ms)) for group, ms in right.untimed.items()}
+
+    # ------------------------------------------------------------------------------------- answers
+
+    def last_activity(self) -> dict[str, int]:
+        """Group → time of its newest record with a value, where groups are counted (`investigate.groups`)."""
+        found = dict(self.untimed)
+        active = self.writers[: self.writers_count, [tally.ACTIVE, tally.ACTIVE_MS]].tolist()
+        for name, (is_active, time_ms) in zip(self.writer_names(), active, strict=True):
+            if is_active and name != nm.NOBODYS_NAME:
+                found[name.decode()] = max(time_ms, found.get(name.decode(), time_ms))
+        return {group: time_ms for group, time_ms in found.items() if time_ms > nm.NO_TIME}
+
+    @property
+    def empty_bytes(self) -> int:
+        """Of batches without records that the kernel took."""
+        return self.accepted_bytes - int(self.counts[tally.COUNTED_BYTES])
+
+    def runs(self) -> a.Int64s:
+        """All runs of commits, of which none is open behind this."""
+        while not tally.end_minutes(self.counts, self.writers[: self.writers_count], self.minutes):
+            self._grow_minutes()
+        return self.minutes[: self.counts[tally.RUNS]]
+
+
+class WritersState(TakesNothing, Counting):
+    """What the writers of a run of records wrote; of a replay it keeps the keys only."""
+
+    def __init__(self, profile: Profile, per: int) -> None:
+        super().__init__(profile, per)
+        self.text = np.zeros(nm.MOST_NAME, np.uint8)
+        self.number_of(nm.NOBODYS_NAME)
+
+    def scan(self, data: a.Bytes, scanner: Scanner) -> int:
+        """As `Counting.scan`."""
+        s = self.arrays
+        before = int(s.desk[a.AT])
+        outcome = tally.scan(
+            self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window,
+            scanner.table, self.writers, self.minutes, self.text,
+        )  # fmt: skip
+        self.accepted_bytes += int(s.desk[a.AT]) - before
+        return int(outcome)
+
+    def number_of(self, name: bytes) -> int:
+        """The number of a name, new or known."""
+        data = np.frombuffer(name, np.uint8)
+        while True:
+            s = self.arrays
+            number = nm.number_of(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data)
+            if number >= 0:
+                return int(number)
+            self.grow()
+
+    def answer(self, record: CoordinatorRecord, is_plain: bool) -> None:
+        """Say what the kernel asks in ``counts`` before it counts a record.
+
+        Args:
+            is_plain: whether the record is of no transaction.
+        """
+        raise NotImplementedError
+
+    def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
         s = self.arrays
         return bool(
             tally.count_one(
                 self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.writers, self.minutes,
-                self._text, row, kind, offset, size_bytes, time_ms,
+                self.text, row, kind, offset, size, time,
             )
         )  # fmt: skip
 
-    def _row_of(self, event: Event, record: CoordinatorRecord) -> int:
+    def row_of(self, event: Event, record: CoordinatorRecord) -> int:
         """The row of the raw key; one of a newer group's record is a key of its group."""
         raw_key = event.record.key
         assert raw_key is not None
         if record.is_offset_commit:
-            canonical = canonical_key(1, tuple(map(plain, record.key.values())))
-        else:
-            canonical = canonical_key(GROUP_METADATA, (plain(record.group),))
-        data = np.frombuffer(raw_key + canonical, np.uint8)
-        s = self.arrays
-        while (row := keys.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(raw_key))) < 0:
-            self.grow()
-        return int(row)
+            return self.raw_row(raw_key, canonical_key(1, tuple(map(plain, record.key.values()))))
+        return self.raw_row(raw_key, canonical_key(GROUP_METADATA, (plain(record.group),)))
 
     def grow(self) -> None:
         """Make room for what has none."""
@@ -125,66 +224,29 @@ class WritersState(TakesNothing, ColumnarState):
         else:
             super().grow()
 
-    def _grow_minutes(self) -> None:
-        """Add up the runs of one writer and minute; double what is still half full."""
-        runs = summed(self.minutes[: self.counts[tally.RUNS]])
-        if 2 * len(runs) > len(self.minutes):
-            self.minutes = np.zeros((2 * len(self.minutes), tally.RUN_SIZE), np.int64)
-        self.minutes[: len(runs)] = runs
-        self.counts[tally.RUNS] = len(runs)
-
-    def _grow_writers(self, room: int) -> None:
-        larger = np.zeros((max(room, len(self.writers)), tally.WRITER_SIZE), np.int64)
-        larger[: len(self.writers)] = self.writers
-        self.writers = larger
-
-    # -------------------------------------------------------------------------------------- merging
-
     def merge(self, right: ColumnarState) -> ColumnarState:
         """Join with the run that follows."""
         assert isinstance(right, WritersState)
-        s, r = self.arrays, right.arrays
-        numbers = np.full((3, max(r.desk[[a.ROWS, a.GROUPS, a.PRODUCERS]])), merge.NOT_YET, np.int64)
-        while not merge.number_all(
-            s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, r.desk, r.rows, r.groups, r.arena, r.cold, numbers
-        ):
-            super().grow()
-        self._grow_writers(int(s.desk[a.GROUPS]))
-        runs = right.runs().copy()
-        runs[:, 0] = numbers[1, runs[:, 0]]
-        self.minutes = np.concatenate([self.runs(), runs, np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)])
-        self.counts[tally.RUNS] += len(runs)
-        tally.join(s.rows, self.writers, r.desk, r.rows, right.writers, numbers)
-        self.counts[tally.COUNTED_BYTES] += right.counts[tally.COUNTED_BYTES]
-        self.accepted_bytes += right.accepted_bytes
-        self.untimed |= {group: max(ms, self.untimed.get(group, ms)) for group, ms in right.untimed.items()}
-        self._join_counts(r.desk)
+        numbers = self.number(right)
+        self._join_writers(right, numbers[1])
+        rows = right.arrays.rows[: right.arrays.desk[a.ROWS]]
+        tally.join_rows(self.arrays.rows, self.writers, rows, numbers[0], numbers[1])
+        self.join_counts(right.arrays.desk)
         return self
 
-    def last_activity(self) -> dict[str, int]:
-        """Group → time of its newest record with a value, where groups are counted (`investigate.groups`)."""
-        found = dict(self.untimed)
-        active = self.writers[: self.arrays.desk[a.GROUPS], [tally.ACTIVE, tally.ACTIVE_MS]].tolist()
-        for name, (is_active, time_ms) in zip(self.writer_names(), active, strict=True):
-            if is_active and name != tally.NOBODYS_NAME:
-                found[name.decode()] = max(time_ms, found.get(name.decode(), time_ms))
-        return {group: time_ms for group, time_ms in found.items() if time_ms > tally.NO_TIME}
-
     @property
-    def empty_bytes(self) -> int:
-        """Of batches without records that the kernel took."""
-        return self.accepted_bytes - int(self.counts[tally.COUNTED_BYTES])
-
-    def runs(self) -> a.Int64s:
-        """All runs of commits, of which none is open behind this."""
-        while not tally.end_minutes(self.counts, self.arrays.desk, self.writers, self.minutes):
-            self._grow_minutes()
-        return self.minutes[: self.counts[tally.RUNS]]
+    def writers_count(self) -> int:
+        """As `Counting.writers_count`."""
+        return int(self.arrays.desk[a.GROUPS])
 
     def writer_names(self) -> list[bytes]:
-        """Of the writers, by number; the first is nobody's."""
+        """As `Counting.writer_names`."""
         s = self.arrays
         return [s.text_at(int(at)) for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT]]
+
+
+NewState = Callable[[Profile, int], WritersState]
+"""A state for a profile and how kernels name a writer."""
 
 
 def summed(runs: a.Int64s) -> a.Int64s:
@@ -201,10 +263,10 @@ def summed(runs: a.Int64s) -> a.Int64s:
 # ------------------------------------------------------------------------------------------------ pieces
 
 
-class _CountedPiece(Piece):
+class CountedPiece(Piece):
     """One run of batches on its way, counted."""
 
-    state: WritersState
+    state: Counting
 
     def scan_on(self, data: a.Bytes) -> int:
         return self.state.scan(data, self.scanner)
@@ -213,18 +275,42 @@ class _CountedPiece(Piece):
         return counted(super().counted(events), self.state.count)
 
 
+class _WrittenPiece(CountedPiece):
+    """The same, where the kernel may ask who wrote a record."""
+
+    state: WritersState
+
+    def scan(self, index: int, data: a.Bytes) -> int:
+        while (outcome := super().scan(index, data)) == tally.NEEDS_ANSWER:
+            self._answer(index, data)
+        return outcome
+
+    def _answer(self, index: int, data: a.Bytes) -> None:
+        """Have the state say what the kernel asks of a staged record."""
+        staged = self.scanner.staged[self.desk[a.FLUSHED]].tolist()
+        source = self.scanner.window if self.desk[a.IN_WINDOW] else data
+        key, value = (
+            source[staged[at] : staged[at] + staged[at + 1]].tobytes() for at in (a.KEY, a.VALUE_AT)
+        )  # the size stands behind the place
+        begin = staged[a.STAGED_BATCH] - self.order.layout.begins[index]
+        batch = decode_batch_header(data[begin : begin + BATCH_HEADER_SIZE].tobytes(), begin)
+        self.state.answer(decode_coordinator_record(key, value, self.order.release), not batch.is_transactional)
+
+
 class Count(Replay):
     """One log, cut into pieces that threads count.
 
     Attributes:
         per: how kernels name a writer.
+        kind: what a piece is counted in.
     """
 
-    piece = _CountedPiece
-    per = tally.PER_GROUP
+    piece = _WrittenPiece
+    per = nm.PER_GROUP
+    kind: NewState
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
-        return WritersState(self.profile, self.per)
+        return self.kind(self.profile, self.per)
 
 
 def count_log(
@@ -238,16 +324,20 @@ def count_log(
     threads: int = 1,
     pieces: int | None = None,
     advance: Advance = lambda size_bytes: None,
+    kind: NewState = WritersState,
 ) -> WritersState:
     """Count the records of one log by so many threads.
 
     Args:
         per: of `PER`.
-        is_filtered: whether some groups or topics are asked for; writers have names by `tally.put_names` then.
+        is_filtered: whether some groups or topics are asked for; writers have names by `naming.put_names` then.
         note: what to do with what could not be read, with tails and gaps; called in log order.
         advance: called with the number of bytes read since, from any thread.
+        kind: what it is counted in; of `HELD` one that answers.
     """
-    count = Count(log, MODERN, until=until, release=release, pieces=pieces or threads)
+    pieces = 1 if per in HELD else pieces or threads
+    count = Count(log, MODERN, until=until, release=release, pieces=pieces)
+    count.kind = kind
     count.per = (PER_OF_SOME if is_filtered else PER)[per]
     with ThreadPoolExecutor(threads) as pool:
         parts = count.start(pool, advance)

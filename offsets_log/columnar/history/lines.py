@@ -1,4 +1,4 @@
-"""Kernels that put entries in order and write them as lines, each by the template of its kind.
+"""The kernel that writes entries as lines, each by the template of its kind.
 
 A template is rows of `OP_COLUMNS` numbers: a literal, and the value behind it.
 """
@@ -10,126 +10,190 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.history import kernels as k
-from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongPlanes, LongRows, Longs, Number
-from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.history import entries as e
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
+from offsets_log.columnar.jit.kinds import ByteRows, Bytes, LongPlanes, LongRows, Longs, Number
+from offsets_log.columnar.sinks import writers as wr
+from offsets_log.columnar.wire import batches as bt
 
 # Columns of a template, and what may stand behind its literal.
 OP, ARGUMENT, LITERAL_AT, LITERAL_SIZE, OP_COLUMNS = range(5)
-END, NUMBER, NAME, METADATA = range(4)
-"""NUMBER: a column of ``values``; NAME: a kind of names, by the column of the same number behind `NAMES`."""
+END = 0
+NUMBER = 1  # column of ``entries``
+PARTITION = 2
+NAME = 3  # column of ``keys``, which is its kind too
+METADATA = 4
+EPOCH = 5
+MEMBER_TEXT = 6  # column of ``members``
 
-# Columns of ``values``, behind those of an entry.
-NAMES = k.ENTRY_SIZE
-GROUP, TOPIC, HOLDER = range(3)
-PARTITION = NAMES + 3
-VALUE_SIZE = NAMES + 4
+# Columns of ``keys``: the numbers of names as they stand in lines; whether a name is not UTF-8.
+GROUP, TOPIC, KEY_PARTITION, LOG, IS_MALFORMED, KEY_COLUMNS = range(6)
 
-FINISHED, FULL, NEEDS_HAND = range(3)
-"""Why `write` came back: nothing is left; no room for the next line; the next line is to be made by hand."""
+# What the template of an entry depends on beside its marks.
+HAS_TIME, HAS_LEADER, HAS_ANSWER, HAS_MEMBER, HAS_INSTANCE_ID = (1 << 9 << bit for bit in range(5))
+KINDS = 1 << 14
+UNKNOWN = -1
+"""Instead of where a template begins."""
 
-ROW, USED, DESK = range(3)
+# Columns of ``letters``, a row for each byte: how many bytes it becomes in a text, behind these; whether such a text is
+# quoted, by what stands in the row `QUOTE`; whether it is printed; whether bytes in base64 that begin with it may say
+# more than their text.
+IS_ODD, IS_PRINTED, IS_FORMAT, LETTER_COLUMNS = range(wr.MOST_ESCAPED + 1, wr.MOST_ESCAPED + 5)
+QUOTE = 256
+
+FINISHED, FULL, NEEDS_HAND, NEEDS_TEMPLATE = range(4)
+"""Why `write` came back: nothing is left; no room for the next line; the next line is to be made by hand; the kind of
+the next has no template yet."""
+
+AHEAD = 8
+"""So many entries before its turn the memory of one is asked for: they stand in another order."""
+
+ROW, END_ROW, USED, ONLY_REWINDS, KIND, DESK = range(6)
 
 BASE64 = np.full(256, -1, np.int64)
 BASE64[[*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"]] = np.arange(64)
 
 
-@kernel
-def put_in_order(entries: LongRows, count: Number, ranks: Longs, places: Longs, latest: Longs, order: Longs) -> Any:
-    """Number entries by the rank of their key, those of a key as they come; whether their offsets rise then.
+@part
+def _is_odd(data: Any, start: Any, size: Any, letters: Any) -> Any:
+    """Whether a text does not stand in a line as it is."""
+    found = np.uint8(0)
+    for at in range(start, start + size):
+        found |= letters[U(data[U(at)]), IS_ODD]
+    return found != 0
 
-    Args:
-        ranks: of each key.
-        places: of each rank, where its entries begin.
-        latest: of each rank, NEVER.
-    """
-    rises = True
+
+@kernel
+def find_odd(members: LongRows, count: Number, texts: Bytes, letters: ByteRows) -> None:
+    """Of each member, whether its texts do not stand in a line as they are."""
     for n in range(count):
-        rank = U(ranks[U(entries[U(n), k.KEY])])
-        order[U(places[rank])] = n
-        places[rank] += 1
-        if entries[U(n), k.RECORD_OFFSET] < latest[rank]:
-            rises = False
-        latest[rank] = entries[U(n), k.RECORD_OFFSET]
-    return rises
+        found = False
+        for column in range(e.MEMBER_ID, e.EPOCH, 2):
+            if _is_odd(texts, members[U(n), U(column)], members[U(n), U(column + 1)], letters):
+                found = True
+        members[U(n), e.IS_ODD] = found
 
 
-@kernel
-def count_keys(entries: LongRows, begin: Number, end: Number, numbers: Longs) -> None:
-    """How many entries each key has."""
-    for n in range(begin, end):
-        numbers[U(entries[U(n), k.KEY])] += 1
+@part
+def says_more(texts: Any, start: Any, size: Any, letters: Any) -> Any:
+    """Whether metadata may say more than it reads: bytes in base64 of a format, or what is not printed."""
+    if size > 0 and size % 4 == 0:
+        first, second = BASE64[U(texts[U(start)])], BASE64[U(texts[U(start + 1)])]
+        if first >= 0 and second >= 0 and letters[U(first << 2 | second >> 4), IS_FORMAT]:
+            return True
+    found = False
+    for at in range(start, start + size):
+        if not letters[U(texts[U(at)]), IS_PRINTED]:
+            found = True
+    return found
 
 
-@kernel
-def take(entries: LongRows, order: Longs, values: LongRows) -> None:
-    """Copy entries into the first columns of ``values``, in an order."""
-    for i in range(len(order)):
-        n = U(order[U(i)])
-        for column in range(k.ENTRY_SIZE):
-            values[U(i), U(column)] = entries[n, U(column)]
+@part
+def _text(out: Any, at: Any, data: Any, start: Any, size: Any, letters: Any) -> Any:
+    """A text as it stands in a line."""
+    if not _is_odd(data, start, size, letters):
+        return wr.copy(out, at, data, start, size)
+    quotes = np.int64(letters[QUOTE, wr.MOST_ESCAPED])
+    if wr.MOST_ESCAPED * (size + 2) > len(out) - at:
+        return np.int64(wr.NO_ROOM)
+    for i in range(quotes):
+        out[U(at + i)] = letters[QUOTE, U(i)]
+    at = wr.escaped(out, at + quotes, data, start, size, letters)
+    for i in range(quotes):
+        out[U(at + i)] = letters[QUOTE, U(i)]
+    return at + quotes
 
 
 @inlined
-def _begins_with(data: Any, start: Any, formats: Any) -> Any:
-    """Whether base64 of bytes begins with one of some bytes."""
-    first, second = BASE64[U(data[U(start)])], BASE64[U(data[U(start + 1)])]
-    return first >= 0 and second >= 0 and formats[U(first << 2 | second >> 4)] != 0
-
-
-@kernel
-def find_texts(values: LongRows, texts: Bytes, plain: Bytes, formats: Bytes, is_text: Bytes) -> None:
-    """Of each row, whether its metadata says no more than it reads, and stands in a line as it is.
-
-    Args:
-        plain: of each byte, whether it does.
-        formats: of each byte, whether bytes that begin with it may say more, in base64.
-    """
-    for i in range(len(values)):
-        start, size = values[U(i), k.METADATA_AT], values[U(i), k.METADATA_SIZE]
-        found = not (size > 0 and size % 4 == 0 and _begins_with(texts, start, formats))
-        for at in range(start, start + size):
-            if not plain[U(texts[U(at)])]:
-                found = False
-        is_text[U(i)] = found
+def _value(
+    out: Any, at: Any, op: Any, argument: Any, entries: Any, n: Any, keys: Any, texts: Any, members: Any, names: Any,
+    places: Any, letters: Any,
+) -> Any:  # fmt: skip
+    """What an operation writes; where it ends, or NO_ROOM."""
+    if op == NUMBER:
+        return np.int64(wr.write_number(out, at, entries[n, argument]))
+    if op == METADATA:
+        return np.int64(_text(out, at, texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters))
+    key, member = entries[n, e.KEY], entries[n, e.MEMBER]
+    if op == PARTITION:
+        return np.int64(wr.write_number(out, at, keys[key, KEY_PARTITION]))
+    if op == NAME:
+        number = keys[key, argument]
+        begin = places[argument, number, 0]
+        return np.int64(wr.copy(out, at, names, begin, places[argument, number, 1] - begin))
+    if op == EPOCH:
+        return np.int64(wr.write_number(out, at, members[member, e.EPOCH]))
+    start, size = members[member, argument], members[member, argument + 1]
+    if members[member, e.IS_ODD]:
+        return np.int64(_text(out, at, texts, start, size, letters))
+    return np.int64(wr.copy(out, at, texts, start, size))
 
 
 @part
 def _line(
-    out: Any, at: Any, pc: Any, ops: Any, literals: Any, values: Any, i: Any, texts: Any, names: Any, places: Any
+    out: Any, at: Any, pc: Any, ops: Any, literals: Any, entries: Any, n: Any, keys: Any, texts: Any, members: Any,
+    names: Any, places: Any, letters: Any,
 ) -> Any:  # fmt: skip
-    """The line of a row, and where it ends; NO_ROOM."""
+    """The line of an entry, and where it ends; NO_ROOM."""
     while at >= 0:
-        at = sk.copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
+        at = np.int64(wr.copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]))
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
         if at < 0 or op == END:
             return at
-        if op == NUMBER:
-            at = np.int64(sk.write_number(out, at, values[i, argument]))
-        elif op == NAME:
-            number = values[i, NAMES + argument]
-            begin = places[argument, number, 0]
-            at = sk.copy(out, at, names, begin, places[argument, number, 1] - begin)
-        else:
-            at = sk.copy(out, at, texts, values[i, k.METADATA_AT], values[i, k.METADATA_SIZE])
+        at = _value(out, at, op, argument, entries, n, keys, texts, members, names, places, letters)
         pc += 1
     return at
 
 
+@inlined
+def _kind(entries: Any, n: Any, members: Any) -> Any:
+    """On what the template of an entry depends."""
+    kind = entries[n, e.MARKS]
+    is_commit = kind // e.EVENT & e.MASK == e.COMMIT
+    if entries[n, e.TIMESTAMP] != bt.NO_TIME:
+        kind += HAS_TIME
+    if entries[n, e.EFFECTIVE_RECORD] != a.NEVER:
+        kind += HAS_ANSWER
+    if is_commit and entries[n, e.LEADER_EPOCH] != -1:
+        kind += HAS_LEADER
+    member = entries[n, e.MEMBER]
+    if is_commit and member != e.NOBODY:
+        kind += HAS_MEMBER
+        if members[member, e.INSTANCE_ID + 1] >= 0:
+            kind += HAS_INSTANCE_ID
+    return kind
+
+
 @kernel
 def write(
-    desk: Longs, out: Bytes, programs: Longs, ops: LongRows, literals: Bytes, values: LongRows, texts: Bytes,
-    names: Bytes, places: LongPlanes,
+    desk: Longs, out: Bytes, begins: Longs, ops: LongRows, literals: Bytes, entries: LongRows, order: Longs,
+    keys: LongRows, texts: Bytes, members: LongRows, names: Bytes, places: LongPlanes, letters: ByteRows,
 ) -> Any:  # fmt: skip
     """Write lines behind ``out[:desk[USED]]`` from ``desk[ROW]`` on; why it came back."""
-    for i in range(desk[ROW], len(values)):
+    for i in range(desk[ROW], desk[END_ROW]):
         desk[ROW] = i
-        if programs[U(i)] == a.NOTHING:
+        if i + AHEAD < len(order):
+            soon = order[U(i + AHEAD)] * e.ENTRY_SIZE
+            prefetch(entries, soon)
+            prefetch(entries, soon + e.ENTRY_SIZE // 2)
+        n = U(order[U(i)])
+        if desk[ONLY_REWINDS] and entries[n, e.MARKS] // e.CHANGE & e.MASK != e.REWOUND:
+            continue
+        key = entries[n, e.KEY]
+        if keys[key, IS_MALFORMED]:
             return np.int64(NEEDS_HAND)
-        at = _line(out, desk[USED], programs[U(i)], ops, literals, values, U(i), texts, names, places)
+        if says_more(texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters):
+            return np.int64(NEEDS_HAND)
+        kind = _kind(entries, n, members)
+        program = begins[U(keys[key, LOG] * KINDS + kind)]
+        if program == UNKNOWN or program >= len(ops):
+            desk[KIND] = keys[key, LOG] * KINDS + kind
+            return np.int64(NEEDS_TEMPLATE)
+        at = _line(
+            out, desk[USED], program, ops, literals, entries, n, keys, texts, members, names, places, letters
+        )  # fmt: skip
         if at < 0:
             return np.int64(FULL)
         desk[USED] = at
-    desk[ROW] = len(values)
+    desk[ROW] = desk[END_ROW]
     return np.int64(FINISHED)

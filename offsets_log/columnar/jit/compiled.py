@@ -373,13 +373,13 @@ def _address_of(symbol: str, code: bytes) -> int:
 POLYNOMIAL = 0x82F63B78
 
 
-def _crc_tables() -> np.ndarray[Any, Any]:
-    """Eight tables of 256: the CRC-32C of a byte followed by 0 to 7 zero bytes."""
+def crc_tables(polynomial: int) -> np.ndarray[Any, Any]:
+    """Eight tables of 256: the CRC of a byte followed by 0 to 7 zero bytes. A polynomial is reflected."""
     tables = np.zeros((8, 256), np.uint64)
     for byte in range(256):
         crc = byte
         for _ in range(8):
-            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
+            crc = crc >> 1 ^ (polynomial if crc & 1 else 0)
         tables[0, byte] = crc
     for i in range(1, 8):
         previous = tables[i - 1]
@@ -387,7 +387,7 @@ def _crc_tables() -> np.ndarray[Any, Any]:
     return tables
 
 
-CRC_TABLES = _crc_tables()
+CRC_TABLES = crc_tables(POLYNOMIAL)
 
 
 @instruction

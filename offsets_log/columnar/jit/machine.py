@@ -156,7 +156,8 @@ def compiled_part(function: Callable[..., Any]) -> Any:
     intrinsics = _intrinsics()
     if function in INSTRUCTIONS and function.__name__ in intrinsics:
         return intrinsics[function.__name__]
-    options = {**_OPTIONS, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    is_only_for_kernels = not IS_CHECKED  # there Python calls what numba makes of parts
+    options = {**_OPTIONS, "no_cfunc_wrapper": True, "no_cpython_wrapper": is_only_for_kernels}
     return _JIT(nogil=True, forceinline=PARTS[function], **options)(function)
 
 

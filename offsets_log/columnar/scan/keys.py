@@ -175,19 +175,36 @@ def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
 
 
 @part
-def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any) -> Any:
-    """The number of a group, new or known; the caller has made sure of room."""
-    found = hash_bytes(data, start, size, desk[a.SEED])
+def _name_slot(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
+    """Where in ``cold`` the slot of a name is, or the free one for it."""
     mask = desk[a.GROUP_SLOTS_ROOM] - 1
     at = found & mask
     while cold[desk[a.GROUP_SLOTS_AT] + at] != 0:
         slot = cold[desk[a.GROUP_SLOTS_AT] + at]
         if (slot ^ found) & HIGH == 0 and is_at(arena, groups[(slot & LOW) - 1, a.NAME_AT], data, start, size):
-            return (slot & LOW) - 1
+            break
         at = at + 1 & mask
+    return desk[a.GROUP_SLOTS_AT] + at
+
+
+@part
+def find_name(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any) -> Any:
+    """The number of a group or another name; NOT_FOUND."""
+    found = hash_bytes(data, start, size, desk[a.SEED])
+    slot = cold[_name_slot(desk, groups, arena, cold, data, start, size, found)]
+    return (slot & LOW) - 1 if slot != 0 else np.int64(NOT_FOUND)
+
+
+@part
+def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any) -> Any:
+    """The number of a group, new or known; the caller has made sure of room."""
+    found = hash_bytes(data, start, size, desk[a.SEED])
+    at = _name_slot(desk, groups, arena, cold, data, start, size, found)
+    if cold[at] != 0:
+        return (cold[at] & LOW) - 1
     group = desk[a.GROUPS]
     desk[a.GROUPS] = group + 1
-    cold[desk[a.GROUP_SLOTS_AT] + at] = found & HIGH | group + 1
+    cold[at] = found & HIGH | group + 1
     groups[group, a.NAME_AT] = put(desk, arena, data, start, size)
     groups[group, a.METADATA_OFFSET] = a.NEVER
     groups[group, a.VALUE_OFFSET] = a.NEVER

@@ -66,7 +66,8 @@ class Scanner:
 
     def fill_window(self, data: a.Bytes, position: int, stop: int) -> int:
         """Decompress the run of compressed batches from a position on; how many, at least one."""
-        return self._fill(data, wi.plan(data, position, stop, self.table))
+        reach = min(stop, position + len(self._made))  # the window has no room for more
+        return self._fill(data, wi.plan(data, position, reach, self.table))
 
     def _fill(self, data: a.Bytes, planned: int) -> int:
         while not (count := wi.fill(data, self._made, self.table, planned, self._library.addresses)):

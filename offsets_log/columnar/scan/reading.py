@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,6 @@ from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be32
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
@@ -74,6 +74,7 @@ class Order:
         self.until = until
         self.release = release
         self.is_cancelled = threading.Event()
+        self._reached: dict[int, list[int]] = {}
 
     @property
     def end(self) -> Place:
@@ -86,11 +87,21 @@ class Order:
             base_offset = self.log.segments[0].base_offset if self.log.segments else None
             return Cursor(cut, -1, base_offset or 0, entered=0)
         data = self.layout.data[cut.segment_index]
-        position = int(_step_to(data, cut.position))
+        position = self._step_to(cut)
+        if position < 0:
+            position = int(_seek(data, cut.position))
         if position < 0:
             return None
         base_offset = int.from_bytes(data[position : position + 8].tobytes(), signed=True)
         return Cursor(Place(cut.segment_index, position), base_offset - 1, base_offset)
+
+    def _step_to(self, cut: Place) -> int:
+        """As the kernel, from the nearest place before the cut that is known: what was walked is not walked again."""
+        reached = self._reached.setdefault(cut.segment_index, [0])
+        begin = reached[bisect_right(reached, cut.position) - 1]
+        position = int(_step_to(self.layout.data[cut.segment_index], begin, cut.position))
+        insort(reached, position if position >= 0 else ~position)
+        return position
 
     def fits(self, cursor: Cursor, begin: Place | None) -> bool:
         """Whether what was read from ``begin`` on really goes on behind a cursor."""
@@ -191,7 +202,7 @@ class Reading(ABC):
                 desk[a.WINDOW_COUNT] = self.scanner.fill_window(data, position, stop)
                 desk[a.WINDOW_NEXT] = 0
             case sc.NEEDS_RECORDS:
-                self.scanner.more_records(self.int32_at(index, position + bt.RECORDS_COUNT))
+                self.scanner.more_records(int(desk[a.NEEDED]))
             case sc.STOPPED:
                 cursor.is_stopped = True
         return outcome
@@ -216,8 +227,9 @@ class Reading(ABC):
         desk[a.PAUSE] = PAUSE
 
     def _by_hand(self, index: int) -> None:
-        """Read on with `log_format` until a batch was taken."""
+        """Read on with `log_format` until a batch was taken, or one is met behind damage: the kernel may know it."""
         cursor, segment = self.cursor, self.order.log.segments[index]
+        begin = cursor.place.position
         for item, last_offset in self.order.layout.walk.items(index, cursor.place.position, cursor.last_offset):
             match item:
                 case Damage():
@@ -225,6 +237,9 @@ class Reading(ABC):
                     self.lose(item)
                 case Tail():
                     self.end(tail_found(self.order.log, segment, item, cursor.next_offset, self.order.until))
+                case RecordBatch() if item.position > begin:
+                    cursor.place = Place(index, item.position)
+                    return
                 case RecordBatch():
                     if self.order.until.stops_before(item):
                         cursor.is_stopped = True
@@ -259,15 +274,38 @@ def _bound(given: int | None) -> int:
     return NO_BOUND if given is None else max(-NO_BOUND, min(given, NO_BOUND))
 
 
+MOST_SOUGHT = 1 << 20
+"""Bytes of a batch that is looked for."""
+
+
 @kernel
-def _step_to(data: Bytes, least: Number) -> Any:
-    """The first batch at or behind a position, from length to length; −1 where one of them is doubtful."""
-    at = np.int64(0)
+def _seek(data: Bytes, least: Number) -> Any:
+    """The first place at or behind a position that looks like a batch; −1 where there is none near."""
+    left, at = np.int64(PAUSE), np.int64(least)
+    while left > 0 and at < len(data):
+        size = bt.size_at(data, at, np.int64(len(data)))
+        if 0 <= size <= MOST_SOUGHT:
+            if bt.batch_at(data, at, np.int64(len(data))) > 0:
+                return at
+            left -= size
+        left -= 1
+        at += 1
+    return np.int64(-1)
+
+
+@kernel
+def _step_to(data: Bytes, begin: Number, least: Number) -> Any:
+    """The first batch at or behind a position, from length to length; where it is doubtful ~ of where that is.
+
+    Args:
+        begin: where a batch begins that the same steps have come to, or 0.
+    """
+    at = np.int64(begin)
     while at < least:
-        if len(data) - at < bt.HEADER_SIZE:
-            return np.int64(-1)
-        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
+        if len(data) - at < bt.LOG_OVERHEAD:
+            return ~at
+        size = bt.size_of(data, at)
         if size < bt.LOG_OVERHEAD or size > len(data) - at:
-            return np.int64(-1)
+            return ~at
         at += size
-    return at if bt.batch_at(data, at, np.int64(len(data))) > 0 else np.int64(-1)
+    return at if bt.batch_at(data, at, np.int64(len(data))) > 0 else ~at

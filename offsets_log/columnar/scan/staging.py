@@ -39,7 +39,7 @@ MAX_OFFSETS_IN_SEGMENT = 1 << 31
 def is_in_place(desk: Any, data: Any, at: Any, size: Any) -> Any:
     """Whether a batch's offsets fit to those around it, as `log_format.partition_log` asks."""
     base = be64(data, at)
-    last = base + be32(data, at + bt.LAST_OFFSET_DELTA)
+    last = bt.last_offset(data, at)
     before = desk[a.LAST_OFFSET]
     segment_base = desk[a.BASE_OFFSET]
     if base <= before or last < base:
@@ -68,8 +68,7 @@ def _stage_marker(desk: Any, cold: Any, staged: Any, data: Any, at: Any, size: A
     if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
         return DOUBTFUL
     n = desk[a.STAGED]
-    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    if bt.records_at(data, at + bt.HEADER_SIZE, at + size, np.int64(1), base, delta, staged, n) < 0:
+    if bt.records_of(data, at + bt.HEADER_SIZE, at + size, np.int64(1), data, at, staged, n) < 0:
         return DOUBTFUL
     key, value = staged[n, a.KEY], staged[n, a.VALUE_AT]
     if staged[n, a.KEY_SIZE] < 4 or staged[n, a.VALUE_SIZE] < 6:
@@ -79,7 +78,7 @@ def _stage_marker(desk: Any, cold: Any, staged: Any, data: Any, at: Any, size: A
         return DOUBTFUL
     if desk[a.IS_INSPECTED] == a.ALONE:
         return NEEDS_OTHERS
-    producer = intern_producer(desk, cold, be64(data, at + bt.PRODUCER_ID))
+    producer = intern_producer(desk, cold, bt.producer_of(data, at))
     if producer < 0:
         return NEEDS_ROOM
     staged[n, a.STAGED_BATCH] = desk[a.SEGMENT] + at
@@ -133,19 +132,25 @@ def _value_kind(desk: Any, source: Any, key: Any, key_size: Any, value: Any, siz
     return np.int64(a.VALUE if end == value + size or (end >= 0 and number < a.KEY_TYPES) else -1)
 
 
+@inlined
+def _begins_behind(desk: Any, data: Any, at: Any, staged: Any) -> Any:
+    """Whether the first offset of a batch whose records were found is behind the last one before."""
+    return not bt.is_older(data, at) or staged[U(desk[a.STAGED]), a.OFFSET] > desk[a.LAST_OFFSET]
+
+
 @part
 def _stage_records(desk: Any, cold: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
     """The records of the data batch at ``at``, which stand in ``source[start:end]``."""
-    count = be32(data, at + bt.RECORDS_COUNT)
+    count = bt.count_of(source, start, end, data, at)
     n = desk[a.STAGED]
     if n + count >= len(staged):
-        return NEEDS_RECORDS if bt.LEAST_RECORD_SIZE * count <= end - start else DOUBTFUL
-    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    if bt.records_at(source, start, end, count, base, delta, staged, n) < 0:
+        desk[a.NEEDED] = count
+        return NEEDS_RECORDS
+    if bt.records_of(source, start, end, count, data, at, staged, n) < 0 or not _begins_behind(desk, data, at, staged):
         return DOUBTFUL
-    producer_id = be64(data, at + bt.PRODUCER_ID)
+    producer_id = bt.producer_of(data, at)
     producer = np.int64(a.NOTHING)
-    is_marked = be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK != 0
+    is_marked = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK != 0
     if desk[a.IS_INSPECTED] and is_marked != (producer_id != -1):
         return DOUBTFUL  # whether it belongs to a transaction is not the same by all rules
     if desk[a.IS_INSPECTED] == a.ALONE and is_marked:
@@ -185,9 +190,9 @@ def find_in_window(desk: Any, table: Any, at: Any) -> Any:
 @inlined
 def _is_for_others(desk: Any, data: Any, at: Any, size: Any) -> Any:
     """Whether more is asked of a batch than a kernel knows of it."""
-    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
+    if bt.last_offset(data, at) >= desk[a.UNTIL_OFFSET]:
         return True
-    if desk[a.NEEDS_TIME] and be64(data, at + bt.MAX_TIMESTAMP) == bt.NO_TIME:
+    if desk[a.NEEDS_TIME] and bt.max_timestamp(data, at) == bt.NO_TIME:
         return True
     return desk[a.IS_INSPECTED] != 0 and size > desk[a.MOST_BYTES]
 
@@ -197,18 +202,18 @@ def take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, 
     """Stage the batch at a position, or say why not."""
     if size < 0 or not is_in_place(desk, data, at, size):
         return DOUBTFUL
-    if be64(data, at + bt.MAX_TIMESTAMP) > desk[a.UNTIL_TIME]:
+    if bt.max_timestamp(data, at) > desk[a.UNTIL_TIME]:
         return STOPPED
     if _is_for_others(desk, data, at, size):
         return DOUBTFUL
-    attributes = be16(data, at + bt.ATTRIBUTES)
+    attributes = bt.attributes_of(data, at)
     in_window = attributes & bt.CODEC_MASK != 0 and attributes & bt.CONTROL_MASK == 0
     if desk[a.STAGED] and desk[a.IN_WINDOW] != in_window:
         return PAUSED  # what is staged stands in one place
     desk[a.IN_WINDOW] = in_window
     if attributes & bt.CONTROL_MASK:
         return _stage_marker(desk, cold, staged, data, at, size)
-    source, start, end = data, at + bt.HEADER_SIZE, at + size
+    source, start, end = data, bt.records_begin(data, at), at + size
     if in_window:
         place = find_in_window(desk, table, at)
         if place < 0:
@@ -220,10 +225,10 @@ def take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, 
 
 
 @inlined
-def accept(desk: Any, data: Any, at: Any, size: Any) -> None:
-    """Count a batch that was staged."""
-    base = be64(data, at)
-    last = base + be32(data, at + bt.LAST_OFFSET_DELTA)
+def accept(desk: Any, data: Any, at: Any, size: Any, staged: Any, first: Any) -> None:
+    """Count a batch whose records are staged from ``first`` on."""
+    base = bt.base_offset(data, at, staged, first)
+    last = bt.last_offset(data, at)
     if desk[a.FIRST_OFFSET] == a.NOTHING:
         desk[a.FIRST_OFFSET] = base
     else:
@@ -232,14 +237,15 @@ def accept(desk: Any, data: Any, at: Any, size: Any) -> None:
         desk[a.GAPS] += missing > 0
     desk[a.LAST_OFFSET] = last
     desk[a.END_OFFSET] = max(desk[a.END_OFFSET], last + 1)
-    codec = U(be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK)
-    if desk[U(a.CODECS) + codec] == 0:
-        desk[U(a.CODECS_FIRST) + codec] = desk[a.BATCHES]
-        desk[U(a.CODECS_AT) + codec] = desk[a.SEGMENT] + at
-    desk[U(a.CODECS) + codec] += 1
+    attributes = bt.attributes_of(data, at)
+    kind = U((attributes >> bt.OLDER_SHIFT) * a.CODEC_IDS + (attributes & bt.CODEC_MASK))
+    if desk[U(a.FORMATS) + kind] == 0:
+        desk[U(a.FORMATS_FIRST) + kind] = desk[a.BATCHES]
+        desk[U(a.FORMATS_AT) + kind] = desk[a.SEGMENT] + at
+    desk[U(a.FORMATS) + kind] += 1
     desk[a.BATCHES] += 1
     desk[a.READ_BYTES] += size
-    desk[a.RECORDS] += be32(data, at + bt.RECORDS_COUNT)
+    desk[a.RECORDS] += desk[a.STAGED] - first
     desk[a.AT] = at + size
 
 
@@ -253,11 +259,11 @@ def stage(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any,
         and desk[a.AT] - begin < desk[a.PAUSE]
         and desk[a.STAGED] < FLUSH_AT
     ):
-        at = desk[a.AT]
+        at, first = desk[a.AT], desk[a.STAGED]
         size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
         outcome = np.int64(take(desk, cold, staged, data, window, table, at, size))
         if outcome == FINISHED:
-            accept(desk, data, at, size)
+            accept(desk, data, at, size, staged, first)
     return outcome
 
 

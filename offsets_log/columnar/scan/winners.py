@@ -70,19 +70,18 @@ def gather(
             size = bt.batch_at(data, at, np.int64(len(data)))
             if size < 0:
                 return LOST
-            source, start, end = data, at + bt.HEADER_SIZE, at + size
-            if be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
+            source, start, end = data, bt.records_begin(data, at), at + size
+            if bt.attributes_of(data, at) & bt.CODEC_MASK:
                 if not _find_in_window(window_table, at, progress):
                     return NEEDS_WINDOW
                 source = window
                 start, end = window_table[progress[3], wi.BEGIN], window_table[progress[3], wi.END]
                 if end < 0:
                     return LOST
-            declared = be32(data, at + bt.RECORDS_COUNT)
+            declared = bt.count_of(source, start, end, data, at)
             if declared > len(staged):
                 return NEEDS_RECORDS
-            delta = be32(data, at + bt.LAST_OFFSET_DELTA)
-            count = bt.records_at(source, start, end, declared, be64(data, at), delta, staged, np.int64(0))
+            count = bt.records_of(source, start, end, declared, data, at, staged, np.int64(0))
             begin = at
         if places[i, 1] >= count:
             return LOST
@@ -98,8 +97,8 @@ def gather(
         table[i, KEY_SIZE] = key_size
         table[i, VALUE] = value
         table[i, VALUE_SIZE] = staged[record, a.VALUE_SIZE]
-        table[i, PRODUCER_ID] = be64(data, at + bt.PRODUCER_ID)
-        table[i, PRODUCER_EPOCH] = be16(data, at + bt.PRODUCER_EPOCH)
+        table[i, PRODUCER_ID] = bt.producer_of(data, at)
+        table[i, PRODUCER_EPOCH] = bt.producer_epoch(data, at)
         progress[0] = i + 1
         progress[1] = value + value_size
     return np.int64(FINISHED)

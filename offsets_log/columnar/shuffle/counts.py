@@ -17,6 +17,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import census, tally
+from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState, summed
@@ -132,7 +133,7 @@ def writers_bytes(state: WritersState) -> bytes:
         arena=s.arena[:arena],
         writers=state.writers[:groups],
         runs=runs,
-        sizes=np.array([state.counts[tally.PER], state.counts[tally.COUNTED_BYTES], state.accepted_bytes], np.int64),
+        sizes=np.array([state.counts[nm.PER], state.counts[tally.COUNTED_BYTES], state.accepted_bytes], np.int64),
         untimed=np.array([state.untimed[name] for name in names], np.int64),
         names=np.frombuffer(json.dumps(names).encode(), np.uint8),
     )
@@ -161,10 +162,10 @@ def join_writers(pieces: Iterable[bytes], end_offset: int) -> bytes:
     for data in pieces:
         right = writers_of(data)
         if whole is None:
-            whole = WritersState(MODERN, int(right.counts[tally.PER]))
+            whole = WritersState(MODERN, int(right.counts[nm.PER]))
         whole.merge(right)
     assert whole is not None
-    bare = WritersState(MODERN, int(whole.counts[tally.PER]))
+    bare = WritersState(MODERN, int(whole.counts[nm.PER]))
     whole.arrays.desk[a.ROWS] = 0
     bare.merge(whole)
     bare.end_offset = end_offset

@@ -69,7 +69,9 @@ def iter_event_tables(
     """
     cursor = bounds.cursor
     with Scanner() as scanner:
-        reading = EventReading(Order(log, until, release), cursor, scanner, note, chunk=TableChunk(), shown=shown)
+        reading = EventReading(
+            Order(log, until, release), cursor, scanner, note, chunk=TableChunk(release), shown=shown
+        )
         yield from reading.made(bounds.end, lambda size_bytes: None)
     check_reach(log, bounds, cursor)
 

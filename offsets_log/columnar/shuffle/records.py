@@ -23,7 +23,7 @@ from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place, Readin
 from offsets_log.columnar.shuffle.pieces import Bounds, check_reach
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import window as wi
-from offsets_log.columnar.wire.primitives import be16, be32, be64
+from offsets_log.columnar.wire.primitives import be16
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
@@ -84,24 +84,21 @@ def _copy(source: Any, start: Any, size: Any, target: Any, used: Any) -> Any:
 
 @part
 def _add_records(
-    source: Any, start: Any, end: Any, data: Any, at: Any, staged: Any, counts: Any, longs: Any, keys: Any, values: Any
+    desk: Any, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Any, counts: Any, longs: Any, keys: Any,
+    values: Any,
 ) -> Any:  # fmt: skip
     """The records of the batch at ``at``, which stand in ``source[start:end]``, as rows."""
-    count = be32(data, at + bt.RECORDS_COUNT)
-    if bt.LEAST_RECORD_SIZE * count > end - start:
-        return sc.DOUBTFUL
+    count = desk[a.NEEDED] = bt.count_of(source, start, end, data, at)
     if count > len(staged):
         return sc.NEEDS_RECORDS
     first = counts[ROWS]
     room = min(len(keys) - counts[KEYS_USED], len(values) - counts[VALUES_USED])
     if first + count > longs.shape[1] or end - start > room:
         return FULL
-    base, delta = be64(data, at), be32(data, at + bt.LAST_OFFSET_DELTA)
-    if bt.records_at(source, start, end, count, base, delta, staged, np.int64(0)) < 0:
+    if bt.records_of(source, start, end, count, data, at, staged, np.int64(0)) < 0:
         return sc.DOUBTFUL
-    attributes = be16(data, at + bt.ATTRIBUTES)
-    is_append_time = attributes & bt.TIMESTAMP_TYPE_MASK
-    time = be64(data, at + (bt.MAX_TIMESTAMP if is_append_time else bt.BASE_TIMESTAMP))
+    attributes = bt.attributes_of(data, at)
+    time, is_counted = bt.base_time(data, at)
     for item in range(count):
         i, n = U(item), U(first + item)
         key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
@@ -111,11 +108,11 @@ def _add_records(
             if longs[CONTROL, n] < 0:
                 return sc.DOUBTFUL
         longs[OFFSET, n] = staged[i, a.OFFSET]
-        longs[TIMESTAMP, n] = time if is_append_time else time + staged[i, a.TIMESTAMP_DELTA]
+        longs[TIMESTAMP, n] = time + staged[i, a.TIMESTAMP_DELTA] if is_counted else time
         longs[ATTRIBUTES, n] = attributes
-        longs[PRODUCER_ID, n] = be64(data, at + bt.PRODUCER_ID)
-        longs[PRODUCER_EPOCH, n] = be16(data, at + bt.PRODUCER_EPOCH)
-        longs[POSITION, n] = at + bt.HEADER_SIZE if attributes & bt.CODEC_MASK else staged[i, a.RECORD_AT]
+        longs[PRODUCER_ID, n] = bt.producer_of(data, at)
+        longs[PRODUCER_EPOCH, n] = bt.producer_epoch(data, at)
+        longs[POSITION, n] = bt.records_begin(data, at) if attributes & bt.CODEC_MASK else staged[i, a.RECORD_AT]
         longs[KEY_SIZE, n] = key_size
         longs[VALUE_SIZE, n] = staged[i, a.VALUE_SIZE]
         counts[KEYS_USED] = _copy(source, key, key_size, keys, counts[KEYS_USED])
@@ -132,23 +129,24 @@ def _take(
     """The batch at a position as rows, or why not."""
     if size < 0 or not sc.is_in_place(desk, data, at, size):
         return sc.DOUBTFUL
-    if be64(data, at + bt.MAX_TIMESTAMP) > desk[a.UNTIL_TIME]:
+    if bt.max_timestamp(data, at) > desk[a.UNTIL_TIME]:
         return sc.STOPPED
-    attributes = be16(data, at + bt.ATTRIBUTES)
+    attributes = bt.attributes_of(data, at)
     is_compressed = attributes & bt.CODEC_MASK
-    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) >= desk[a.UNTIL_OFFSET]:
+    if bt.last_offset(data, at) >= desk[a.UNTIL_OFFSET]:
         return sc.DOUBTFUL
     if is_compressed and attributes & bt.CONTROL_MASK:
         return sc.DOUBTFUL
     if not is_compressed:
-        return _add_records(data, at + bt.HEADER_SIZE, at + size, data, at, staged, counts, longs, keys, values)
+        begin = bt.records_begin(data, at)
+        return _add_records(desk, data, begin, at + size, data, at, staged, counts, longs, keys, values)
     place = sc.find_in_window(desk, table, at)
     if place < 0:
         return sc.NEEDS_WINDOW
     if table[place, wi.END] < 0:
         return sc.DOUBTFUL
     begin, end = table[place, wi.BEGIN], table[place, wi.END]
-    return _add_records(window, begin, end, data, at, staged, counts, longs, keys, values)
+    return _add_records(desk, window, begin, end, data, at, staged, counts, longs, keys, values)
 
 
 @kernel
@@ -165,7 +163,7 @@ def copy_records(
         if outcome != sc.FINISHED:
             counts[KEYS_USED], counts[VALUES_USED] = keys_used, values_used
             return outcome
-        desk[a.LAST_OFFSET] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+        desk[a.LAST_OFFSET] = bt.last_offset(data, at)
         desk[a.AT] = at + size
     return np.int64(sc.FINISHED)
 
@@ -205,14 +203,11 @@ class _RecordReading(Reading):
 
     def tables(self, end: Place) -> Iterator[pa.Table]:
         """Until the end of the piece."""
-        index = self.cursor.place.segment_index
         for outcome in self.steps(end, lambda size_bytes: None):
             if outcome == FULL and not self.counts[ROWS]:
-                count = self.int32_at(index, self.cursor.place.position + bt.RECORDS_COUNT)
-                self._make_room(max(self.longs.shape[1], count), 2 * len(self.keys))
+                self._make_room(max(self.longs.shape[1], int(self.desk[a.NEEDED])), 2 * len(self.keys))
             elif outcome in (FULL, sc.FINISHED, sc.DOUBTFUL, sc.STOPPED):
                 yield from self._flushed(self.scanned)
-            index = self.cursor.place.segment_index
 
     def scan(self, index: int, data: a.Bytes) -> int:
         self.scanned = index
@@ -250,7 +245,7 @@ class _RecordReading(Reading):
             "partition": pa.repeat(pa.scalar(self.order.log.offsets_partition, pa.int32()), n),
             "offset": pa.array(longs[OFFSET]),
             "timestamp": pa.array(longs[TIMESTAMP] * 1000).cast(SCHEMA.field("timestamp").type),
-            "timestampType": pa.array((attributes & bt.TIMESTAMP_TYPE_MASK != 0).astype(np.int32)),
+            "timestampType": pa.array(_TYPE_NUMBERS[bt.timestamp_types(attributes)]),
             "headers": pa.nulls(n, SCHEMA.field("headers").type),
             "producerId": pa.array(longs[PRODUCER_ID]),
             "producerEpoch": pa.array(longs[PRODUCER_EPOCH].astype(np.int32)),
@@ -272,6 +267,7 @@ def _bytes_column(data: a.Bytes, sizes: a.Int64s) -> pa.Array:
 
 
 TIMESTAMP_TYPES = {"none": -1, "create": 0, "log_append": 1}
+_TYPE_NUMBERS = np.array([TIMESTAMP_TYPES[name] for name in bt.TIMESTAMP_TYPES], np.int32)
 
 
 def record_row(event: Event) -> Row:

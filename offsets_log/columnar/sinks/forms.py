@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from offsets_log import dump_log
-from offsets_log.columnar.sinks.templates import Form
+from offsets_log.columnar.sinks.marks import Form
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.pipeline import Event, LogEvent

@@ -10,10 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongPlanes, LongRows, Longs
 from offsets_log.columnar.scan.keys import is_utf8, same_bytes
+from offsets_log.columnar.sinks.json_kernels import STACK_SIZE, write_json
+from offsets_log.columnar.sinks.writers import (
+    BASE64,
+    MOST_ESCAPED,
+    NO_ROOM,
+    UNFIT,
+    UNKNOWN,
+    base64,
+    copy,
+    escaped,
+    write_number,
+)
 from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes
 
 # Columns of a program. ``OTHER`` is a second literal: the quotes of what may stand there without, or what an array has
@@ -27,103 +39,34 @@ INT = 2  # row of ``ints``
 NAME = 3  # kind of entry: its text, escaped
 METADATA = 4
 EPOCH = 5  # of the coordinator, in a marker's raw value
-READ_INT32 = 6
-READ_INT64 = 7
-READ_STRING = 8  # whether it may be null
-READ_BYTES = 9  # as base64
-READ_EMBEDDED = 10  # which of those that are known by their bytes; as base64 where they are not to be expanded
-ARRAY = 11  # operation behind it, which is entered behind its literal where there are no elements
-NEXT = 12  # first operation of an element, which is entered behind its literal
+JSON_KEY = 6  # first step of the program that writes the raw key, see `json_kernels`
+JSON_VALUE = 7  # of the raw value
+READ_INT32 = 8
+READ_INT64 = 9
+READ_STRING = 10  # whether it may be null
+READ_BYTES = 11  # as base64
+READ_EMBEDDED = 12  # which of those that are known by their bytes; as base64 where they are not to be expanded
+ARRAY = 13  # operation behind it, which is entered behind its literal where there are no elements
+NEXT = 14  # first operation of an element, which is entered behind its literal
 
 BY_HAND, SKIPPED = -1, -2
 """Instead of where a row's program begins: the line is made by hand; no line is asked for."""
 
-# Numbers of the desk: the row whose program is the first, the next row and where rows end, bytes written.
-# Then what embedded bytes are known: their number, the seed of their hashes; with how many bytes of ``memory`` a raw
-# value must begin behind its version if its fields are expanded; and which bytes are not known.
-BEGIN, ROW, END_ROW, USED, KNOWN, SEED, PREFIX, WHICH, EMBEDDED_AT, EMBEDDED_SIZE, DESK = range(11)
+# Numbers of the desk, behind what `json_kernels` enters: the row whose program is the first, the next row, where rows
+# end, bytes written. Then what embedded bytes are known: their number, the seed of their hashes; with how many bytes
+# of ``memory`` a raw value must begin behind its version if its fields are expanded; and which bytes are not known.
+(
+    BEGIN, ROW, END_ROW, USED, KNOWN, SEED, PREFIX, WHICH, EMBEDDED_AT, EMBEDDED_SIZE, DESK,
+) = range(STACK_SIZE, STACK_SIZE + 11)  # fmt: skip
 
 FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
 """Why the kernel came back: nothing is left; no room for the next line; the next line is to be made by hand; it has
 embedded bytes that are not known."""
 
-NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
-"""Instead of a position: the text is full; the program does not fit the record; its embedded bytes are not known."""
-
 # Columns of ``known``: embedded bytes in ``memory``, which field they are of, and what stands in a line for them.
 KNOWN_AT, KNOWN_SIZE, KNOWN_WHICH, TEXT_AT, TEXT_SIZE, KNOWN_COLUMNS = range(6)
 
-MOST_ESCAPED = 8
-"""Bytes that one byte may become, and where their number stands in a row of ``escapes``."""
-MOST_DIGITS = 20
-
-BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", np.uint8)
 END_OF_MARKER = 6  # its version and the epoch
-
-
-@inlined
-def copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Copy bytes, and where they end; NO_ROOM."""
-    if size > len(out) - at:
-        return np.int64(NO_ROOM)
-    for i in range(size):
-        out[U(at + i)] = data[U(start + i)]
-    return at + size
-
-
-@part
-def write_number(out: Any, at: Any, value: Any) -> Any:
-    """A number in decimal digits."""
-    if len(out) - at < MOST_DIGITS:
-        return np.int64(NO_ROOM)
-    left = U(value)
-    if value < 0:
-        left = U(~value) + U(1)
-        out[U(at)] = np.uint8(45)
-        at += 1
-    digits, bound = np.int64(1), U(10)
-    while digits < 19 and left >= bound:
-        digits += 1
-        bound *= U(10)
-    if digits == 19 and left >= bound:
-        digits += 1
-    for i in range(digits):
-        rest = left // U(10)
-        out[U(at + digits - 1 - i)] = np.uint8(U(48) + (left - rest * U(10)))
-        left = rest
-    return at + digits
-
-
-@part
-def _escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -> Any:
-    """A text, byte by byte as it stands in a line."""
-    if MOST_ESCAPED * size > len(out) - at:
-        return np.int64(NO_ROOM)
-    for i in range(size):
-        byte = U(data[U(start + i)])
-        many = np.int64(escapes[byte, U(MOST_ESCAPED)])
-        for j in range(many):
-            out[U(at + j)] = escapes[byte, U(j)]
-        at += many
-    return at
-
-
-@part
-def _base64(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Bytes in base64, padded."""
-    if (size + 2) // 3 * 4 > len(out) - at:
-        return np.int64(NO_ROOM)
-    for i in range(0, size, 3):
-        left = size - i
-        second = np.int64(data[U(start + i + 1)]) if left > 1 else np.int64(0)
-        third = np.int64(data[U(start + i + 2)]) if left > 2 else np.int64(0)
-        bits = np.int64(data[U(start + i)]) << 16 | second << 8 | third
-        out[U(at)] = BASE64[U(bits >> 18)]
-        out[U(at + 1)] = BASE64[U(bits >> 12 & 63)]
-        out[U(at + 2)] = BASE64[U(bits >> 6 & 63 if left > 1 else np.int64(64))]
-        out[U(at + 3)] = BASE64[U(bits & 63 if left > 2 else np.int64(64))]
-        at += 4
-    return at
 
 
 @part
@@ -143,7 +86,7 @@ def _string(
         return np.int64(UNFIT), read
     at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     if at >= 0:
-        at = _escaped(out, at, data, read, size, escapes)
+        at = escaped(out, at, data, read, size, escapes)
     if at >= 0:
         at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     return at, read + size
@@ -178,7 +121,7 @@ def _embedded(
         return copy(out, at, memory, known[number, TEXT_AT], known[number, TEXT_SIZE])
     at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     if at >= 0:
-        at = _base64(out, at, data, start, size)
+        at = base64(out, at, data, start, size, BASE64)
     if at >= 0:
         at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     return at
@@ -207,7 +150,7 @@ def _read(
     if op == READ_EMBEDDED:
         at = _embedded(desk, out, at, ops, pc, literals, data, begin, read, number, slots, known, memory)
         return at, read + number
-    return _base64(out, at, data, read, number), read + number
+    return base64(out, at, data, read, number, BASE64), read + number
 
 
 @inlined
@@ -239,15 +182,26 @@ def _column(
         return copy(out, at, names, begin, places[argument, number, 1] - begin)
     if op == METADATA:
         begin = _begin(ints, k.METADATA, n)
-        return _escaped(out, at, texts[k.METADATA], begin, ints[k.ENDS_AT + k.METADATA, n] - begin, escapes)
+        return escaped(out, at, texts[k.METADATA], begin, ints[k.ENDS_AT + k.METADATA, n] - begin, escapes)
     begin = _begin(ints, k.RAW_VALUE, n)
     return write_number(out, at, be32(texts[k.RAW_VALUE], begin + END_OF_MARKER - 4))
 
 
+@inlined
+def _json(
+    desk: Any, out: Any, at: Any, op: Any, step: Any, steps: Any, step_literals: Any, ints: Any, texts: Any, n: Any,
+    escapes: Any,
+) -> Any:  # fmt: skip
+    """The JSON of a raw key or value, behind its type or version."""
+    which = np.int64(k.RAW_KEY) if op == JSON_KEY else np.int64(k.RAW_VALUE)
+    begin, end = _begin(ints, which, n) + 2, np.int64(ints[k.ENDS_AT + which, n])
+    return write_json(desk, out, at, steps, step, step_literals, texts[which], begin, end, escapes)
+
+
 @part
 def _line(
-    desk: Any, out: Any, at: Any, pc: Any, ops: Any, literals: Any, longs: Any, ints: Any, texts: Any, names: Any,
-    places: Any, n: Any, escapes: Any, slots: Any, known: Any, memory: Any,
+    desk: Any, out: Any, at: Any, pc: Any, ops: Any, literals: Any, steps: Any, step_literals: Any, longs: Any,
+    ints: Any, texts: Any, names: Any, places: Any, n: Any, escapes: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """The line of a row, and where it ends."""
     data = texts[k.RAW_VALUE]
@@ -259,13 +213,13 @@ def _line(
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
         if not is_entered:
             at = copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
-            if at < 0:
-                return at
         is_entered = False
-        if op == END:
-            return np.int64(UNFIT) if argument and read != end else at
-        if op < READ_INT32:
+        if at < 0 or op == END:
+            return np.int64(UNFIT) if at >= 0 and argument and read != end else at
+        if op < JSON_KEY:
             at = np.int64(_column(out, at, op, argument, longs, ints, texts, names, places, n, escapes))
+        elif op < READ_INT32:
+            at = np.int64(_json(desk, out, at, op, argument, steps, step_literals, ints, texts, n, escapes))
         elif op < ARRAY:
             at, read = _read(
                 desk, out, at, ops, pc, literals, data, begin, read, end, escapes, slots, known, memory
@@ -288,9 +242,9 @@ def _line(
 
 @kernel
 def write_lines(
-    desk: Longs, out: Bytes, programs: Longs, ops: LongRows, literals: Bytes, longs: LongRows, ints: IntRows,
-    texts: ByteRows, names: Bytes, places: LongPlanes, escapes: ByteRows, slots: Longs, known: LongRows,
-    memory: Bytes,
+    desk: Longs, out: Bytes, programs: Longs, ops: LongRows, literals: Bytes, steps: LongRows, step_literals: Bytes,
+    longs: LongRows, ints: IntRows, texts: ByteRows, names: Bytes, places: LongPlanes, escapes: ByteRows, slots: Longs,
+    known: LongRows, memory: Bytes,
 ) -> Any:  # fmt: skip
     """Write lines behind ``out[:desk[USED]]`` from ``desk[ROW]`` on; why it came back."""
     for n in range(desk[ROW], desk[END_ROW]):
@@ -301,8 +255,8 @@ def write_lines(
         if program == BY_HAND:
             return np.int64(NEEDS_HAND)
         at = _line(
-            desk, out, desk[USED], program, ops, literals, longs, ints, texts, names, places, n, escapes, slots, known,
-            memory,
+            desk, out, desk[USED], program, ops, literals, steps, step_literals, longs, ints, texts, names, places, n,
+            escapes, slots, known, memory,
         )  # fmt: skip
         if at < 0:
             return np.int64(FULL if at == NO_ROOM else NEEDS_EMBEDDED if at == UNKNOWN else NEEDS_HAND)

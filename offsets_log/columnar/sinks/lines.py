@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.events.layouts import Release
 from offsets_log.columnar.events.rows import Shown
 from offsets_log.columnar.events.tables import Chunk, Entries, Mask
 from offsets_log.columnar.sinks import kernels as sk
-from offsets_log.columnar.sinks.templates import Form, Maker, Templates, escapes_of, event_of
+from offsets_log.columnar.sinks.json_programs import Programs
+from offsets_log.columnar.sinks.marks import Form, escapes_of, event_of, quote_of
+from offsets_log.columnar.sinks.templates import WITHOUT_VALUE, Maker, Templates
+from offsets_log.columnar.sinks.writers import MOST_ESCAPED
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.pipeline import BatchStart, Event, LogEvent
@@ -45,31 +49,32 @@ class Press:
     def __init__(self, form: Form) -> None:
         self.form = form
         self.escapes = escapes_of(form)
+        self.json = Programs(quote_of(form))
         self.escaped = {number: _text(row) for number, row in enumerate(self.escapes[:128])}
-        self._templates: dict[tuple[int | None, str], Templates] = {}
+        self._templates: dict[tuple[int | None, str, Release | None], Templates] = {}
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[Press], tuple[Form]]:
         """For other processes, which make their own templates."""
         return Press, (self.form,)
 
-    def templates(self, segment: Segment, offsets_partition: int | None) -> Templates:
+    def templates(self, segment: Segment, offsets_partition: int | None, release: Release | None) -> Templates:
         """Those of a segment, with what was already made of them."""
-        key = offsets_partition, segment.file
+        key = offsets_partition, segment.file, release
         with self._lock:
             if key not in self._templates:
                 if len(self._templates) >= MOST_TEMPLATES:
                     del self._templates[next(iter(self._templates))]
-                self._templates[key] = Templates(Maker(segment, offsets_partition, self.form))
+                self._templates[key] = Templates(Maker(segment, offsets_partition, self.form, self.json, release))
             return self._templates[key]
 
-    def chunk(self) -> LineChunk:
+    def chunk(self, release: Release | None) -> LineChunk:
         """For one thread."""
-        return LineChunk(self)
+        return LineChunk(self, release)
 
 
 def _text(escape: Any) -> str:
-    return bytes(escape[: escape[sk.MOST_ESCAPED]]).decode()
+    return bytes(escape[: escape[MOST_ESCAPED]]).decode()
 
 
 class Names:
@@ -192,11 +197,11 @@ class Known:
 class LineChunk(Chunk):
     """Rows of a run of lines."""
 
-    def __init__(self, press: Press) -> None:
-        super().__init__()
+    def __init__(self, press: Press, release: Release | None) -> None:
+        super().__init__(release)
         self.press = press
         self._names = Names(self.entries, press.escaped)
-        self._out = np.zeros(TEXT_BYTES, np.uint8)
+        self._out = np.empty(TEXT_BYTES, np.uint8)
         self._desk = np.zeros(sk.DESK, np.int64)
         self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._desk)
         self._records_by_hand = 0
@@ -272,16 +277,17 @@ class LineChunk(Chunk):
         self, segment: Segment, offsets_partition: int | None, begin: int, end: int, is_shown: Mask | None
     ) -> Iterator[memoryview]:
         """Lines of rows that the kernel has read."""
-        templates, names, desk = self.press.templates(segment, offsets_partition), self._names, self._desk
-        known = self.known
+        templates = self.press.templates(segment, offsets_partition, self.release)
+        names, desk, known, json = self._names, self._desk, self.known, self.press.json
         programs = templates.programs(self.ints[:, begin:end])
         if is_shown is not None:
             programs[~is_shown[begin:end]] = sk.SKIPPED
         desk[sk.BEGIN], desk[sk.ROW], desk[sk.END_ROW] = begin, begin, end
         while True:
             outcome = sk.write_lines(
-                desk, self._out, programs, templates.ops, templates.literals, self.longs, self.ints, self.texts,
-                names.data, names.places, self.press.escapes, known.slots, known.known, known.memory,
+                desk, self._out, programs, templates.ops, templates.literals, json.steps, json.literals, self.longs,
+                self.ints, self.texts, names.data, names.places, self.press.escapes, known.slots, known.known,
+                known.memory,
             )  # fmt: skip
             if outcome == sk.FINISHED:
                 return
@@ -294,11 +300,12 @@ class LineChunk(Chunk):
             elif desk[sk.USED]:
                 yield self._flushed()
             else:
-                self._out = np.zeros(2 * len(self._out), np.uint8)
+                self._out = np.empty(2 * len(self._out), np.uint8)
 
     def _line(self, segment: Segment, offsets_partition: int | None, row: int) -> bytes:
         """The line of a row of the kernel that keeps the raw record, made by hand."""
-        key, value = (self._raw(which, row) for which in (k.RAW_KEY, k.RAW_VALUE))
+        key = self._raw(k.RAW_KEY, row)
+        value = None if self.ints[k.KIND, row] in WITHOUT_VALUE else self._raw(k.RAW_VALUE, row)
         columns: dict[int, Any] = {sk.LONG: self.longs, sk.INT: self.ints}
         event = event_of(
             segment,
@@ -307,7 +314,7 @@ class LineChunk(Chunk):
             lambda op, number: int(columns[op][number, row]),
             key=key,
             value=value,
-            decoded=decode_coordinator_record(key, value),  # of types whose layout no release changed
+            decoded=decode_coordinator_record(key, value, self.release),
         )
         return self.press.form.line(event)
 
@@ -328,13 +335,17 @@ class LineChunk(Chunk):
         self._desk[sk.USED] = used + len(line)
 
     def _flushed(self) -> memoryview:
+        """What is written, to be kept: most of it is not copied, but written on elsewhere."""
         used = int(self._desk[sk.USED])
         self._desk[sk.USED] = 0
-        return self._out[:used].data
+        if 2 * used < len(self._out):
+            return memoryview(self._out[:used].tobytes())
+        made, self._out = self._out, np.empty(len(self._out), np.uint8)
+        return made[:used].data
 
 
 class Lines:
-    """Lines of some rows; ``len`` says how many. Iterated over once: pieces of text, each good until the next.
+    """Lines of some rows; ``len`` says how many. Iterated over once: pieces of text.
 
     Attributes:
         records: how many of the lines are of records.

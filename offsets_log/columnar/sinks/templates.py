@@ -7,90 +7,40 @@ says.
 
 from __future__ import annotations
 
-import base64
-import re
-import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.events.layouts import Release, layouts_of
 from offsets_log.columnar.sinks import kernels as sk
-from offsets_log.columnar.wire import batches as bt
-from offsets_log.log_format.batch import DELETE_HORIZON_MASK, RecordBatch
-from offsets_log.log_format.partition_log import Segment
-from offsets_log.log_format.record import ControlRecord, Record
-from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
-from offsets_log.messages.schema import (
-    BYTES,
-    INT32,
-    INT64,
-    STRING,
-    ArrayOf,
-    Field,
-    Message,
-    Scalar,
-    Struct,
-    in_versions,
+from offsets_log.columnar.sinks.json_programs import Programs
+from offsets_log.columnar.sinks.marks import (
+    Form,
+    Mark,
+    MarkedRecord,
+    Marks,
+    NoTemplateError,
+    batch_of,
+    event_of,
+    split,
 )
-from offsets_log.pipeline import Event, LogEvent
+from offsets_log.columnar.sinks.writers import SLACK
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.log_format.partition_log import Segment
+from offsets_log.log_format.record import ControlRecord
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.messages.schema import Message
 from offsets_log.tables import Row
 
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A format of lines, each with what ends it.
-
-    Attributes:
-        line: of a record.
-        aside: of anything else that was read, as far as it has one; None where only records have lines.
-        heading: before the first batch of a file.
-        batch_line: of a whole batch and its base offset, where batches have lines.
-        expanded: field of a member → what stands in a line for its bytes.
-        expanded_in: what a value begins with, behind its version, if its members are expanded.
-    """
-
-    line: Callable[[Event], bytes]
-    aside: Callable[[LogEvent], bytes | None] = lambda event: None
-    heading: Callable[[Segment], bytes] = lambda segment: b""
-    batch_line: Callable[[RecordBatch, int], bytes] | None = None
-    expanded: Mapping[str, Callable[[bytes], bytes]] = field(default_factory=dict)
-    expanded_in: bytes = b""
-
-
-FROM_COLUMNS = {
-    "group": (sk.NAME, k.IS_GROUP),
-    "topic": (sk.NAME, k.IS_TOPIC),
-    "partition": (sk.INT, k.PARTITION),
-    "offset": (sk.LONG, k.COMMITTED_OFFSET),
-    "leader_epoch": (sk.INT, k.LEADER_EPOCH),
-    "metadata": (sk.METADATA, 0),
-    "commit_timestamp": (sk.LONG, k.COMMIT_TIMESTAMP),
-    "expire_timestamp": (sk.LONG, k.EXPIRE_TIMESTAMP),
-    "topic_id": (sk.NAME, k.IS_TOPIC_ID),
-}
-"""Field of a key or of an offset commit → the operation that writes it from the columns of a chunk."""
-
-FROM_BYTES = {INT32: sk.READ_INT32, INT64: sk.READ_INT64, STRING: sk.READ_STRING, BYTES: sk.READ_BYTES}
-"""Wire type → the operation that writes it from the bytes of a record."""
-
-TEXTS = frozenset({sk.NAME, sk.METADATA, sk.READ_STRING})
-"""Operations that write a text."""
-
-RAW = frozenset({sk.READ_BYTES, sk.READ_EMBEDDED})
-"""Operations that write bytes."""
-
 WITHOUT_VALUE = frozenset({k.TOMBSTONE, k.GROUP_TOMBSTONE})
-
-
-class NoTemplateError(Exception):
-    """Lines of this kind are made by hand."""
+CLASSIC_TYPE = 2
+"""The record type of classic groups."""
 
 
 # -------------------------------------------------------------------------------------------------- kinds
@@ -98,31 +48,53 @@ class NoTemplateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What rows with the same template have in common: facts of `events.kernels`."""
+    """What rows with the same template have in common: facts of `events.columns`."""
 
     kind: int
     attributes: int
     record_type: int
     value_version: int
+    layout: int
     has_topic_id: bool
 
 
-ATTRIBUTES = (
-    bt.CODEC_MASK | bt.TIMESTAMP_TYPE_MASK | bt.TRANSACTIONAL_MASK | bt.CONTROL_MASK | DELETE_HORIZON_MASK
-)  # fmt: skip
-"""Bits of a batch's attributes that a row tells."""
-WIDTHS = (3, ATTRIBUTES.bit_length(), 2, a.VERSIONS.bit_length(), 1)
+def _values() -> Iterator[tuple[int, int, int]]:
+    """What there is of record types, value versions and their layouts, −1 where there is none."""
+    yield -1, -1, 0
+    for number in RECORD_TYPES:
+        yield number, -1, 0
+        for version in range(a.VERSIONS):
+            for layout in range(len(layouts_of(number, version, None))):
+                yield number, version, layout
+
+
+VALUES = tuple(_values())
+VALUE_SHAPE = (a.RECORD_TYPES + 1, a.VERSIONS + 1, k.MOST_LAYOUTS)
+
+
+def _value_numbers() -> npt.NDArray[np.int64]:
+    """The numbers of `VALUES`, by all of theirs at once."""
+    numbers = np.zeros(VALUE_SHAPE, np.int64)
+    for i, (number, version, layout) in enumerate(VALUES):
+        numbers[number + 1, version + 1, layout] = i
+    return numbers.ravel()
+
+
+VALUE_NUMBERS = _value_numbers()
+WIDTHS = (3, bt.OLDER_SHIFT + 2, len(VALUES).bit_length(), 1)
 """Bits of the parts of a kind's number."""
 KINDS = 1 << sum(WIDTHS)
 
 
 def kinds_of(ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """The kinds of a chunk's rows as numbers below `KINDS`."""
+    _, versions, layouts = VALUE_SHAPE
+    value = (ints[k.RECORD_TYPE] + 1) * versions + ints[k.VALUE_VERSION] + 1
+    layout = ints[k.LAYOUT] * (ints[k.KIND] == k.GROUP_VALUE)
     parts = (
         ints[k.KIND],
-        ints[k.ATTRIBUTES] & ATTRIBUTES,
-        ints[k.RECORD_TYPE] + 1,
-        ints[k.VALUE_VERSION] + 1,
+        ints[k.ATTRIBUTES],
+        VALUE_NUMBERS[value * layouts + layout],
         ints[k.TOPIC_ID] >= 0,
     )
     number = np.zeros(ints.shape[1], np.int64)
@@ -137,204 +109,103 @@ def kind_of(number: int) -> Kind:
     for width in reversed(WIDTHS):
         parts.append(number & (1 << width) - 1)
         number >>= width
-    has_topic_id, version, record_type, attributes, kind = parts
-    return Kind(kind, attributes, record_type - 1, version - 1, bool(has_topic_id))
+    has_topic_id, value, attributes, kind = parts
+    return Kind(kind, attributes, *VALUES[value], bool(has_topic_id))
 
 
-# -------------------------------------------------------------------------------------------------- marks
+# ------------------------------------------------------------------------------------- records of marks
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What stands in a line of marks for a value, and the operation that writes that value.
+class Maker:
+    """Whose lines are made, and what makes them.
 
     Attributes:
-        element: 0 or 1 in the elements of an array, which has two; None elsewhere.
+        json: programs of keys and values.
+        release: that wrote the log, if it is known.
     """
 
-    text: bytes
-    op: int
-    argument: int = 0
-    element: int | None = None
+    segment: Segment
+    offsets_partition: int | None
+    form: Form
+    json: Programs
+    release: Release | None = None
 
-
-class Marks:
-    """The values of a record that stand for others.
-
-    Args:
-        form: whose lines are made.
-        elements: of an array, two or none.
-    """
-
-    def __init__(self, form: Form, elements: int) -> None:
-        self.form = form
-        self.elements = elements
-        self.made: list[Mark] = []
-        self._element: int | None = None
-        self._has_array = False
-
-    def of(self, op: int, argument: int = 0) -> Any:
-        """A value that an operation writes."""
-        number, raw = 10**29 + secrets.randbelow(10**29), secrets.token_bytes(24)
-        value: Any = raw if op in RAW else f"mark{number}" if op in TEXTS else number
-        text = base64.b64encode(raw) if op in RAW else str(value).encode()
-        self.made.append(Mark(text, op, argument, self._element))
-        return value
-
-    def text(self, op: int, argument: int) -> str:
-        """A text in place of what an operation writes, whatever that is."""
-        mark = f"mark{secrets.randbits(90)}"
-        self.made.append(Mark(mark.encode(), op, argument, self._element))
-        return mark
-
-    def bytes_of_size(self, number: int) -> bytes:
-        """Bytes whose size is a mark, for a column of ``ints``."""
-        size = 10**18 + secrets.randbelow(10**18)
-        self.made.append(Mark(str(size).encode(), sk.INT, number))
-        return Sized(size)
-
-    def columns(self, fields: Sequence[Field], *, but: frozenset[str] = frozenset()) -> Row:
-        """Fields that columns tell; some are not there."""
-        return {row.name: row.default if row.name in but else self.of(*FROM_COLUMNS[row.name]) for row in fields}
-
-    def fields(self, fields: Sequence[Field], version: int) -> Row:
-        """Fields that are read from the bytes of the record.
+    def program(self, kind: Kind) -> list[Operation]:
+        """The program of a kind of rows.
 
         Raises:
-            NoTemplateError: there is one that no operation writes.
+            NoTemplateError: its lines are made by hand.
         """
-        return {row.name: self._field(row, version) for row in fields if in_versions(version, row.versions)}
+        is_whole = kind.kind == k.GROUP_VALUE and self._is_classic(kind)
+        return program_of(self.form, partial(self._marked_line, kind), is_whole=is_whole)
 
-    def _field(self, row: Field, version: int) -> Any:
-        match row.type:
-            case _ if row.name in self.form.expanded and row.type is BYTES:
-                return self.of(sk.READ_EMBEDDED, list(self.form.expanded).index(row.name))
-            case Scalar() as scalar if scalar in FROM_BYTES and (scalar is STRING or not row.nullable):
-                return self.of(FROM_BYTES[scalar], int(row.nullable))
-            case ArrayOf(Struct(fields)) if not row.nullable and not self._has_array:
-                self._has_array = True
-                elements = [self._bytes_of_element(number, fields, version) for number in range(self.elements)]
-                self._element = None
-                return elements
-        raise NoTemplateError
+    def _marked_line(self, kind: Kind, marks: Marks) -> bytes:
+        if kind.kind == k.BATCH and self.form.batch_line is not None:
+            batch = batch_of(kind.attributes, marks)
+            return self.form.batch_line(batch, batch.base_offset)
+        if kind.kind not in MARKED:
+            raise NoTemplateError
+        what = MARKED[kind.kind](self, kind, marks)
+        key = marks.bytes_of_size(k.KEY_SIZE)
+        value = None if kind.kind in WITHOUT_VALUE else marks.bytes_of_size(k.VALUE_SIZE)
+        event = event_of(
+            self.segment, self.offsets_partition, kind.attributes, marks.of, key=key, value=value, **what
+        )  # fmt: skip
+        return self.form.line(event)
 
-    def _bytes_of_element(self, number: int, fields: Sequence[Field], version: int) -> Row:
-        self._element = number
-        return self.fields(fields, version)
+    def _layout(self, kind: Kind) -> Message | None:
+        if kind.value_version < 0:
+            return None
+        return layouts_of(kind.record_type, kind.value_version, self.release)[kind.layout]
 
+    def _is_classic(self, kind: Kind) -> bool:
+        """Whether it is a record of a classic group as brokers write them."""
+        layout = self._layout(kind)
+        return kind.record_type == CLASSIC_TYPE and (layout is None or not layout.is_flexible(kind.value_version))
 
-class Sized(bytes):
-    """Bytes of which only the size is asked for."""
+    def commit(self, kind: Kind, marks: Marks) -> Row:
+        """An offset commit."""
+        layout = self._layout(kind)
+        assert layout is not None
+        key, absent = _key(kind, marks), frozenset({"topic_id"} if not kind.has_topic_id else ())
+        return _decoded(kind, key, marks.columns(layout.fields_of(kind.value_version), but=absent), layout)
 
-    size: int
+    def tombstone(self, kind: Kind, marks: Marks) -> Row:
+        """A tombstone of an offset commit."""
+        return _decoded(kind, _key(kind, marks))
 
-    def __new__(cls, size: int) -> Sized:
-        made = super().__new__(cls)
-        made.size = size
-        return made
+    def group(self, kind: Kind, marks: Marks) -> Row:
+        """A record of a group."""
+        layout = self._layout(kind)
+        if not self._is_classic(kind):
+            return self._json(kind, marks, layout)
+        value = None if layout is None else marks.fields(layout.fields, kind.value_version)
+        return _decoded(kind, _key(kind, marks), value, layout)
 
-    def __len__(self) -> int:
-        return self.size
+    def _json(self, kind: Kind, marks: Marks, layout: Message | None) -> Row:
+        if kind.record_type == CLASSIC_TYPE and self.form.expanded:
+            raise NoTemplateError
+        quote = self.json.quote
+        key = marks.json(sk.JSON_KEY, self.json.begin_of(RECORD_TYPES[kind.record_type].key, 0), quote)
+        value = None
+        if layout is not None:
+            value = marks.json(sk.JSON_VALUE, self.json.begin_of(layout, kind.value_version), quote)
+        version = None if layout is None else kind.value_version
+        record = MarkedRecord(
+            record_type=kind.record_type, key={}, value_version=version, value=None if value is None else {},
+            marked_key=key, marked_value=value,
+        )  # fmt: skip
+        return {"decoded": record}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedBatch(RecordBatch):
-    """The header of a whole batch whose last sequence number is a mark."""
-
-    marked_sequence: int
-
-    @property
-    def last_sequence(self) -> int:
-        return self.marked_sequence
-
-    def is_valid(self) -> bool:
-        return True
-
-
-def batch_of(attributes: int, marks: Marks) -> MarkedBatch:
-    """A batch of marks."""
-    return MarkedBatch(
-        position=marks.of(sk.LONG, k.POSITION),
-        raw=marks.bytes_of_size(k.SIZE),
-        magic=2,
-        crc=marks.of(sk.LONG, k.CRC),
-        attributes=attributes,
-        base_offset=marks.of(sk.LONG, k.BATCH_BASE_OFFSET),
-        last_offset=marks.of(sk.LONG, k.LAST_OFFSET),
-        partition_leader_epoch=marks.of(sk.INT, k.PARTITION_LEADER_EPOCH),
-        base_timestamp_ms=marks.of(sk.LONG, k.BASE_TIMESTAMP),
-        max_timestamp_ms=marks.of(sk.LONG, k.MAX_TIMESTAMP),
-        producer_id=marks.of(sk.LONG, k.PRODUCER_ID),
-        producer_epoch=marks.of(sk.INT, k.PRODUCER_EPOCH),
-        base_sequence=marks.of(sk.INT, k.BASE_SEQUENCE),
-        marked_sequence=marks.of(sk.INT, k.LAST_SEQUENCE),
-        records_count=marks.of(sk.INT, k.RECORDS_COUNT),
-    )
+    def marker(self, kind: Kind, marks: Marks) -> Row:
+        """A transaction marker."""
+        name = "COMMIT" if kind.kind == k.COMMIT_MARKER else "ABORT"
+        return {"control": ControlRecord(name, marks.of(sk.EPOCH))}
 
 
-def event_of(
-    segment: Segment,
-    offsets_partition: int | None,
-    attributes: int,
-    column: Any,
-    *,
-    key: bytes | None = None,
-    value: bytes | None = None,
-    **what: Any,
-) -> Event:
-    """The event of a row.
-
-    Args:
-        column: what a column tells, by the operation that writes it, LONG or INT, and its number.
-        what: more of the event: ``decoded`` or ``control``.
-    """
-    position, base_offset, offset, timestamp_ms, producer_id = (
-        column(sk.LONG, number)
-        for number in (k.POSITION, k.BATCH_BASE_OFFSET, k.RECORD_OFFSET, k.TIMESTAMP, k.PRODUCER_ID)
-    )
-    batch = RecordBatch(
-        position=position,
-        raw=b"",
-        magic=2,
-        crc=0,
-        attributes=attributes,
-        base_offset=base_offset,
-        last_offset=offset,
-        producer_id=producer_id,
-        producer_epoch=column(sk.INT, k.PRODUCER_EPOCH),
-    )
-    sequence = column(sk.INT, k.SEQUENCE)
-    record = Record(
-        offset=offset, position=position, timestamp_ms=timestamp_ms, sequence=sequence, key=key, value=value
-    )  # fmt: skip
-    return Event(
-        segment=segment,
-        offsets_partition=offsets_partition,
-        batch=batch,
-        batch_base_offset=base_offset,
-        record=record,
-        **what,
-    )
-
-
-def _commit(kind: Kind, marks: Marks) -> Row:
-    row = RECORD_TYPES[kind.record_type]
-    (layout,) = row.values
-    key, absent = marks.columns(row.key.fields), frozenset({"topic_id"} if not kind.has_topic_id else ())
-    return _decoded(kind, key, marks.columns(layout.fields_of(kind.value_version), but=absent), layout)
-
-
-def _tombstone(kind: Kind, marks: Marks) -> Row:
-    return _decoded(kind, marks.columns(RECORD_TYPES[kind.record_type].key.fields))
-
-
-def _group(kind: Kind, marks: Marks) -> Row:
-    row = RECORD_TYPES[kind.record_type]
-    (layout,) = row.values
-    if layout.is_flexible(kind.value_version):
-        raise NoTemplateError
-    key = marks.columns(row.key.fields)
-    return _decoded(kind, key, marks.fields(layout.fields, kind.value_version), layout)
+def _key(kind: Kind, marks: Marks) -> Row:
+    return marks.columns(RECORD_TYPES[kind.record_type].key.fields)
 
 
 def _decoded(kind: Kind, key: Row, value: Row | None = None, layout: Message | None = None) -> Row:
@@ -345,18 +216,13 @@ def _decoded(kind: Kind, key: Row, value: Row | None = None, layout: Message | N
     return {"decoded": record}
 
 
-def _marker(kind: Kind, marks: Marks) -> Row:
-    name = "COMMIT" if kind.kind == k.COMMIT_MARKER else "ABORT"
-    return {"control": ControlRecord(name, marks.of(sk.EPOCH))}
-
-
 MARKED = {
-    k.COMMITTED: _commit,
-    k.TOMBSTONE: _tombstone,
-    k.GROUP_TOMBSTONE: _tombstone,
-    k.GROUP_VALUE: _group,
-    k.ABORT_MARKER: _marker,
-    k.COMMIT_MARKER: _marker,
+    k.COMMITTED: Maker.commit,
+    k.TOMBSTONE: Maker.tombstone,
+    k.GROUP_TOMBSTONE: Maker.group,
+    k.GROUP_VALUE: Maker.group,
+    k.ABORT_MARKER: Maker.marker,
+    k.COMMIT_MARKER: Maker.marker,
 }
 """Kind of row → what its record says, in marks. Other kinds have no template."""
 
@@ -372,37 +238,6 @@ class Operation:
     argument: int = 0
     literal: bytes = b""
     other: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Maker:
-    """Whose lines are made, and what makes them."""
-
-    segment: Segment
-    offsets_partition: int | None
-    form: Form
-
-    def program(self, kind: Kind) -> list[Operation]:
-        """The program of a kind of rows.
-
-        Raises:
-            NoTemplateError: its lines are made by hand.
-        """
-        return program_of(self.form, partial(self._marked_line, kind), is_whole=kind.kind == k.GROUP_VALUE)
-
-    def _marked_line(self, kind: Kind, marks: Marks) -> bytes:
-        if kind.kind == k.BATCH and self.form.batch_line is not None:
-            batch = batch_of(kind.attributes, marks)
-            return self.form.batch_line(batch, batch.base_offset)
-        if kind.kind not in MARKED:
-            raise NoTemplateError
-        what = MARKED[kind.kind](kind, marks)
-        key = marks.bytes_of_size(k.KEY_SIZE)
-        value = None if kind.kind in WITHOUT_VALUE else marks.bytes_of_size(k.VALUE_SIZE)
-        event = event_of(
-            self.segment, self.offsets_partition, kind.attributes, marks.of, key=key, value=value, **what
-        )  # fmt: skip
-        return self.form.line(event)
 
 
 MarkedLine = Callable[[Marks], bytes]
@@ -458,29 +293,6 @@ def _cuts(form: Form, marked_line: MarkedLine, *, elements: int) -> list[tuple[b
     return list(zip(literals, [*seen, None], quotes, strict=True))
 
 
-def split(line: bytes, marks: Marks) -> tuple[list[bytes], list[Mark]]:
-    """What stands between the marks of a line, and the marks."""
-    by_text = {mark.text: mark for mark in marks.made}
-    pieces = re.split(b"(" + b"|".join(map(re.escape, by_text)) + b")", line)
-    return pieces[::2], [by_text[text] for text in pieces[1::2]]
-
-
-def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
-    """What stands in a line for each byte of a text, uint8[256, MOST_ESCAPED + 1]: bytes, and last how many."""
-    mark = f"mark{secrets.randbits(90)}"
-    texts = mark + "".join(chr(number) + mark for number in range(128))
-    key = {row.name: texts if row.name == "group" else 0 for row in RECORD_TYPES[2].key.fields}
-    decoded = CoordinatorRecord(record_type=2, key=key)
-    made = form.line(event_of(Segment("", None, b""), None, 0, lambda op, number: 0, decoded=decoded))
-    found = made.split(mark.encode())[1:-1]
-    found += [bytes([number]) for number in range(128, 256)]
-    escapes = np.zeros((256, sk.MOST_ESCAPED + 1), np.uint8)
-    for number, escaped in enumerate(found):
-        escapes[number, : len(escaped)] = list(escaped)
-        escapes[number, sk.MOST_ESCAPED] = len(escaped)
-    return escapes
-
-
 class Templates:
     """The programs of all kinds of rows of a segment, made where they are asked for. Threads may share it.
 
@@ -493,7 +305,7 @@ class Templates:
         self.ops = np.zeros((0, sk.OP_COLUMNS), np.int64)
         self.literals = np.zeros(0, np.uint8)
         self._maker = maker
-        self._begins = np.full(KINDS, sk.SKIPPED, np.int64)
+        self._begins = np.full(KINDS, sk.SKIPPED, np.int32)
         self._lock = threading.Lock()
 
     def programs(self, ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
@@ -507,7 +319,7 @@ class Templates:
                     if self._begins[number] == sk.SKIPPED:
                         self._begins[number] = self._add(kind_of(number))
             programs = self._begins[kinds]
-        return programs
+        return programs.astype(np.int64)
 
     def _add(self, kind: Kind) -> int:
         try:
@@ -520,7 +332,7 @@ class Templates:
             argument = step.argument + begin if step.op in (sk.ARRAY, sk.NEXT) else step.argument
             rows.append((step.op, argument, at, len(step.literal), at + len(step.literal), len(step.other)))
             at += len(step.literal) + len(step.other)
-        literals = b"".join(step.literal + step.other for step in program)
+        literals = b"".join(step.literal + step.other for step in program) + bytes(SLACK)
         self.literals = np.concatenate([self.literals, np.frombuffer(literals, np.uint8)])
         self.ops = np.concatenate([self.ops, np.array(rows, np.int64)])
         return begin

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan.keys import is_utf8, same_bytes

@@ -16,20 +16,11 @@ import numpy.typing as npt
 
 from offsets_log import dump_log
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.events import kernels as k
+from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.forms import dump_log_form
-from offsets_log.columnar.sinks.templates import (
-    FROM_BYTES,
-    Mark,
-    Marks,
-    NoTemplateError,
-    Operation,
-    batch_of,
-    event_of,
-    program_of,
-    split,
-)
+from offsets_log.columnar.sinks.marks import FROM_BYTES, Mark, Marks, NoTemplateError, batch_of, event_of, split
+from offsets_log.columnar.sinks.templates import Operation, program_of
 from offsets_log.columnar.texts import kernels as tk
 from offsets_log.log_format.batch import CONTROL_MASK, DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK
 from offsets_log.log_format.partition_log import Segment

@@ -1,7 +1,8 @@
-"""Batches of magic 2 in kernels: is one whole and right, and where are its records.
+"""Batches in kernels: is one whole and right, what does its header say, and where are its records.
 
-`batch_at` accepts a batch only if everything about it is plain; whatever is not, be it damaged, of an older magic or
-merely strange, is left to `log_format`, which knows all cases and names what is wrong.
+`batch_at` accepts a batch only if everything about it is plain; whatever is not, be it damaged or merely strange, is
+left to `log_format`, which knows all cases and names what is wrong. A message of magic 0 and 1 is a batch like any
+other: who asks by the functions that are here need not know of what magic one is (`messages`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.jit.compiled import U, crc32c_byte, crc32c_word, inlined, load64, part
+from offsets_log.columnar.wire import messages as ms
 from offsets_log.columnar.wire.primitives import be16, be32, be64, varint, varlong
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import compression
@@ -48,6 +51,13 @@ CODEC_MASK = compression.CODEC_MASK
 CONTROL_MASK = b.CONTROL_MASK
 TRANSACTIONAL_MASK = b.TRANSACTIONAL_MASK
 TIMESTAMP_TYPE_MASK = b.TIMESTAMP_TYPE_MASK
+KNOWN_ATTRIBUTES = (
+    CODEC_MASK | TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | b.DELETE_HORIZON_MASK
+)  # fmt: skip
+"""Bits of a batch's attributes that mean something."""
+OLDER_SHIFT = KNOWN_ATTRIBUTES.bit_length()
+"""Behind these bits stands by how much a batch's magic is older than `NEWEST_MAGIC`."""
+NEWEST_MAGIC = 2
 LEAST_RECORD_SIZE = 7
 """Length, attributes, two deltas, key length, value length, headers: one byte each."""
 
@@ -76,22 +86,101 @@ def crc32c(data: Any, start: Any, end: Any) -> Any:
     return _crc32c_on(_INITIAL, data, start, end)
 
 
+# ----------------------------------------------------------------------------------------------- headers
+
+
 @inlined
-def _size_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the batch of magic 2 that a position seems to hold, or DOUBTFUL."""
-    if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != 2:
-        return np.int64(DOUBTFUL)
+def is_older(data: Any, at: Any) -> Any:
+    """Whether a batch is a message of magic 0 or 1."""
+    return data[U(at) + U(MAGIC)] < NEWEST_MAGIC
+
+
+@inlined
+def size_at(data: Any, at: Any, end: Any) -> Any:
+    """The size of the batch that a position seems to hold, or DOUBTFUL."""
+    if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != NEWEST_MAGIC:
+        return ms.size_at(data, at, end)
     size = be32(data, at + LENGTH) + LOG_OVERHEAD
     return size if HEADER_SIZE <= size <= end - at else np.int64(DOUBTFUL)
 
 
+@inlined
+def size_of(data: Any, at: Any) -> Any:
+    """The size of a batch that was accepted."""
+    return be32(data, at + LENGTH) + LOG_OVERHEAD
+
+
+@inlined
+def last_offset(data: Any, at: Any) -> Any:
+    """The last offset of a batch."""
+    return be64(data, at) if is_older(data, at) else be64(data, at) + be32(data, at + LAST_OFFSET_DELTA)
+
+
+@inlined
+def attributes_of(data: Any, at: Any) -> Any:
+    """The known bits of a batch's attributes, and its magic behind `OLDER_SHIFT`."""
+    if is_older(data, at):
+        older = np.int64(NEWEST_MAGIC) - np.int64(data[U(at) + U(MAGIC)])
+        return np.int64(data[U(at) + U(ms.ATTRIBUTES)]) | older << OLDER_SHIFT
+    return be16(data, at + ATTRIBUTES) & KNOWN_ATTRIBUTES
+
+
+@inlined
+def max_timestamp(data: Any, at: Any) -> Any:
+    """The newest time in a batch, by its header."""
+    return ms.time_of(data, at) if is_older(data, at) else be64(data, at + MAX_TIMESTAMP)
+
+
+@inlined
+def producer_of(data: Any, at: Any) -> Any:
+    """The producer's id."""
+    return np.int64(b.NO_PRODUCER_ID) if is_older(data, at) else be64(data, at + PRODUCER_ID)
+
+
+@inlined
+def producer_epoch(data: Any, at: Any) -> Any:
+    """Of the producer."""
+    return np.int64(b.NO_PRODUCER_EPOCH) if is_older(data, at) else be16(data, at + PRODUCER_EPOCH)
+
+
+@inlined
+def base_sequence(data: Any, at: Any) -> Any:
+    """Of the producer."""
+    return np.int64(b.NO_SEQUENCE) if is_older(data, at) else be32(data, at + BASE_SEQUENCE)
+
+
+@inlined
+def checksum_of(data: Any, at: Any) -> Any:
+    """The checksum that stands in the header."""
+    return be32(data, at + (ms.CRC if is_older(data, at) else CRC)) & np.int64(0xFFFFFFFF)
+
+
+def magics(attributes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The magic of batches, by what `attributes_of` said of them."""
+    return NEWEST_MAGIC - (attributes >> OLDER_SHIFT)
+
+
+TIMESTAMP_TYPES = ("create", "log_append", "none")
+
+
+def timestamp_types(attributes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What times their records have, as places in `TIMESTAMP_TYPES`."""
+    return np.where(magics(attributes) == 0, 2, (attributes & TIMESTAMP_TYPE_MASK != 0).astype(np.int32))
+
+
+# ------------------------------------------------------------------------------------------ whole batches
+
+
 @part
 def batch_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the whole batch of magic 2 with a right checksum at a position, or DOUBTFUL."""
-    size = _size_at(data, at, end)
-    if size < 0 or crc32c(data, at + ATTRIBUTES, at + size) != be32(data, at + CRC) & np.int64(0xFFFFFFFF):
-        return np.int64(DOUBTFUL)
-    return size
+    """The size of the whole batch with a right checksum at a position, or DOUBTFUL."""
+    size = size_at(data, at, end)
+    if size < 0:
+        return size
+    if is_older(data, at):
+        return size if ms.is_plain(data, at, size) else np.int64(DOUBTFUL)
+    is_right = crc32c(data, at + ATTRIBUTES, at + size) == be32(data, at + CRC) & np.int64(0xFFFFFFFF)
+    return size if is_right else np.int64(DOUBTFUL)
 
 
 @part
@@ -99,12 +188,12 @@ def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
     """`batch_at`, which looks at the batch behind that one too: two checksums at once take little longer than one."""
     if at == desk[a.CHECKED]:
         return desk[a.CHECKED_SIZE]
-    size = _size_at(data, at, end)
+    size = size_at(data, at, end)
     if size < 0 or desk[a.IS_READ_AGAIN]:
         return size
     behind = at + size
-    next_size = _size_at(data, behind, end)
-    if next_size < 0:
+    next_size = size_at(data, behind, end)
+    if next_size < 0 or is_older(data, at) or is_older(data, behind):
         return batch_at(data, at, end)
     crc, next_crc = _INITIAL, _INITIAL
     i, j = at + ATTRIBUTES, behind + ATTRIBUTES
@@ -121,15 +210,57 @@ def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
     return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(DOUBTFUL)
 
 
+# ----------------------------------------------------------------------------------------------- records
+
+
+@inlined
+def records_begin(data: Any, at: Any) -> Any:
+    """Where the records of a batch begin that is not compressed; of an older message it is the message itself."""
+    return at if is_older(data, at) else at + HEADER_SIZE
+
+
 @part
-def records_at(
-    data: Any, at: Any, end: Any, count: Any, base_offset: Any, last_offset_delta: Any, staged: Any, first: Any
-) -> Any:
-    """Note where the records of a batch stand, in ``staged`` from ``first`` on; their number, or DOUBTFUL.
+def compressed_at(data: Any, at: Any, end: Any) -> Any:
+    """Where the compressed records of a batch begin that ends there, or DOUBTFUL."""
+    return ms.compressed_at(data, at, end) if is_older(data, at) else at + HEADER_SIZE
+
+
+@part
+def count_of(source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
+    """How many records the batch at ``at`` says that it has; DOUBTFUL if that cannot be.
 
     Args:
-        data, at, end: the records, decompressed.
+        source, start, end: its records, decompressed.
     """
+    count = ms.count_of(source, start, end) if is_older(data, at) else be32(data, at + RECORDS_COUNT)
+    return count if LEAST_RECORD_SIZE * count <= end - start else np.int64(DOUBTFUL)
+
+
+@part
+def records_of(source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Any, first: Any) -> Any:
+    """Note where the records of the batch at ``at`` stand, in ``staged`` from ``first`` on; their number, or DOUBTFUL.
+
+    Args:
+        source, start, end: its records, decompressed.
+        count: see `count_of`.
+    """
+    if is_older(data, at):
+        return ms.messages_at(source, start, end, count, data, at, staged, first)
+    base, delta = be64(data, at), be32(data, at + LAST_OFFSET_DELTA)
+    return _records_at(source, start, end, count, base, delta, staged, first)
+
+
+@inlined
+def base_offset(data: Any, at: Any, staged: Any, first: Any) -> Any:
+    """Where a batch begins whose records are staged; that of an older message only the first one tells."""
+    return staged[U(first), a.OFFSET] if is_older(data, at) else be64(data, at)
+
+
+@part
+def _records_at(
+    data: Any, at: Any, end: Any, count: Any, base_offset: Any, last_offset_delta: Any, staged: Any, first: Any
+) -> Any:
+    """The same of magic 2, by what its header says."""
     if count < 0 or count > len(staged) - first:
         return np.int64(DOUBTFUL)
     previous = np.int64(-1)
@@ -166,11 +297,21 @@ def records_at(
 
 
 @inlined
+def base_time(data: Any, at: Any) -> Any:
+    """What the times of a batch's records are counted from, and whether they are; deltas of an older one are times."""
+    if is_older(data, at):
+        return np.int64(0), True
+    if be16(data, at + ATTRIBUTES) & TIMESTAMP_TYPE_MASK:
+        return be64(data, at + MAX_TIMESTAMP), False
+    return be64(data, at + BASE_TIMESTAMP), True
+
+
+@inlined
 def time_at(data: Any, at: Any, delta: Any) -> Any:
     """When a record of the batch was written; sums beyond 64 bits end there (`log_format.record.time_of`)."""
-    if be16(data, at + ATTRIBUTES) & TIMESTAMP_TYPE_MASK:
-        return be64(data, at + MAX_TIMESTAMP)
-    base = be64(data, at + BASE_TIMESTAMP)
+    base, is_counted = base_time(data, at)
+    if not is_counted:
+        return base
     if delta > 0 and base > INT64_MAX - delta:
         return np.int64(INT64_MAX)
     if delta < 0 and base < INT64_MIN - delta:

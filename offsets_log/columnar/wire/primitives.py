@@ -212,7 +212,7 @@ def _after_bytes(desk: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
     if at < 0:
         return at
     begin, at = at, _after_sized(size, at, end, flags & p.NULLABLE)
-    if flags & p.IS_DISTINCT and at >= 0 and size >= 0 and not _is_new(desk, data, begin, size):
+    if flags & p.IS_DISTINCT and at >= 0 and size >= 0 and not is_new(desk, data, begin, size):
         return np.int64(MALFORMED)
     return at
 
@@ -261,7 +261,7 @@ def _length(data: Any, at: Any, end: Any, is_long: Any, flags: Any) -> Any:
 
 
 @inlined
-def _is_new(desk: Any, data: Any, start: Any, size: Any) -> Any:
+def is_new(desk: Any, data: Any, start: Any, size: Any) -> Any:
     """Whether no text before it in the record was the same; where that is not sure, it was."""
     found = hash_bytes(data, start, size, desk[a.SEED])
     count = desk[a.DISTINCT_COUNT]

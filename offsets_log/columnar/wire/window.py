@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from offsets_log.columnar.jit.compiled import kernel
+from offsets_log.columnar.jit.compiled import U, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Number, Words
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompress as dc
-from offsets_log.columnar.wire.primitives import be16, be32
 
 # Columns of the window's table.
 BATCH_AT = 0  # position of the batch in the segment
@@ -22,7 +21,6 @@ BEGIN = 1  # of its records in the window
 END = 2  # DOUBTFUL if they are not there
 COLUMNS = 3
 DOUBTFUL = -1
-MAGIC_2 = np.int64(2)
 
 
 @kernel
@@ -32,11 +30,11 @@ def plan(data: Bytes, at: Number, stop: Number, table: LongRows) -> Any:
     Nothing is trusted but lengths inside the segment: the checksum is checked when the batch is scanned.
     """
     count = 0
-    while at < stop and count < len(table) and len(data) - at >= bt.HEADER_SIZE:
-        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if data[at + bt.MAGIC] != 2 or size < bt.HEADER_SIZE or size > len(data) - at:
+    while at < stop and count < len(table):
+        size = bt.size_at(data, np.int64(at), np.int64(len(data)))
+        if size < 0:
             break
-        if be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
+        if bt.attributes_of(data, at) & bt.CODEC_MASK:
             table[count, BATCH_AT] = at
             count += 1
         at += size
@@ -49,12 +47,14 @@ def fill(data: Bytes, window: Bytes, table: LongRows, count: Number, library: Wo
     used = np.int64(0)
     for i in range(count):
         at = table[i, BATCH_AT]
-        end = at + be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if end < at + bt.HEADER_SIZE or end > len(data):  # the file was changed
+        size = bt.size_at(data, at, np.int64(len(data)))
+        begin = np.int64(DOUBTFUL) if size < 0 else bt.compressed_at(data, at, at + size)  # the file may be changed
+        if begin < 0:
             table[i, END] = DOUBTFUL
             continue
-        codec = be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK
-        made = dc.decompress(codec, data, at + bt.HEADER_SIZE, end, MAGIC_2, window, used, library)
+        codec = bt.attributes_of(data, at) & bt.CODEC_MASK
+        magic = np.int64(data[U(at) + U(bt.MAGIC)])
+        made = dc.decompress(codec, data, begin, at + size, magic, window, used, library)
         if made == dc.NEEDS_ROOM:
             return i
         table[i, BEGIN] = used

@@ -1,0 +1,64 @@
+"""What the table of all records is on its way: columns of numbers, entries, counts, by their places.
+
+Keys, group names, topic names and topic ids are *entries*: bytes kept once, found again by their hash.
+"""
+
+from __future__ import annotations
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.scan import staging as sc
+
+# Rows of ``longs``: columns of 64 bits. OLDER_CHECKSUM is that of a record's message of magic 0 or 1, and told where
+# batches have rows.
+(
+    POSITION, BATCH_BASE_OFFSET, RECORD_OFFSET, TIMESTAMP, PRODUCER_ID, COMMITTED_OFFSET, COMMIT_TIMESTAMP,
+    EXPIRE_TIMESTAMP, OLDER_CHECKSUM, LONGS,
+) = range(10)  # fmt: skip
+
+# Rows of ``ints``: columns of 32 bits. Names are numbered as they come; from ENDS_AT on it is where what stands in
+# ``texts`` for a row ends. KEY_SIZE, VALUE_SIZE and SEQUENCE are told where batches have rows.
+(
+    KIND, ATTRIBUTES, PRODUCER_EPOCH, RECORD_TYPE, GROUP, TOPIC, PARTITION, VALUE_VERSION, LEADER_EPOCH, TOPIC_ID,
+    KEY_SIZE, VALUE_SIZE, SEQUENCE, ENDS_AT,
+) = range(14)  # fmt: skip
+METADATA, RAW_KEY, RAW_VALUE, TEXTS = range(4)
+"""Rows of ``texts``: bytes of one column behind each other."""
+INTS = ENDS_AT + TEXTS
+
+COMMITTED, COMMITTED_RAW, GROUP_VALUE, GROUP_TOMBSTONE, TOMBSTONE, ABORT_MARKER, COMMIT_MARKER, BATCH = range(8)
+"""Kinds of rows: offset commits, the second kind with bytes that no column tells; records of groups, which are all
+other types; tombstones of these and of offsets; markers; where that is asked for, batches before their records. All but
+COMMITTED, TOMBSTONE and BATCH have a raw key."""
+
+LAYOUT = PARTITION
+"""Of a GROUP_VALUE: which layout of its version it has, in the order in which they are tried."""
+MOST_LAYOUTS = 4
+
+# Columns of a batch's row, in place of what they are of a record.
+LAST_OFFSET, MAX_TIMESTAMP, CRC, BASE_TIMESTAMP = RECORD_OFFSET, TIMESTAMP, COMMITTED_OFFSET, COMMIT_TIMESTAMP
+RECORDS_COUNT, PARTITION_LEADER_EPOCH = PARTITION, LEADER_EPOCH
+SIZE, BASE_SEQUENCE, LAST_SEQUENCE = KEY_SIZE, VALUE_SIZE, SEQUENCE
+
+# Columns of ``staged``, in place of what a replay has there.
+HASH = a.KIND
+BEFORE = a.STAGED_PRODUCER  # the last offset before its batch
+ENTRY = a.TOPIC_ID_AT  # of its key, perhaps; NOTHING if it is not known
+
+# Columns of ``entries``.
+ENTRY_AT, ENTRY_SIZE, ENTRY_KIND, NUMBER, KEY_TYPE, KEY_GROUP, KEY_TOPIC, KEY_PARTITION, ENTRY_COLUMNS = range(9)
+IS_GROUP, IS_TOPIC, IS_TOPIC_ID, IS_KEY = range(4)
+"""Kinds of entries; the first three are numbered, each kind from 0 on."""
+
+# Of ``counts``: rows, entries, bytes of the arena, bytes of each text, entries of each kind, staged bytes; and as 0 or
+# 1, whether batches have rows.
+ROWS = 0
+ENTRIES = 1
+ARENA_USED = 2
+TEXTS_USED = 3
+NUMBERED = TEXTS_USED + TEXTS
+STAGED_BYTES = NUMBERED + IS_KEY
+HAS_BATCHES = STAGED_BYTES + 1
+COUNTS = HAS_BATCHES + 1
+
+FULL = sc.STOPPED + 1
+"""Why the kernel came back, beside what `staging` has: there is no room for the rows of the next batch."""

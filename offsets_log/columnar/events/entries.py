@@ -1,0 +1,154 @@
+"""Keys and names as entries: found by their hash, or new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.keys import HIGH, LOW, is_utf8, same_bytes
+from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, walk
+from offsets_log.columnar.wire.programs import NO_PLACE
+
+
+@inlined
+def is_entry(entries: Any, arena: Any, entry: Any, kind: Any, data: Any, start: Any, size: Any) -> Any:
+    if entries[U(entry), k.ENTRY_SIZE] != size or entries[U(entry), k.ENTRY_KIND] != kind:
+        return False
+    return same_bytes(arena, entries[U(entry), k.ENTRY_AT], data, start, size)
+
+
+@part
+def find(slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any, found: Any) -> Any:
+    """The place of an entry, NOTHING if it is not there."""
+    mask = np.int64(len(slots) - 1)
+    at = found & mask
+    while slots[U(at)] != 0:
+        entry = (slots[U(at)] & LOW) - 1
+        if (slots[U(at)] ^ found) & HIGH == 0 and is_entry(entries, arena, entry, kind, data, start, size):
+            return entry
+        at = at + 1 & mask
+    return np.int64(a.NOTHING)
+
+
+@part
+def _put(
+    counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any, found: Any
+) -> Any:
+    """A new entry; NOTHING without room."""
+    entry = counts[k.ENTRIES]
+    used = counts[k.ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE
+    if 2 * (entry + 1) > len(slots) or entry >= len(entries) or used + size > len(arena):
+        return np.int64(a.NOTHING)
+    for i in range(size):
+        arena[U(used + i)] = data[U(start + i)]
+    entries[entry, k.ENTRY_AT] = used
+    entries[entry, k.ENTRY_SIZE] = size
+    entries[entry, k.ENTRY_KIND] = kind
+    if kind < k.IS_KEY:
+        entries[entry, k.NUMBER] = counts[k.NUMBERED + kind]
+        counts[k.NUMBERED + kind] += 1
+    mask = np.int64(len(slots) - 1)
+    at = found & mask
+    while slots[at] != 0:
+        at = at + 1 & mask
+    slots[at] = found & HIGH | entry + 1
+    counts[k.ENTRIES] = entry + 1
+    counts[k.ARENA_USED] = used + size
+    return entry
+
+
+@part
+def number_of(
+    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any
+) -> Any:
+    """The number of a group, topic or topic id, new or known; NOTHING without room."""
+    found = hash_bytes(data, start, size, desk[a.SEED] + kind)
+    entry = find(slots, entries, arena, data, start, size, kind, found)
+    if entry < 0:
+        entry = _put(counts, slots, entries, arena, data, start, size, kind, found)
+    return entries[entry, k.NUMBER] if entry >= 0 else np.int64(a.NOTHING)
+
+
+@part
+def new_key(
+    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
+) -> Any:
+    """A key of a known type, with a group and a topic of UTF-8 and nothing behind it; −DOUBTFUL, −NEEDS_ROOM."""
+    number = be16(data, start)
+    if number < 0 or number >= a.RECORD_TYPES:
+        return np.int64(-sc.DOUBTFUL)
+    end = start + size
+    program = desk[a.KEY_PROGRAMS + number]
+    if program == NO_PLACE or walk(desk, program, data, start + 2, end) != end:
+        return np.int64(-sc.DOUBTFUL)
+    group_at, topic_at = desk[a.NOTES] + 2, desk[a.NOTES + 1] + 2
+    group_size = be16(data, group_at - 2)
+    if not is_utf8(data, group_at, group_size):
+        return np.int64(-sc.DOUBTFUL)
+    group = number_of(desk, counts, slots, entries, arena, data, group_at, group_size, np.int64(k.IS_GROUP))
+    topic = np.int64(0)
+    if number < 2:
+        topic_size = be16(data, topic_at - 2)
+        if not is_utf8(data, topic_at, topic_size):
+            return np.int64(-sc.DOUBTFUL)
+        topic = number_of(desk, counts, slots, entries, arena, data, topic_at, topic_size, np.int64(k.IS_TOPIC))
+    if group < 0 or topic < 0:
+        return np.int64(-sc.NEEDS_ROOM)
+    entry = _put(counts, slots, entries, arena, data, start, size, np.int64(k.IS_KEY), found)
+    if entry < 0:
+        return np.int64(-sc.NEEDS_ROOM)
+    entries[entry, k.KEY_TYPE] = number
+    entries[entry, k.KEY_GROUP] = group
+    entries[entry, k.KEY_TOPIC] = topic if number < 2 else np.int64(a.NOTHING)
+    entries[entry, k.KEY_PARTITION] = be32(data, end - 4) if number < 2 else np.int64(a.NOTHING)
+    return entry
+
+
+@inlined
+def look_ahead(desk: Any, slots: Any, entries: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+    """Hash the keys of a block, and ask for the memory that its rows will need."""
+    mask = np.int64(len(slots) - 1)
+    seed = desk[a.SEED] + k.IS_KEY
+    for number in range(first, last):
+        i = U(number)
+        found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], seed)
+        staged[i, k.HASH] = found
+        prefetch(slots, found & mask)
+    for number in range(first, last):
+        i = U(number)
+        found = staged[i, k.HASH]
+        at = found & mask
+        slot = slots[U(at)]
+        while slot != 0 and (slot ^ found) & HIGH != 0:
+            at = at + 1 & mask
+            slot = slots[U(at)]
+        entry = (slot & LOW) - 1
+        staged[i, k.ENTRY] = entry
+        if entry >= 0:
+            prefetch(entries, entry * k.ENTRY_COLUMNS)
+    for number in range(first, last):
+        i = U(number)
+        if staged[i, k.ENTRY] >= 0:
+            at = entries[U(staged[i, k.ENTRY]), k.ENTRY_AT]
+            prefetch(arena, at)
+            if staged[i, a.KEY_SIZE] > a.CACHE_LINE:
+                prefetch(arena, at + a.CACHE_LINE)
+
+
+@kernel
+def enter(desk: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes) -> None:
+    """Enter all entries into their empty table, after it has grown."""
+    mask = np.int64(len(slots) - 1)
+    for entry in range(counts[k.ENTRIES]):
+        seed = desk[a.SEED] + entries[entry, k.ENTRY_KIND]
+        found = hash_bytes(arena, entries[entry, k.ENTRY_AT], entries[entry, k.ENTRY_SIZE], seed)
+        at = found & mask
+        while slots[at] != 0:
+            at = at + 1 & mask
+        slots[at] = found & HIGH | entry + 1

@@ -1,0 +1,76 @@
+"""Layouts of values: several may share a version, and the bytes tell which it is (`messages.registry.decode_value`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.jit.compiled import part
+from offsets_log.columnar.wire.primitives import walk
+from offsets_log.columnar.wire.programs import NO_PLACE, Program, compile_program
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.schema import Message
+
+Release = tuple[int, int]
+COMMIT_TYPES = 2
+"""Values of record types 0 and 1 are read without a program."""
+
+
+def layouts_of(number: int, version: int, release: Release | None) -> list[Message]:
+    """The tables of a value version, in the order in which they are tried.
+
+    Args:
+        release: that wrote the log, if it is known.
+    """
+    found = list(RECORD_TYPES[number].layouts(version)) if number in RECORD_TYPES else []
+    return found if release is None else sorted(found, key=lambda layout: not layout.is_written_by(release))
+
+
+@cache
+def programs_of(release: Release | None) -> dict[tuple[int, int | None], Program]:
+    """Of keys and of values but those of offset commits, by record type and version, None for the key.
+
+    That of a key notes its first two fields. That of a value is one of several layouts, as `layout_of` reads it.
+    """
+    programs: dict[tuple[int, int | None], Program] = {}
+    for number, row in RECORD_TYPES.items():
+        if row.key.is_flexible(0):
+            continue
+        programs[number, None] = compile_program(row.key, 0, noted=[field.name for field in row.key.fields[:2]])
+        for version in range(a.VERSIONS if number >= COMMIT_TYPES else 0):
+            if found := layouts_of(number, version, release):
+                programs[number, version] = _chained([compile_program(layout, version) for layout in found])
+    return programs
+
+
+def _chained(programs: Sequence[Program]) -> Program:
+    """Programs behind each other, each behind the number of words up to the next one, 0 for none."""
+    chain = [np.concatenate([[len(program.code) + 1], program.code]) for program in programs]
+    chain[-1][0] = 0
+    return Program(np.concatenate(chain), {})
+
+
+@part
+def layout_of(desk: Any, number: Any, version: Any, data: Any, start: Any, end: Any) -> Any:
+    """Which layout of a value version fits its bytes, −1 if none does.
+
+    The first that ends where they do, else the first that leaves some over.
+    """
+    program = desk[a.VALUE_PROGRAMS + number * a.VERSIONS + version]
+    found = np.int64(-1)
+    for layout in range(k.MOST_LAYOUTS if program != NO_PLACE else 0):
+        after = walk(desk, program + 1, data, start, end)
+        if after == end:
+            return np.int64(layout)
+        if after >= 0 and found < 0:
+            found = np.int64(layout)
+        link = desk[a.CODE + program]
+        if link == 0:
+            break
+        program += link
+    return found

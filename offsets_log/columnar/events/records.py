@@ -1,0 +1,225 @@
+"""Records as rows: the columns of offset commits, of other records and of markers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.events.entries import find, is_entry, new_key, number_of
+from offsets_log.columnar.events.layouts import layout_of
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.keys import is_utf8
+from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
+from offsets_log.columnar.wire.programs import SIZES
+from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
+from offsets_log.messages.schema import Scalar
+
+# Columns of ``SHAPES``, one row a value version: positions behind the version's two bytes, and behind the metadata.
+BEFORE_TEXT, AFTER_TEXT, LEADER_AT, EXPIRE_AT, IS_FLEXIBLE, SHAPE_COLUMNS = range(6)
+TOPIC_ID_TAG = next(row.tag for row in OFFSET_COMMIT_VALUE.fields if row.name == "topic_id")
+TOPIC_ID_SIZE = SIZES["uuid"]
+NO_TAGS = 1
+ONLY_TOPIC_ID = 3 + TOPIC_ID_SIZE
+"""Bytes of a section of tagged fields with nothing, and with a topic id."""
+
+
+def _shapes() -> a.Int64s:
+    """Where the fields of an offset commit's value stand, from its declaration."""
+    shapes = np.full((a.VERSIONS, SHAPE_COLUMNS), a.NOTHING, np.int64)
+    for version in range(a.VERSIONS):
+        if not OFFSET_COMMIT_VALUE.has_version(version):
+            continue
+        at: dict[str, int] = {}
+        position = 0
+        for field in OFFSET_COMMIT_VALUE.fields_of(version):
+            if field.tag is None and isinstance(field.type, Scalar):
+                at[field.name] = position
+                position = 0 if field.name == "metadata" else position + SIZES[field.type.name]
+        assert at["offset"] == at["commit_timestamp"] == 0
+        shapes[version] = (
+            at["metadata"], position, at.get("leader_epoch", a.NOTHING), at.get("expire_timestamp", a.NOTHING),
+            OFFSET_COMMIT_VALUE.is_flexible(version),
+        )  # fmt: skip
+    return shapes
+
+
+SHAPES = _shapes()
+
+
+@inlined
+def _add_text(counts: Any, ints: Any, texts: Any, n: Any, which: Any, data: Any, start: Any, size: Any) -> None:
+    """What stands in a row of ``texts``; the caller has made sure of room."""
+    used = counts[k.TEXTS_USED + which]
+    for i in range(size):
+        texts[which, U(used + i)] = data[U(start + i)]
+    ints[k.ENDS_AT + which, n] = used + max(size, 0)
+    counts[k.TEXTS_USED + which] = used + max(size, 0)
+
+
+@part
+def _add_raw(
+    counts: Any, ints: Any, texts: Any, n: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any
+) -> None:
+    """The raw key and value of a record."""
+    _add_text(counts, ints, texts, n, np.int64(k.RAW_KEY), data, key, key_size)
+    _add_text(counts, ints, texts, n, np.int64(k.RAW_VALUE), data, value, size)
+
+
+@inlined
+def add_no_text(counts: Any, ints: Any, n: Any, which: Any) -> None:
+    ints[k.ENDS_AT + which, n] = counts[k.TEXTS_USED + which]
+
+
+@inlined
+def add_no_raw(counts: Any, ints: Any, n: Any) -> None:
+    add_no_text(counts, ints, n, k.RAW_KEY)
+    add_no_text(counts, ints, n, k.RAW_VALUE)
+
+
+@inlined
+def metadata_at(data: Any, at: Any, end: Any, version: Any) -> Any:
+    """Where the metadata begins and ends; −1 where it does not fit."""
+    at += 2 + SHAPES[version, BEFORE_TEXT]
+    if at + 2 > end:
+        return np.int64(-1), np.int64(-1)
+    if SHAPES[version, IS_FLEXIBLE]:
+        size, at = uvarint(data, at, end)
+        size -= 1
+    else:
+        size, at = be16(data, at), at + 2
+    if at < 0 or size < 0 or size + SHAPES[version, AFTER_TEXT] > end - at:
+        return np.int64(-1), np.int64(-1)
+    return at, at + size
+
+
+@inlined
+def _is_topic_id(data: Any, at: Any) -> Any:
+    """Whether a section of tagged fields begins with a topic id, its only one."""
+    return data[U(at)] == 1 and data[U(at + 1)] == TOPIC_ID_TAG and data[U(at + 2)] == TOPIC_ID_SIZE
+
+
+@inlined
+def _add_commit(
+    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
+    data: Any, key: Any, key_size: Any, value: Any, size: Any,
+) -> Any:  # fmt: skip
+    """The columns of an offset commit with a value."""
+    if size < 2:
+        return sc.DOUBTFUL
+    version = U(be16(data, value))
+    if version >= U(a.VERSIONS) or SHAPES[version, BEFORE_TEXT] < 0:
+        return sc.DOUBTFUL
+    text_at, text_end = metadata_at(data, value, value + size, version)
+    if text_at < 0 or (text_end > text_at and not is_utf8(data, text_at, text_end - text_at)):
+        return sc.DOUBTFUL
+    after = text_end + SHAPES[version, AFTER_TEXT]
+    left = value + size - after
+    topic_id = np.int64(a.NOTHING)
+    if SHAPES[version, IS_FLEXIBLE]:
+        if left == ONLY_TOPIC_ID and _is_topic_id(data, after):
+            if be64(data, after + 3) != 0 or be64(data, after + 11) != 0:
+                topic_id = number_of(
+                    desk,
+                    counts,
+                    slots,
+                    entries,
+                    arena,
+                    data,
+                    after + 3,
+                    np.int64(TOPIC_ID_SIZE),
+                    np.int64(k.IS_TOPIC_ID),
+                )
+                if topic_id < 0:
+                    return sc.NEEDS_ROOM
+        elif left != NO_TAGS or data[U(after)] != 0:
+            return sc.DOUBTFUL
+        left = np.int64(0)
+    leader_at, expire_at = SHAPES[version, LEADER_AT], SHAPES[version, EXPIRE_AT]
+    ints[k.KIND, n] = k.COMMITTED_RAW if left > 0 else k.COMMITTED
+    ints[k.VALUE_VERSION, n] = version
+    ints[k.TOPIC_ID, n] = topic_id
+    longs[k.COMMITTED_OFFSET, n] = be64(data, value + 2)
+    ints[k.LEADER_EPOCH, n] = be32(data, value + 2 + leader_at) if leader_at >= 0 else np.int64(-1)
+    longs[k.COMMIT_TIMESTAMP, n] = be64(data, text_end)
+    longs[k.EXPIRE_TIMESTAMP, n] = be64(data, text_end + expire_at) if expire_at >= 0 else np.int64(-1)
+    _add_text(counts, ints, texts, n, np.int64(k.METADATA), data, text_at, text_end - text_at)
+    if left > 0:
+        _add_raw(counts, ints, texts, n, data, key, key_size, value, size)
+    else:
+        add_no_raw(counts, ints, n)
+    return sc.FINISHED
+
+
+@part
+def _add_other(
+    counts: Any, longs: Any, ints: Any, texts: Any, n: Any, kind: Any, data: Any, key: Any, key_size: Any,
+    value: Any, size: Any,
+) -> Any:  # fmt: skip
+    """The columns of a tombstone, a group's record or a marker, whose key and value have been looked at."""
+    ints[k.KIND, n] = kind
+    ints[k.VALUE_VERSION, n] = be16(data, value) if kind == k.GROUP_VALUE else np.int64(-1)
+    ints[k.TOPIC_ID, n] = a.NOTHING
+    longs[k.COMMITTED_OFFSET, n] = 0
+    ints[k.LEADER_EPOCH, n] = -1
+    longs[k.COMMIT_TIMESTAMP, n] = 0
+    longs[k.EXPIRE_TIMESTAMP, n] = -1
+    add_no_text(counts, ints, n, k.METADATA)
+    if kind != k.TOMBSTONE:
+        _add_raw(counts, ints, texts, n, data, key, key_size, value, size)
+    else:
+        add_no_raw(counts, ints, n)
+
+
+@inlined
+def add_record(
+    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
+    data: Any, staged: Any, i: Any,
+) -> Any:  # fmt: skip
+    """A data record as row ``n``."""
+    key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+    value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+    entry = staged[i, k.ENTRY]
+    if entry < 0 or not is_entry(entries, arena, entry, k.IS_KEY, data, key, key_size):
+        entry = find(slots, entries, arena, data, key, key_size, np.int64(k.IS_KEY), staged[i, k.HASH])
+    if entry < 0:
+        entry = new_key(desk, counts, slots, entries, arena, data, key, key_size, staged[i, k.HASH])
+    if entry < 0:
+        return -entry
+    number = entries[U(entry), k.KEY_TYPE]
+    ints[k.RECORD_TYPE, n] = number
+    ints[k.GROUP, n] = entries[U(entry), k.KEY_GROUP]
+    ints[k.TOPIC, n] = entries[U(entry), k.KEY_TOPIC]
+    ints[k.PARTITION, n] = entries[U(entry), k.KEY_PARTITION]
+    if size >= 0 and number < 2:
+        return _add_commit(desk, counts, slots, entries, arena, longs, ints, texts, n, data, key, key_size, value, size)
+    if size >= 0:
+        version = be16(data, value) if size >= 2 else np.int64(-1)
+        if version < 0 or version >= a.VERSIONS:
+            return sc.DOUBTFUL
+        layout = layout_of(desk, number, version, data, value + 2, value + size)
+        if layout < 0:
+            return sc.DOUBTFUL
+        ints[k.LAYOUT, n] = layout
+    kind = np.int64(k.GROUP_VALUE if size >= 0 else k.TOMBSTONE if number < 2 else k.GROUP_TOMBSTONE)
+    _add_other(counts, longs, ints, texts, n, kind, data, key, key_size, value, size)
+    return sc.FINISHED
+
+
+@part
+def add_marker(counts: Any, longs: Any, ints: Any, texts: Any, n: Any, data: Any, staged: Any, i: Any) -> Any:
+    """A transaction marker as row ``n``."""
+    key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+    value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+    if key_size < 4 or size < 6:
+        return sc.DOUBTFUL
+    number = be16(data, key + 2)
+    if be16(data, key) < 0 or be16(data, value) < 0 or number < 0 or number > 1:
+        return sc.DOUBTFUL
+    for column in range(k.RECORD_TYPE, k.PARTITION + 1):
+        ints[column, n] = a.NOTHING
+    _add_other(counts, longs, ints, texts, n, k.ABORT_MARKER + number, data, key, key_size, value, size)
+    return sc.FINISHED

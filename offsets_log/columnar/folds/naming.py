@@ -1,0 +1,354 @@
+"""Whom records are counted for, in kernels: writers by the names in keys, by the hour, by who held a partition.
+
+Names are numbers as those of groups are (`keys.intern_group`): a *writer* is the number of a name, of a group, a topic,
+or a topic with its partition. Names are what the keys hold; of an hour it is its number in 8 bytes. Where only some
+groups and topics are asked for, a writer's name begins with its group and topic, and who counts leaves out the others.
+
+Who held a partition Python says (`investigate.holders`), once for all that follows from the same bytes: a group's
+*content* is what a type 2 value says of members, a *version* what came of a content, or of records of the newer kinds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
+from offsets_log.columnar.folds.offsets import DONE, FULL
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.scan.keys import NEEDS_ROOM, find_name, has_room, intern_group, size_of
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.primitives import be16, be64, walk
+
+NOBODY = 0
+NOBODYS_NAME = b"\xff"
+"""No name in a key is this: it is not UTF-8, and no length."""
+
+# ``counts``: what a count goes by, and where it is; `tally` has more of it.
+PER = 0
+HOUR = 1  # the latest
+HOURS_WRITER = 2
+HOLDER = 3  # whom the record being counted is counted for, where holders are
+WHY = 4  # what Python is asked
+ASKED = 5  # of what: the number of a name, or how many bytes of ``text``
+NAMES_TOLD = 6  # how often a topic id was named
+FIRST_OF_TALLY = 7
+
+PER_GROUP, PER_TOPIC, PER_PARTITION, PER_NAMES, PER_KEY, PER_LOG, PER_HOUR, PER_HOUR_AND_NAMES = range(8)
+"""Names are a group and a topic, a key is that with a partition: `put_names`. Up to `PER_KEY` a key has one writer."""
+PER_CLIENT, PER_MEMBER, PER_CLIENT_AND_NAMES, PER_MEMBER_AND_NAMES = range(8, 12)
+
+NO_HOUR = -(1 << 63)
+"""The hour of a record without a time."""
+NUMBER_SIZE = 8
+"""Bytes of a number in a name."""
+MOST_NAME = NUMBER_SIZE + 2 * (2 + (1 << 15)) + 4
+
+NO_TIME = bt.NO_TIME
+HOUR_MS = 3_600_000
+TOPIC_ID_SIZE = 16
+
+# What is asked.
+OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_COMMIT = range(4)
+ASKS = 3
+"""Beside what `offsets.flush` says: Python must answer first."""
+
+# Columns of rows, in the place of a replay's.
+GROUP = a.GROUP
+SENT_IN = a.BATCH  # the version that was last asked for a plain commit of the key, and who it was
+SENT_BY = a.APPLIED_OFFSET
+LAST = a.TOMBSTONE_OFFSET  # the writer of the latest record, and whether it is a commit; NOTHING without one
+# Columns of a name's row, in the place of a replay's.
+NOW = a.METADATA_BATCH  # of a group its version: 0 nobody holds anything, UNKNOWN
+CONTENT = a.METADATA_INDEX  # of a group, 0 where Python knows it, REMOVED
+VERSION = a.IS_TOMBSTONE  # of a content 1 + its version, 0 not asked yet, REFUSED
+IS_NAMED = a.NEWER_KIND  # of a topic id
+ONLY = a.NEWER_SINCE  # of a version 1 + whom all its plain commits are counted for
+BY_ID = a.NEWER_LAST  # of a version: topics are held by their ids
+HELD_BY = a.NEWER_FLAGS  # of a version and a partition 1 + whom commits are counted for
+UNKNOWN = REMOVED = REFUSED = -1
+
+
+@part
+def _copy(text: Any, at: Any, source: Any, begin: Any, end: Any) -> Any:
+    """Where the copy ends."""
+    for i in range(end - begin):
+        text[U(at + i)] = source[U(begin + i)]
+    return at + end - begin
+
+
+@part
+def put_names(counts: Any, rows: Any, groups: Any, arena: Any, text: Any, row: Any, at: Any) -> Any:
+    """Write what a key names, each with its size before it; where that ends in ``text``."""
+    target = rows[row, a.TARGET]
+    if target == a.IS_GROUP:
+        name_at = groups[rows[row, a.GROUP], a.NAME_AT]
+        size = size_of(arena, name_at)
+        text[at] = size >> 8
+        text[at + 1] = size & 0xFF
+        return _copy(text, at + 2, arena, name_at, name_at + size)
+    key_at = rows[target, a.KEY_AT]
+    topic_at = key_at + 4 + be16(arena, key_at + 2)
+    end = topic_at + 2 + be16(arena, topic_at) + (4 if counts[PER] == PER_KEY else 0)
+    return _copy(text, at, arena, key_at + 2, end)
+
+
+@part
+def _writer_of_key(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, row: Any
+) -> Any:
+    """The writer of a key that was not counted yet, or of a group; NEEDS_ROOM."""
+    if counts[PER] == PER_GROUP:
+        return rows[row, a.GROUP]
+    if counts[PER] >= PER_NAMES:
+        size = put_names(counts, rows, groups, arena, text, row, np.int64(0))
+        return named(desk, slots, rows, groups, arena, cold, text, np.int64(0), size)
+    target = rows[row, a.TARGET]
+    if target == a.IS_GROUP:
+        return np.int64(NOBODY)
+    key_at = rows[target, a.KEY_AT]
+    topic_at = key_at + 4 + be16(arena, key_at + 2)
+    size = 2 + be16(arena, topic_at) + 4
+    if counts[PER] == PER_TOPIC:
+        topic_at, size = topic_at + 2, size - 6
+    return named(desk, slots, rows, groups, arena, cold, arena, topic_at, size)
+
+
+@inlined
+def named(
+    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any
+) -> Any:
+    """The writer of a name; NEEDS_ROOM."""
+    if not has_room(desk, slots, rows, groups, arena, size):
+        return np.int64(NEEDS_ROOM)
+    return np.int64(intern_group(desk, groups, arena, cold, data, start, size))
+
+
+@part
+def _writer_of_time(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, time: Any
+) -> Any:
+    """The writer of an hour; NEEDS_ROOM."""
+    if time == NO_TIME:
+        return np.int64(NOBODY)
+    hour = time // HOUR_MS
+    if hour != counts[HOUR] or counts[HOURS_WRITER] == NOBODY:
+        put_number(text, 0, hour)
+        writer = named(desk, slots, rows, groups, arena, cold, text, np.int64(0), np.int64(NUMBER_SIZE))
+        if writer < 0:
+            return writer
+        counts[HOURS_WRITER] = writer
+        counts[HOUR] = hour
+    return counts[HOURS_WRITER]
+
+
+@inlined
+def put_number(text: Any, place: Any, number: Any) -> None:
+    """Write a number into a name that is made of numbers."""
+    for i in range(NUMBER_SIZE):
+        text[U(NUMBER_SIZE * place + i)] = number >> 8 * (7 - i) & 0xFF
+
+
+@part
+def _writer_with_names(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, row: Any, number: Any
+) -> Any:  # fmt: skip
+    """The writer of a number, of an hour or another writer, that has a key's names; NEEDS_ROOM."""
+    if row < 0:
+        return np.int64(NOBODY)
+    put_number(text, 0, number)
+    size = put_names(counts, rows, groups, arena, text, row, np.int64(NUMBER_SIZE))
+    return named(desk, slots, rows, groups, arena, cold, text, np.int64(0), size)
+
+
+@inlined
+def writer_of(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, row: Any, time: Any
+) -> Any:  # fmt: skip
+    """Whom a record is counted for; NEEDS_ROOM."""
+    if counts[PER] == PER_HOUR:
+        return _writer_of_time(counts, desk, slots, rows, groups, arena, cold, text, time)
+    if counts[PER] == PER_HOUR_AND_NAMES:
+        hour = np.int64(NO_HOUR) if time == NO_TIME else time // HOUR_MS
+        return _writer_with_names(counts, desk, slots, rows, groups, arena, cold, text, row, hour)
+    if counts[PER] >= PER_CLIENT_AND_NAMES:
+        return _writer_with_names(counts, desk, slots, rows, groups, arena, cold, text, row, counts[HOLDER])
+    if counts[PER] >= PER_CLIENT:
+        return counts[HOLDER]
+    if row < 0 or counts[PER] == PER_LOG:
+        return np.int64(NOBODY)
+    if rows[row, LAST] >= 0 and rows[row, a.TARGET] != a.IS_GROUP:
+        return rows[row, a.GROUP]
+    return _writer_of_key(counts, desk, slots, rows, groups, arena, cold, text, row)
+
+
+# ---------------------------------------------------------------------------------------------- holders
+
+
+@inlined
+def _asks(counts: Any, why: Any, of: Any) -> Any:
+    counts[WHY] = why
+    counts[ASKED] = of
+    return np.int64(ASKS)
+
+
+@part
+def _saw_group(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, source: Any,
+    value: Any, size: Any, group: Any,
+) -> Any:  # fmt: skip
+    """A type 2 record: DONE, FULL or ASKS."""
+    if size < 0:
+        groups[group, NOW] = 0
+        groups[group, CONTENT] = REMOVED
+        return np.int64(DONE)
+    end = value + size
+    walk(desk, desk[a.VALUE_PROGRAMS + 2 * a.VERSIONS + be16(source, value)], source, value + 2, end)
+    members_at, generation_at = desk[a.NOTES + MEMBERS_NOTE], desk[a.NOTES + GENERATION_NOTE]
+    head = named(desk, slots, rows, groups, arena, cold, source, value, generation_at - value)
+    if head < 0:
+        return np.int64(FULL)
+    members = named(desk, slots, rows, groups, arena, cold, source, members_at, end - members_at)
+    if members < 0:
+        return np.int64(FULL)
+    put_number(text, 0, group)
+    put_number(text, 1, head)
+    put_number(text, 2, members)
+    content = named(desk, slots, rows, groups, arena, cold, text, np.int64(0), np.int64(3 * NUMBER_SIZE))
+    if content < 0:
+        return np.int64(FULL)
+    if groups[content, VERSION] == 0:
+        return _asks(counts, OF_CONTENT, content)
+    if groups[content, VERSION] != REFUSED:
+        groups[group, NOW] = groups[content, VERSION] - 1
+        groups[group, CONTENT] = content
+    return np.int64(DONE)
+
+
+@inlined
+def _topic_id(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, source: Any, id_at: Any) -> Any:
+    """The number of the topic id that a value names, 0 without one; NEEDS_ROOM."""
+    if id_at < 0 or (be64(source, id_at) == 0 and be64(source, id_at + 8) == 0):
+        return np.int64(0)
+    return np.int64(named(desk, slots, rows, groups, arena, cold, source, id_at, np.int64(TOPIC_ID_SIZE)))
+
+
+@part
+def _saw_commit(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, source: Any,
+    id_at: Any, row: Any, is_plain: Any,
+) -> Any:  # fmt: skip
+    """Put who sent a commit into ``counts[HOLDER]``, if anybody: DONE, FULL or ASKS.
+
+    Args:
+        id_at: where the value names a topic id, NOTHING without one.
+        is_plain: as of `investigate.holders.Holders.of`.
+    """
+    topic_id = _topic_id(desk, slots, rows, groups, arena, cold, source, id_at)
+    if topic_id < 0:
+        return np.int64(FULL)
+    if topic_id > 0 and groups[topic_id, IS_NAMED] == 0:
+        return _asks(counts, OF_TOPIC_ID, topic_id)
+    version = groups[rows[row, a.GROUP], NOW]
+    if version == UNKNOWN:
+        return _asks(counts, OF_GROUP, rows[row, a.GROUP])
+    if version == 0:
+        return np.int64(DONE)
+    if is_plain and rows[row, SENT_IN] == version:
+        counts[HOLDER] = rows[row, SENT_BY]
+        return np.int64(DONE)
+    return _look_up(counts, desk, slots, rows, groups, arena, cold, text, topic_id, row, is_plain, version)
+
+
+@part
+def _look_up(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, topic_id: Any,
+    row: Any, is_plain: Any, version: Any,
+) -> Any:  # fmt: skip
+    """The same in a version where somebody holds something."""
+    key_at = rows[rows[row, a.TARGET], a.KEY_AT]
+    topic_at = key_at + 4 + be16(arena, key_at + 2)
+    pair = named(desk, slots, rows, groups, arena, cold, arena, topic_at, 2 + be16(arena, topic_at) + 4)
+    if pair < 0:
+        return np.int64(FULL)
+    put_number(text, 0, version)
+    put_number(text, 1, pair)
+    size = np.int64(2 * NUMBER_SIZE)
+    by_id = groups[version, BY_ID] != 0
+    if by_id:
+        put_number(text, 2, topic_id)
+        put_number(text, 3, counts[NAMES_TOLD])
+        put_number(text, 4, np.int64(is_plain))
+        size = np.int64(5 * NUMBER_SIZE)
+    held = find_name(desk, groups, arena, cold, text, np.int64(0), size)
+    if held >= 0 and groups[held, HELD_BY] != 0:
+        counts[HOLDER] = groups[held, HELD_BY] - 1
+    elif by_id:
+        return _asks(counts, OF_COMMIT, size)
+    elif is_plain and groups[version, ONLY] != 0:
+        counts[HOLDER] = groups[version, ONLY] - 1
+    if is_plain and not by_id:
+        rows[row, SENT_IN] = version
+        rows[row, SENT_BY] = counts[HOLDER]
+    return np.int64(DONE)
+
+
+@part
+def find_holder(
+    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, staged: Any, i: Any,
+    source: Any, row: Any, is_plain: Any,
+) -> Any:  # fmt: skip
+    """Put whom a staged record is counted for into ``counts[HOLDER]``: DONE, FULL or ASKS."""
+    if row < 0:
+        counts[HOLDER] = NOBODY
+        return np.int64(DONE)
+    group = rows[row, a.GROUP]
+    counts[HOLDER] = group if counts[PER] & 1 else np.int64(NOBODY)  # of what nobody sent a member's row has the group
+    if rows[row, a.TARGET] == a.IS_GROUP:
+        return _saw_group(
+            counts, desk, slots, rows, groups, arena, cold, text, source, staged[i, a.VALUE_AT],
+            staged[i, a.VALUE_SIZE], group,
+        )  # fmt: skip
+    if staged[i, a.KIND] != a.VALUE:
+        return np.int64(DONE)
+    return _saw_commit(
+        counts, desk, slots, rows, groups, arena, cold, text, source, staged[i, a.TOPIC_ID_AT], row, is_plain
+    )  # fmt: skip
+
+
+@kernel
+def hold(
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, text: Bytes, data: Bytes,
+    held: LongRows, version: Number,
+) -> Any:  # fmt: skip
+    """Note who holds what in a version; False without room.
+
+    Args:
+        data: topics and partitions as keys have them.
+        held: int64[n, 2]: where each ends, and whom its commits are counted for.
+    """
+    begin = np.int64(0)
+    for i in range(len(held)):
+        end = held[i, 0]
+        pair = named(desk, slots, rows, groups, arena, cold, data, begin, end - begin)
+        if pair < 0:
+            return False
+        put_number(text, 0, np.int64(version))
+        put_number(text, 1, pair)
+        name = named(desk, slots, rows, groups, arena, cold, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
+        if name < 0:
+            return False
+        groups[name, HELD_BY] = held[i, 1] + 1
+        begin = end
+    return True
+
+
+@kernel
+def number_of(
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, name: Bytes
+) -> Any:
+    """The number of a name; NEEDS_ROOM."""
+    return named(desk, slots, rows, groups, arena, cold, name, np.int64(0), np.int64(len(name)))

@@ -1,0 +1,144 @@
+"""One scan for all that a page tells of a log: what a load makes of it, who wrote it (`tally`), samples (`sampling`).
+
+Whatever is noted of a record beside the replay is noted when all that was staged is replayed, because until then a key
+may turn out to be no key. Writers are groups: behind nobody, by their numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import naming as nm
+from offsets_log.columnar.folds import newer, sampling, tally
+from offsets_log.columnar.folds import offsets as fold
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.scan import keys
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.primitives import be16, be64
+
+OF_KEY = a.KEY_AT
+"""From this column on ``latest`` has what is known of the key's line, in place of what a replay has there."""
+OF_GROUP = tally.ACTIVE_MS + 1
+"""From this column on ``writers`` have what is known of the group's line."""
+assert OF_GROUP + sampling.LINE_COLUMNS <= tally.WRITER_SIZE
+WAITING = a.UNENDED_OFFSET
+"""Column of a producer, in place of what a survey has there: where its newest sample that waits is."""
+
+
+@part
+def waiting_at(desk: Any, producer: Any) -> Any:
+    """Where in ``cold`` the newest sample is told that waits for a producer's marker."""
+    return desk[a.UNENDED_AT] + producer * a.UNENDED_SIZE + WAITING
+
+
+@part
+def _note_data(
+    counts: Any, desk: Any, rows: Any, cold: Any, staged: Any, source: Any, data: Any, writers: Any, minutes: Any,
+    latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
+) -> None:  # fmt: skip
+    """A record that was replayed, unless its key was read by hand in vain."""
+    i = U(number)
+    at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
+    time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+    kind = staged[i, a.KIND]
+    row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
+    if kind != a.PASSED:
+        row = staged[i, fold.STAGED_ROW]
+        target = rows[U(row), a.TARGET]
+        writer = rows[U(row), a.GROUP] + 1
+    tally.count_staged(
+        counts, latest, staged, count, source, data, writers, minutes, at, number, row, target >= 0, writer, time
+    )
+    if row < 0:
+        return
+    record_type, offset = be16(source, staged[i, a.KEY]), staged[i, a.OFFSET]
+    value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+    is_null, told = kind == a.TOMBSTONE, np.int64(0)
+    if target >= 0:
+        if not is_null:
+            told = be64(source, value + 2)
+            if time == bt.NO_TIME:
+                time = sampling.commit_time(source, record_type, value, size)
+        producer = staged[i, a.STAGED_PRODUCER]
+        sampling.add(
+            book, sampling.COMMITS, commits, latest, OF_KEY, target, cold, waiting_at(desk, max(producer, 0)),
+            producer, offset, time, told, is_null,
+        )  # fmt: skip
+    elif sampling.HAS_GENERATION[record_type]:
+        if not is_null:
+            told = sampling.generation_of(source, record_type, value, size)
+        sampling.add(
+            book, sampling.GENERATIONS, generations, writers, OF_GROUP, writer, cold, np.int64(0),
+            np.int64(a.NOTHING), offset, time, told, is_null,
+        )  # fmt: skip
+
+
+@inlined
+def _note(
+    counts: Any, desk: Any, rows: Any, cold: Any, staged: Any, source: Any, data: Any, writers: Any, minutes: Any,
+    latest: Any, book: Any, commits: Any, generations: Any, count: Any,
+) -> None:  # fmt: skip
+    """Note what was staged and replayed; there is room."""
+    for number in range(count):
+        i = U(number)
+        kind = staged[i, a.KIND]
+        if kind == a.COMMIT or kind == a.ABORT:
+            at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
+            time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
+            tally.count_marker(counts, latest, data, writers, minutes, at, np.int64(nm.NOBODY), time)
+            sampling.settle(commits, cold, waiting_at(desk, staged[i, a.STAGED_PRODUCER]), kind == a.COMMIT)
+        else:
+            _note_data(
+                counts, desk, rows, cold, staged, source, data, writers, minutes, latest, book, commits, generations,
+                count, number,
+            )  # fmt: skip
+
+
+@kernel
+def scan(
+    counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
+    staged: LongRows, data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows,
+    latest: LongRows, book: Longs, commits: LongRows, generations: LongRows,
+) -> Any:  # fmt: skip
+    """Replay a segment from ``desk[AT]`` on and note its records; as `offsets.scan`."""
+    begin = desk[a.AT]
+    outcome = np.int64(sc.GO_ON)
+    while outcome == sc.GO_ON:
+        outcome = sc.stage(desk, cold, staged, data, window, table, begin)
+        count = desk[a.STAGED]
+        if (
+            counts[tally.RUNS] + count > len(minutes)
+            or book[sampling.COMMITS + sampling.USED] + count > len(commits)
+            or book[sampling.GENERATIONS + sampling.USED] + count > len(generations)
+        ):
+            return sc.NEEDS_ROOM
+        source = window if desk[a.IN_WINDOW] else data
+        flushed = fold.flush(desk, slots, rows, groups, arena, cold, staged, source)
+        if flushed != fold.DONE:
+            return sc.NEEDS_ROOM if flushed == fold.FULL else sc.DOUBTFUL_KEY
+        _note(
+            counts, desk, rows, cold, staged, source, data, writers, minutes, latest, book, commits, generations, count
+        )
+        outcome = sc.outcome_of(desk, begin, outcome)
+    return outcome
+
+
+@kernel
+def waiting_of(desk: Longs, cold: Longs, producer_id: Number) -> Any:
+    """Where in ``cold`` the newest sample of a producer is told that waits; NEEDS_ROOM."""
+    producer = keys.intern_producer(desk, cold, np.int64(producer_id))
+    return producer if producer < 0 else waiting_at(desk, producer)
+
+
+@kernel
+def newer_row(
+    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, key: Bytes
+) -> Any:
+    """The row of a canonical key of a newer kind; NEEDS_ROOM."""
+    member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]
+    return keys.find_newer(desk, slots, rows, groups, arena, cold, key, np.int64(len(key)), member_type)

@@ -1,0 +1,290 @@
+"""Logs replayed for a page: states that take what one scan notes (`overview`), and the same of records read by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import naming as nm
+from offsets_log.columnar.folds import overview, sampling, tally
+from offsets_log.columnar.folds.replay import Replay
+from offsets_log.columnar.folds.samples import Book, Marks, offset_of, told
+from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
+from offsets_log.columnar.folds.writers import CountedPiece, Counting
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import Event, LogEvent
+from offsets_log.replay.partial import Marker
+from offsets_log.replay.profile import Profile
+
+ShowsName = Callable[[str], bool]
+
+
+class OverviewState(Counting):
+    """What a run of records did, who wrote them, and samples of them.
+
+    Attributes:
+        latest: by row, what `tally` knows of a key.
+        others: the same of keys that no row can stand for, which are in ``other_keys``.
+        book: commits by the rows of their keys, generations by the numbers of their writers.
+
+    Args:
+        shows_group, shows_topic: of what samples are asked for; None for all.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        shows_group: ShowsName | None = None,
+        shows_topic: ShowsName | None = None,
+        **how: Any,
+    ) -> None:
+        super().__init__(profile, nm.PER_GROUP, **how)
+        self.shows = {"group": shows_group or _all, "topic": shows_topic or _all}
+        is_all = shows_group is None and shows_topic is None
+        self.book = Book(None if is_all else self._are_shown)
+        self.latest = _unknown_keys(0)
+        self.others = _unknown_keys(a.LEAST_KEYS)
+        self.other_keys: dict[bytes, int] = {}
+        self._fit()
+
+    # ------------------------------------------------------------------------------------ by kernel
+
+    def scan(self, data: a.Bytes, scanner: Scanner) -> int:
+        """As `Counting.scan`."""
+        s, samples = self.arrays, self.book.samples
+        before = int(s.desk[a.AT])
+        outcome = overview.scan(
+            self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window,
+            scanner.table, self.writers, self.minutes, self.latest, self.book.counts, samples[sampling.COMMITS],
+            samples[sampling.GENERATIONS],
+        )  # fmt: skip
+        self.accepted_bytes += int(s.desk[a.AT]) - before
+        return int(outcome)
+
+    def grow(self) -> None:
+        """Make room for what has none."""
+        count = int(self.arrays.desk[a.STAGED]) or 1
+        if self.counts[tally.RUNS] + count > len(self.minutes):
+            self._grow_minutes(count)
+        elif not self.book.has_room(count):
+            self.book.make_room(count, self._marks, self._waiting)
+        else:
+            super().grow()
+            self._fit()
+
+    def _fit(self) -> None:
+        """Room for all rows and writers that the arrays have room for."""
+        s = self.arrays
+        self.latest = np.concatenate([self.latest, _unknown_keys(len(s.rows) - len(self.latest))])
+        self._grow_writers(len(s.groups) + 1)
+
+    @property
+    def _marks(self) -> Marks:
+        return {
+            sampling.COMMITS: self.latest[:, overview.OF_KEY + sampling.LAST],
+            sampling.GENERATIONS: self.writers[:, overview.OF_GROUP + sampling.LAST],
+        }
+
+    @property
+    def _waiting(self) -> a.Int64s:
+        found: a.Int64s = self.arrays.region("unended")[:, overview.WAITING]
+        return found
+
+    # -------------------------------------------------------------------------------------- by hand
+
+    def watch(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
+        """Sample the records of a batch that was read by hand."""
+        for event in events:
+            if isinstance(event, Event) and not event.batch.is_control:
+                self._sample(event)
+            yield event
+
+    def _sample(self, event: Event) -> None:
+        found = told(event)
+        if found is None:
+            return
+        kind, time_ms, value = found
+        record = event.decoded
+        assert record is not None
+        owner, producer = 0, a.NOTHING
+        if kind == sampling.COMMITS:
+            line, column, lasts = self._row(1, tuple(record.key.values())), overview.OF_KEY, "latest"
+            if self.profile.is_transactional(event.batch):
+                owner = self._waiting_of(event.batch.producer_id)
+                producer = (owner - int(overview.waiting_at(self.arrays.desk, 0))) // a.UNENDED_SIZE
+        else:
+            line, column, lasts = self.group_number(record.group) + 1, overview.OF_GROUP, "writers"
+        while not self.book.has_room(1):
+            self.book.make_room(1, self._marks, self._waiting)
+        sampling.add(
+            self.book.counts, kind, self.book.samples[kind], getattr(self, lasts), column, line, self.arrays.cold,
+            owner, producer, offset_of(event), time_ms, value or 0, value is None,
+        )  # fmt: skip
+
+    def _waiting_of(self, producer_id: int) -> int:
+        s = self.arrays
+        while (place := overview.waiting_of(s.desk, s.cold, producer_id)) < 0:
+            self.grow()
+        return int(place)
+
+    def add_marker(self, producer_id: int, marker: Marker) -> None:
+        """As `PartialState.add_marker`."""
+        super().add_marker(producer_id, marker)
+        waiting = self._waiting_of(producer_id)
+        sampling.settle(self.book.samples[sampling.COMMITS], self.arrays.cold, waiting, marker.commit)
+
+    def row_of(self, event: Event, record: CoordinatorRecord) -> int:
+        """As `Counting._row_of`; of a key among `others` that is −2 less its place there."""
+        raw_key, number = event.record.key, record.record_type
+        assert raw_key is not None
+        if number < a.KEY_TYPES:
+            fields = tuple(map(plain, record.key.values()))
+            return self.raw_row(raw_key, canonical_key(max(number, 1), fields))
+        if number in self.newer and raw_key == canonical_key(number, tuple(map(plain, record.key.values()))):
+            return self._newer_row(raw_key)
+        place = self.other_keys.setdefault(raw_key, len(self.other_keys))
+        if place >= len(self.others):
+            self.others = np.concatenate([self.others, _unknown_keys(len(self.others))])
+        return -2 - place
+
+    def _newer_row(self, key: bytes) -> int:
+        s, data = self.arrays, np.frombuffer(key, np.uint8)
+        while (row := overview.newer_row(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data)) < 0:
+            self.grow()
+        return int(row)
+
+    def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
+        writer = nm.NOBODY if record is None else self.group_number(record.group) + 1
+        known, row = (self.others, -2 - row) if row < a.NOTHING else (self.latest, row)
+        return bool(
+            tally.count_record(self.counts, known, self.writers, self.minutes, row, writer, kind, offset, size, time)
+        )
+
+    # -------------------------------------------------------------------------------------- joining
+
+    def merge(self, right: ColumnarState) -> ColumnarState:
+        """Join with the run that follows."""
+        assert isinstance(right, OverviewState)
+        numbers = self.number(right)
+        writers = np.concatenate([[nm.NOBODY], numbers[1] + 1])
+        self._join_writers(right, writers)
+        known = right.latest[: right.arrays.desk[a.ROWS]]
+        tally.join_rows(self.latest, self.writers, known, numbers[0], writers)
+        self._join_others(right, writers)
+        self._join_samples(right, numbers, writers)
+        self.join(right, numbers)
+        return self
+
+    def _join_others(self, right: OverviewState, writers: a.Int64s) -> None:
+        places = np.array([self.other_keys.setdefault(key, len(self.other_keys)) for key in right.other_keys], np.int64)
+        self.others = np.concatenate([self.others, _unknown_keys(max(0, len(self.other_keys) - len(self.others)))])
+        tally.join_rows(self.others, self.writers, right.others[: len(places)], places, writers)
+
+    def _join_samples(self, right: OverviewState, numbers: a.Int64s, writers: a.Int64s) -> None:
+        """The first marker of each producer there ends what waits here."""
+        s, commits = self.arrays, self.book.samples[sampling.COMMITS]
+        heads = right.arrays.region("producers")[: right.arrays.desk[a.PRODUCERS], [a.HEAD_OFFSET, a.HEAD_COMMITS]]
+        for producer in np.flatnonzero(heads[:, 0] != a.NOTHING).tolist():
+            owner = int(overview.waiting_at(s.desk, int(numbers[2, producer])))
+            sampling.settle(commits, s.cold, owner, bool(heads[producer, 1]))
+        lines = {sampling.COMMITS: numbers[0], sampling.GENERATIONS: writers}
+        self.book.append(right.book, lines, numbers[2], self._marks, self._waiting)
+        untimed = right.untimed_commits()
+        self.latest[numbers[0, : len(untimed)], overview.OF_KEY + sampling.UNTIMED] += untimed
+
+    # -------------------------------------------------------------------------------------- answers
+
+    @property
+    def writers_count(self) -> int:
+        """As `Counting.writers_count`."""
+        return int(self.arrays.desk[a.GROUPS]) + 1
+
+    def writer_names(self) -> list[bytes]:
+        """As `Counting.writer_names`."""
+        s = self.arrays
+        return [nm.NOBODYS_NAME, *(s.text_at(int(at)) for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT])]
+
+    def line_names(self, kind: int, lines: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
+        """Of lines the group, and of commits the topic and partition."""
+        s = self.arrays
+        if kind == sampling.GENERATIONS:
+            return [(s.text_at(at).decode(),) for at in s.groups[lines - 1, a.NAME_AT].tolist()]
+        return [key_names(s.text_at(at)) for at in s.rows[lines, a.KEY_AT].tolist()]
+
+    def untimed_commits(self) -> npt.NDArray[np.int64]:
+        """By line, commits of which nothing tells the time."""
+        found: a.Int64s = self.latest[: self.arrays.desk[a.ROWS], overview.OF_KEY + sampling.UNTIMED]
+        return found
+
+    def _are_shown(self, kind: int, lines: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        known, places = np.unique(lines, return_inverse=True)
+        names = self.line_names(kind, known)
+        found: npt.NDArray[np.bool_] = np.array([self.is_shown(name) for name in names], bool)[places]
+        return found
+
+    def is_shown(self, names: tuple[Any, ...]) -> bool:
+        """Whether a line is asked for."""
+        return self.shows["group"](names[0]) and (len(names) == 1 or self.shows["topic"](names[1]))
+
+
+def key_names(key: bytes) -> tuple[str, str, int]:
+    """Group, topic and partition of a key of an offset as kernels keep it."""
+    group_end = 4 + int.from_bytes(key[2:4])
+    topic_end = group_end + 2 + int.from_bytes(key[group_end : group_end + 2])
+    partition = int.from_bytes(key[topic_end : topic_end + 4], signed=True)
+    return key[4:group_end].decode(), key[group_end + 2 : topic_end].decode(), partition
+
+
+def _all(name: str) -> bool:
+    return True
+
+
+def _unknown_keys(count: int) -> a.Int64s:
+    """Keys of which `tally` has seen no record."""
+    made = np.full((count, a.ROW_SIZE), a.NOTHING, np.int64)
+    made[:, overview.OF_KEY : overview.OF_KEY + sampling.LINE_COLUMNS] = 0
+    return made
+
+
+# ------------------------------------------------------------------------------------------------ pieces
+
+
+class _OverviewPiece(CountedPiece):
+    """One run of batches on its way."""
+
+    state: OverviewState
+
+    def counted(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
+        return super().counted(self.state.watch(events))
+
+
+class OverviewReplay(Replay):
+    """One log, cut into pieces that threads replay, count and sample.
+
+    Args:
+        shows_group, shows_topic: as of `OverviewState`.
+    """
+
+    piece = _OverviewPiece
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        profile: Profile,
+        *,
+        shows_group: ShowsName | None = None,
+        shows_topic: ShowsName | None = None,
+        **how: Any,
+    ) -> None:
+        super().__init__(log, profile, **how)
+        self.how |= {"shows_group": shows_group, "shows_topic": shows_topic}
+
+    def new_state(self, *, with_newer: bool = True) -> ColumnarState:
+        return OverviewState(self.profile, **self.how, with_newer=with_newer)

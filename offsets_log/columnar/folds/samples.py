@@ -1,0 +1,312 @@
+"""The samples of a run of records: thinned where there are too many, and joined with those of the run that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds.sampling import (
+    BOOK_SIZE,
+    COLUMNS,
+    COMMITS,
+    GENERATION_FIELDS,
+    GENERATIONS,
+    LINE_AT,
+    LINE_MASK,
+    OLDER,
+    PRODUCER_AT,
+    RECORD_OFFSET,
+    RECORDS,
+    SETTLED_MASK,
+    SHIFT,
+    TAG,
+    TIME,
+    USED,
+)
+from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.log_format.record import INT64_MAX, INT64_MIN, time_of
+from offsets_log.pipeline import Event
+
+MOST = {COMMITS: 1_500_000, GENERATIONS: 20_000}
+"""Samples held of all lines together, or one for each line where there are more lines."""
+FIRST_SHIFT = 12
+"""Narrower buckets leave out next to nothing."""
+WIDEST_SHIFT = 40
+WIDE_SHIFT = 27
+"""More than a day: where even such buckets leave out nothing, wider ones do not either."""
+LEAST_ROOM, MANY = 1 << 12, 1 << 16
+
+Samples = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[Any]
+
+
+def told(event: Event) -> tuple[int, int, int | None] | None:
+    """The kind of a sample, its time and its value, as a data record tells them; None if it is no sample."""
+    record = event.decoded
+    if record is None:
+        return None
+    kind, value = (COMMITS, "offset") if record.is_offset_commit else (GENERATIONS, "")
+    if kind == GENERATIONS:
+        if record.record_type not in GENERATION_FIELDS:
+            return None
+        value = GENERATION_FIELDS[record.record_type]
+    time_ms = time_of(event.record)
+    if time_ms is None:
+        time_ms = NO_TIMESTAMP if record.value is None else record.value.get("commit_timestamp", NO_TIMESTAMP)
+    return kind, time_ms, None if record.value is None else record.value[value]
+
+
+def offset_of(event: Event) -> int:
+    """The record's offset, within 64 bits as hostile ones need not be."""
+    return min(max(event.record.offset, INT64_MIN), INT64_MAX)
+
+
+# --------------------------------------------------------------------------------------------- thinning
+
+
+def lines_of(samples: Samples) -> Samples:
+    """The lines of samples."""
+    return samples[:, TAG] >> LINE_AT & LINE_MASK
+
+
+def set_lines(samples: Samples, numbers: Samples) -> None:
+    """Give the lines other numbers."""
+    lines = lines_of(samples)
+    samples[:, TAG] += (numbers[lines] - lines) << LINE_AT
+
+
+def producers_of(samples: Samples) -> Samples:
+    """The producers that samples wait for, NOTHING where they do not."""
+    return (samples[:, TAG] >> PRODUCER_AT) - 1
+
+
+def thin(samples: Samples, shift: int, most: int, *, first_shift: int = FIRST_SHIFT) -> tuple[int, int]:
+    """Keep of each line, and of each producer that it waits for, the sample with the highest record offset in each
+    bucket; where there are too many, in wider ones as long as these leave out any.
+
+    What is kept comes first then, by line, else as it was.
+
+    Args:
+        shift: the least width of buckets.
+        most: that are not too many.
+        first_shift: the next width, unless that is less.
+
+    Returns:
+        How many are kept, and the width.
+    """
+    if not samples[:, RECORDS].all():
+        kept = np.flatnonzero(samples[:, RECORDS])
+        _keep(samples, kept)
+        samples = samples[: len(kept)]
+    if not len(samples):
+        return 0, shift
+    lines, times, offsets = _small(samples[:, TAG] >> LINE_AT), samples[:, TIME], samples[:, RECORD_OFFSET]
+    order = _small(_by_line(lines))
+    is_other, settled = _steps(lines[order]), lines[order] <= LINE_MASK
+    in_time = times[order]
+    is_in_order = not _falls(is_other, offsets[order]) and not _falls(is_other, in_time)
+    if not is_in_order:  # times go back, as they may
+        in_time = times[np.lexsort((times, lines))]
+    shift = _width(is_other, in_time, settled, shift, most, first_shift)
+    if not is_in_order:
+        order = np.lexsort((offsets, times >> shift, lines))
+        in_time = times[order]
+    begins = np.flatnonzero(_begins(is_other, in_time >> shift))
+    del lines, in_time, is_other, settled
+    records = np.add.reduceat(samples[order, RECORDS], begins)
+    _keep(samples, order[np.append(begins[1:], len(order)) - 1])
+    samples[: len(begins), RECORDS] = records
+    return len(begins), shift
+
+
+def _small(numbers: Numbers) -> Numbers:
+    """Numbers of samples or lines in half the memory, where that holds them."""
+    return numbers if int(numbers.max()) > np.iinfo(np.int32).max else numbers.astype(np.int32)
+
+
+def _width(is_other: Flags, times: Samples, settled: Flags, shift: int, most: int, first_shift: int) -> int:
+    """The least width that leaves few enough, or the one from which on wider ones leave out nothing.
+
+    What waits is held as open transactions are, and is not counted.
+    """
+
+    def count(shift: int) -> int:
+        return int(np.count_nonzero(_begins(is_other, times >> shift) & settled))
+
+    while (found := count(shift)) > most and shift < WIDEST_SHIFT:
+        wider = max(first_shift, shift + 1)
+        if wider > WIDE_SHIFT and count(wider) == found:
+            break
+        shift = wider
+    return shift
+
+
+def _keep(samples: Samples, places: Numbers) -> None:
+    """Move rows to the front, column by column: no second copy of them all is made."""
+    for column in range(COLUMNS):
+        samples[: len(places), column] = samples[places, column]
+
+
+def _steps(values: Numbers) -> Flags:
+    """Where values change, the first one too."""
+    found = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
+
+
+def _begins(is_other: Flags, buckets: Samples) -> Flags:
+    """Where another line or bucket begins."""
+    found = _steps(buckets)
+    found |= is_other
+    return found
+
+
+def _falls(is_other: Flags, values: Samples) -> bool:
+    """Whether values fall within a line."""
+    return bool(np.any(~is_other[1:] & (values[1:] < values[:-1])))
+
+
+def by_record(samples: Samples) -> Samples:
+    """Samples that are in the order of their lines, each line's in the order of its records."""
+    lines, record_offsets = lines_of(samples), samples[:, RECORD_OFFSET]
+    if not _falls(_steps(lines), record_offsets):
+        return samples
+    return samples[np.lexsort((record_offsets, lines))]
+
+
+def _by_line(lines: Numbers) -> Samples:
+    """A stable order, by 16 bits after the other."""
+    order = np.argsort(lines.astype(np.uint16), kind="stable")
+    highest, bits = int(lines.max(initial=0)), 16
+    while highest >> bits:
+        order = order[np.argsort((lines >> bits).astype(np.uint16)[order], kind="stable")]
+        bits += 16
+    return order
+
+
+# ---------------------------------------------------------------------------------------------- a book
+
+Marks = Mapping[int, npt.NDArray[np.int64]]
+"""Kind → by line, where its last sample is, and one more."""
+Shows = Callable[[int, npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
+"""A kind and lines of it → whether they are asked for."""
+
+
+class Book:
+    """The samples of a run of records.
+
+    Attributes:
+        counts: a book, see above.
+        samples: kind → samples, with room for more.
+        shows: what is asked for; None for all.
+    """
+
+    def __init__(self, shows: Shows | None = None) -> None:
+        self.counts = np.zeros(BOOK_SIZE, np.int64)
+        self.samples = {kind: np.zeros((LEAST_ROOM, COLUMNS), np.int64) for kind in MOST}
+        self.shows = shows
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes, without the room for more."""
+        return self.__dict__ | {"samples": {kind: self.used(kind) for kind in MOST}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copies are resized; what is unpickled may stand on memory of others.
+        self.__dict__ |= state | {"samples": {kind: found.copy() for kind, found in state["samples"].items()}}
+
+    def used(self, kind: int) -> Samples:
+        """The samples that there are."""
+        return self.samples[kind][: self.counts[kind + USED]]
+
+    def settled(self, kind: int) -> Samples:
+        """Those that count; nothing else is asked of a book then."""
+        self.samples[kind].resize((int(self.counts[kind + USED]), COLUMNS), refcheck=False)  # gives back what is behind
+        found = self.samples[kind]
+        counts = (found[:, TAG] >> PRODUCER_AT == 0) & (found[:, RECORDS] > 0)
+        return found if counts.all() else found[counts]
+
+    def has_room(self, count: int) -> bool:
+        """Whether there is room for so many samples more of each kind."""
+        return all(self.counts[kind + USED] + count <= len(samples) for kind, samples in self.samples.items())
+
+    def make_room(self, count: int, marks: Marks, heads: Samples) -> None:
+        """Thin samples where there are too many, and make room for so many more.
+
+        Args:
+            heads: by producer, where its newest sample that waits is, and one more.
+        """
+        for kind in MOST:
+            needed = int(self.counts[kind + USED]) + count
+            if needed > len(self.samples[kind]):
+                if needed > _room(MOST[kind]):
+                    self._thin(kind, marks, heads)
+                self._widen(kind, count)
+
+    def _thin(self, kind: int, marks: Marks, heads: Samples) -> None:
+        found = self.used(kind)
+        if self.shows is not None:
+            found[~self.shows(kind, lines_of(found)), RECORDS] = 0
+        used, self.counts[kind + SHIFT] = thin(found, int(self.counts[kind + SHIFT]), MOST[kind])
+        self.counts[kind + USED] = used
+        marks[kind][:] = 0
+        if kind == COMMITS:
+            self._link(heads)
+
+    def _widen(self, kind: int, count: int) -> None:
+        used = self.used(kind)
+        room = len(used) + count
+        if room > len(self.samples[kind]):
+            # Beyond a few samples all the room there may be: what is not used costs nothing.
+            more = room if room < MANY else max(_room(MOST[kind]) - room, room // 4)
+            self._put(kind, used, room + more)
+
+    def _put(self, kind: int, samples: Samples, room: int) -> None:
+        larger = np.zeros((room, COLUMNS), np.int64)
+        larger[: len(samples)] = samples
+        self.samples[kind] = larger
+
+    def _link(self, heads: Samples) -> None:
+        """Chain what waits, by producer."""
+        samples = self.used(COMMITS)
+        heads[:] = 0
+        waiting = np.flatnonzero(samples[:, TAG] >> PRODUCER_AT)
+        producers = producers_of(samples[waiting])
+        order = np.argsort(producers, kind="stable")
+        waiting, producers = waiting[order], producers[order]
+        is_first = np.diff(producers, prepend=a.NOTHING) != 0
+        samples[waiting, OLDER] = np.where(is_first, 0, np.roll(waiting, 1) + 1)
+        heads[producers] = waiting + 1
+
+    def append(self, right: Book, lines: Marks, producers: Samples, marks: Marks, heads: Samples) -> None:
+        """Take the samples of the run that follows, whose markers have settled what waited here.
+
+        Args:
+            lines, producers: of the right run, by their numbers there → here.
+        """
+        for kind, most in MOST.items():
+            found = right.used(kind)
+            set_lines(found, lines[kind])
+            waits = np.flatnonzero(found[:, TAG] >> PRODUCER_AT)
+            tags = found[waits, TAG]
+            found[waits, TAG] = (tags & SETTLED_MASK) + (producers[(tags >> PRODUCER_AT) - 1] + 1 << PRODUCER_AT)
+            self._widen(kind, len(found))
+            used = int(self.counts[kind + USED])
+            self.samples[kind][used : used + len(found)] = found
+            self.counts[kind + USED] = used + len(found)
+            self.counts[kind + SHIFT] = max(self.counts[kind + SHIFT], right.counts[kind + SHIFT])
+            del found
+            right.samples[kind] = np.zeros((0, COLUMNS), np.int64)
+            if self.counts[kind + USED] > most:
+                self._thin(kind, marks, heads)
+            marks[kind][:] = 0
+        self._link(heads)
+
+
+def _room(most: int) -> int:
+    """For samples on their way, before they are thinned."""
+    return most + most // 2

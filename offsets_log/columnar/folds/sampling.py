@@ -1,0 +1,168 @@
+"""Offsets and generations over time: of each line the last record in each bucket of time.
+
+A *line* is a group's topic and partition, whose samples are commits, or a group, whose samples are the records with its
+generation, or its epoch. Buckets are as wide as it takes to keep few enough; a sample has its own time, not the
+bucket's, and tells how many records it stands for.
+
+A transactional commit counts if its transaction committed, at its own record offset (``J-11``); one that aborted or is
+open does not. Until its marker comes a sample *waits*: it knows its producer, and the samples of a producer that wait
+are a chain. Which record is in a transaction, and which marker ends one, is told by a replay.
+
+`add` and `settle` are called by kernels, and by Python for records that are read by hand. They need room for one more
+sample (`Book.make_room`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import U, part
+from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
+from offsets_log.columnar.wire.programs import SIZES
+from offsets_log.log_format.batch import NO_TIMESTAMP
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.schema import Message, Scalar
+
+# Columns of samples. One whose transaction aborted stands for no records.
+TAG, RECORD_OFFSET, TIME, VALUE, RECORDS, OLDER, COLUMNS = range(7)
+
+# Bits of a tag, from the lowest: whether it is a tombstone, the line, and of what waits the producer and one more.
+LINE_AT, PRODUCER_AT = 1, 33
+LINE_MASK, SETTLED_MASK = (1 << PRODUCER_AT - LINE_AT) - 1, (1 << PRODUCER_AT) - 1
+
+# Kinds of samples, and where a book has what belongs to them.
+COMMITS, GENERATIONS = 0, 2
+USED, SHIFT = range(2)  # samples; the width of a bucket in ms, as a power of two
+BOOK_SIZE = 4
+
+# Columns of lines, behind the first one that is told: where the last sample is, and one more, 0 where that is not
+# known; and records of which nothing tells the time.
+LAST, UNTIMED, LINE_COLUMNS = range(3)
+
+GENERATION_FIELDS = {2: "generation", 3: "epoch", 11: "epoch", 17: "epoch"}
+"""Record type → the field with the generation of a classic group, or the epoch of a newer one."""
+COMMIT_TYPES = (0, 1)
+
+
+# ------------------------------------------------------------------------------- where a value has its fields
+
+NO_STRING, SHORT, COMPACT = range(3)
+
+
+def _places() -> a.Int64s:
+    """By record type and value version: bytes before the field asked for, or before the one string right before it;
+    and which string that is. NOTHING where there is no such field."""
+    places = np.full((a.RECORD_TYPES, a.VERSIONS, 2), a.NOTHING, np.int64)
+    for number, name in [*((number, "commit_timestamp") for number in COMMIT_TYPES), *GENERATION_FIELDS.items()]:
+        for version in range(a.VERSIONS):
+            found = {_place(layout, version, name) for layout in RECORD_TYPES[number].layouts(version)}
+            assert len(found) <= 1
+            for place in found:
+                places[number, version] = place
+    return places
+
+
+def _place(layout: Message, version: int, name: str) -> tuple[int, int]:
+    before, string = 0, NO_STRING
+    for field in layout.fields_of(version):
+        if field.name == name:
+            break
+        assert isinstance(field.type, Scalar)
+        assert string == NO_STRING
+        if field.type.name == "string":
+            string = COMPACT if layout.is_flexible(version) else SHORT
+        else:
+            before += SIZES[field.type.name]
+    return before, string
+
+
+PLACES = _places()
+HAS_GENERATION = np.array([number in GENERATION_FIELDS for number in range(a.RECORD_TYPES)], np.int64)
+
+
+@part
+def place_in(source: Any, number: Any, value: Any, size: Any) -> Any:
+    """Where the field of `PLACES` stands in a value that was walked through."""
+    version = be16(source, value)
+    at, string = value + 2 + PLACES[number, version, 0], PLACES[number, version, 1]
+    if string == SHORT:
+        at += 2 + be16(source, at)
+    elif string == COMPACT:
+        length, at = uvarint(source, at, value + size)
+        at += length - 1
+    return at
+
+
+@part
+def commit_time(source: Any, number: Any, value: Any, size: Any) -> Any:
+    """When an offset commit says that it was made."""
+    return be64(source, place_in(source, number, value, size))
+
+
+@part
+def generation_of(source: Any, number: Any, value: Any, size: Any) -> Any:
+    """The generation or epoch in a group's value."""
+    return be32(source, place_in(source, number, value, size))
+
+
+# -------------------------------------------------------------------------------------------- on the way
+
+
+@part
+def add(
+    book: Any, kind: Any, samples: Any, known: Any, column: Any, line: Any, heads: Any, owner: Any, producer: Any,
+    record_offset: Any, time: Any, value: Any, is_null: Any,
+) -> None:  # fmt: skip
+    """One record more of a line.
+
+    Args:
+        known, column: by line what is known of it, from a column on.
+        heads, owner: where the newest sample that waits for the producer's marker is, and one more.
+        producer: of the transaction it belongs to, else NOTHING.
+    """
+    at = U(line)
+    if time <= NO_TIMESTAMP:
+        known[at, column + UNTIMED] += 1
+        return
+    shift = book[kind + SHIFT]
+    tag = (producer + 1 << PRODUCER_AT) + (line << LINE_AT) + is_null
+    last = known[at, column + LAST] - 1
+    if last >= 0:
+        i = U(last)
+        is_same = samples[i, TAG] >> LINE_AT == tag >> LINE_AT and samples[i, TIME] >> shift == time >> shift
+        if is_same and samples[i, RECORDS] > 0:
+            samples[i, RECORDS] += 1
+            if record_offset >= samples[i, RECORD_OFFSET]:
+                samples[i, TAG] = tag
+                samples[i, RECORD_OFFSET] = record_offset
+                samples[i, TIME] = time
+                samples[i, VALUE] = value
+            return
+    used = book[kind + USED]
+    i = U(used)
+    samples[i, TAG] = tag
+    samples[i, RECORD_OFFSET] = record_offset
+    samples[i, TIME] = time
+    samples[i, VALUE] = value
+    samples[i, RECORDS] = 1
+    if producer >= 0:
+        samples[i, OLDER] = heads[owner]
+        heads[owner] = used + 1
+    known[at, column + LAST] = used + 1
+    book[kind + USED] = used + 1
+
+
+@part
+def settle(samples: Any, heads: Any, owner: Any, commits: Any) -> None:
+    """A marker: what waits for it counts, or is void."""
+    number = heads[owner]
+    while number != 0:
+        i = U(number - 1)
+        samples[i, TAG] &= SETTLED_MASK
+        if not commits:
+            samples[i, RECORDS] = 0
+        number = samples[i, OLDER]
+    heads[owner] = 0

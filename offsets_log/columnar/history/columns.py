@@ -1,0 +1,41 @@
+"""Kernels that take texts of entries into columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar.history import entries as e
+from offsets_log.columnar.history.lines import says_more
+from offsets_log.columnar.jit.compiled import U, kernel
+from offsets_log.columnar.jit.kinds import ByteRows, Bytes, Ints, LongRows, Number
+from offsets_log.columnar.scan.keys import is_plain_text, is_utf8
+
+
+@kernel
+def are_utf8(entries: LongRows, count: Number, texts: Bytes) -> Any:
+    """Whether the metadata of all entries is UTF-8."""
+    for n in range(count):
+        start, size = entries[U(n), e.METADATA_AT], entries[U(n), e.METADATA_SIZE]
+        if not is_plain_text(texts, start, size) and not is_utf8(texts, start, size):
+            return np.int64(0)
+    return np.int64(1)
+
+
+@kernel
+def metadata(entries: LongRows, texts: Bytes, letters: ByteRows, out: Bytes, ends: Ints, more: Bytes) -> None:
+    """Metadata of entries behind each other, where each ends, and whether it may say more than it reads.
+
+    Args:
+        letters: see `lines`.
+        out: with room for all.
+    """
+    used = np.int64(0)
+    for i in range(len(entries)):
+        start, size = entries[U(i), e.METADATA_AT], entries[U(i), e.METADATA_SIZE]
+        more[U(i)] = says_more(texts, start, size, letters)
+        for at in range(size):
+            out[U(used + at)] = texts[U(start + at)]
+        used += size
+        ends[U(i)] = used

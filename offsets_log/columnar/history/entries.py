@@ -1,0 +1,303 @@
+"""Entries of `history`: what each record did to the answer for its key, an entry for each.
+
+The rules are those of a replay (`folds.offsets`); here is looked at what they did.
+
+entries  one row an event of a key, in log order (`investigate.history.Entry`)
+texts    metadata of commits and what members are called, behind each other
+members  one row a member of a group as it was at one time; the first is nobody
+held     one row a row of the replay: what is answered for the key, and what was
+lives    one row a group
+opens    one row a producer: its entries behind its last marker
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import offsets as fold
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.scan import staging as sc
+
+# Columns of ``entries``.
+(
+    KEY, MARKS, RECORD_OFFSET, TIMESTAMP, COMMITTED, LEADER_EPOCH, COMMIT_TIMESTAMP, METADATA_AT, METADATA_SIZE,
+    PRODUCER_ID, EFFECTIVE, EFFECTIVE_RECORD, HELD_BY, TOPIC_ID, OLDER, MEMBER,
+) = range(16)  # fmt: skip
+ENTRY_SIZE = 16
+"""KEY is a row of raw keys; EFFECTIVE_RECORD is NEVER where nothing is answered; HELD_BY is the number of what is asked
+for the member once all topic ids are known, 0 where MEMBER tells it; TOPIC_ID is the number of a name, NOTHING without
+one; OLDER is the entry before of the same transaction."""
+
+# Columns of ``members``: where texts stand and their sizes, NOTHING where there is none.
+MEMBER_ID, INSTANCE_ID, CLIENT_ID, HOST = range(0, 8, 2)
+EPOCH, IS_ODD = 8, 9
+MEMBER_SIZE = 10
+"""IS_ODD is whether the texts do not stand in lines as they are."""
+NOBODY = 0
+
+# Parts of MARKS.
+EVENT, OUTCOME, CHANGE = 1, 8, 64
+EVENTS = ("commit", "tombstone", "transaction_committed", "transaction_aborted", "group_gone", "group_back")
+COMMIT, TOMBSTONE, COMMITTED_THEN, ABORTED_THEN, GONE, BACK = range(6)
+OUTCOMES = (None, "open", "committed", "aborted")
+PLAIN, OPEN = range(2)
+NONE, NEW, ADVANCED, REWOUND, SAME, DELETED = range(6)
+MASK = 7
+ALL_MARKS = 512
+
+# Columns of ``held``.
+SHOWN, NOW, WAS_RECORD, WAS_APPLIED, WAS, MET, NEXT, KEY_MET, HOLDER = range(9)
+HELD_SIZE = 9
+"""A verdict; the committed offset that is answered; what was before the record: its record offset, NEVER if nothing was
+answered, where it took effect, what it committed; 1 + the entry of the marker that met the key; 1 + the next key of the
+group, NEVER-ending ones LAST, 0 for a key that was not met; the raw key it was first met as; the member that was last
+assigned it."""
+LAST = -1
+
+# Columns of ``lives``.
+GROUP_SHOWN, EXISTS, HELD_BY_NOW, FIRST_KEY, KEYS, FIRST_MEMBER, ONLY_MEMBER, TOLD_BY = range(8)
+LIFE_SIZE = 8
+"""HELD_BY_NOW is below 0 where it must be asked for; members below FIRST_MEMBER are of the past."""
+TOLD_BY_PYTHON, IS_SIMPLE, IS_CLASSIC = range(3)
+"""Who took the group's last record; of what a kernel took, whether that is a group of offsets only."""
+UNDECIDED, UNWANTED, WANTED = range(3)
+
+# Columns of ``opens``.
+NEWEST, COUNT = range(2)
+OPEN_SIZE = 2
+"""1 + the newest entry, and how many there are."""
+
+# Of ``counts``.
+ENTRIES = 0
+TEXT_USED = 1
+ALL_ANSWERED = 2  # whether groups that do not exist are answered for, too
+OF_GROUP, OF_TIME = 3, 4  # of the record that something is asked for: its group, when it was written
+MEMBERS = 5
+COUNTS = 6
+
+# Why the kernel came back, beside what `staging` has; also what a record needs first.
+NEEDS_VERDICT, NEEDS_HOLDERS, NEEDS_GROUP, NEEDS_ENTRIES, NEEDS_TEXTS, NEEDS_MEMBERS, BEYOND = range(
+    sc.NEEDS_OTHERS + 1, sc.NEEDS_OTHERS + 8
+)
+"""BEYOND: what only the construct path can tell, as a time of more than 64 bits."""
+NOT_KEPT = -1
+
+
+@inlined
+def _is_answered(counts: Any, lives: Any, group: Any) -> Any:
+    return counts[ALL_ANSWERED] != 0 or lives[group, EXISTS] != 0
+
+
+@inlined
+def _remember(counts: Any, rows: Any, held: Any, lives: Any, row: Any) -> None:
+    """What is answered for a key before a record."""
+    is_there = _is_answered(counts, lives, rows[row, a.GROUP])
+    held[row, WAS_RECORD] = rows[row, a.RECORD_OFFSET] if is_there else np.int64(a.NEVER)
+    held[row, WAS_APPLIED] = rows[row, a.APPLIED_OFFSET]
+    held[row, WAS] = held[row, NOW]
+
+
+@inlined
+def _change(rows: Any, held: Any, row: Any, now: Any) -> Any:
+    """Of the answer since `_remember`, where the record offset of the answer is ``now``."""
+    was = held[row, WAS_RECORD]
+    if now == a.NEVER:
+        return np.int64(NONE if was == a.NEVER else DELETED)
+    if was == a.NEVER:
+        return np.int64(NEW)
+    if was == now and held[row, WAS_APPLIED] == rows[row, a.APPLIED_OFFSET]:
+        return np.int64(NONE)
+    if held[row, NOW] == held[row, WAS]:
+        return np.int64(SAME)
+    return np.int64(ADVANCED if held[row, NOW] > held[row, WAS] else REWOUND)
+
+
+@part
+def _add(
+    counts: Any, rows: Any, held: Any, lives: Any, entries: Any, key: Any, row: Any, event: Any, record_offset: Any,
+    timestamp: Any,
+) -> Any:  # fmt: skip
+    """A new entry, with the answer behind its record; there is room."""
+    n = U(counts[ENTRIES])
+    counts[ENTRIES] += 1
+    is_there = _is_answered(counts, lives, rows[row, a.GROUP])
+    now = rows[row, a.RECORD_OFFSET] if is_there else np.int64(a.NEVER)
+    entries[n, KEY] = key
+    entries[n, MARKS] = event * EVENT + _change(rows, held, row, now) * CHANGE
+    entries[n, RECORD_OFFSET] = record_offset
+    entries[n, TIMESTAMP] = timestamp
+    entries[n, METADATA_AT] = 0
+    entries[n, METADATA_SIZE] = 0
+    entries[n, EFFECTIVE] = held[row, NOW]
+    entries[n, EFFECTIVE_RECORD] = now
+    entries[n, HELD_BY] = 0
+    entries[n, MEMBER] = NOBODY
+    entries[n, TOPIC_ID] = a.NOTHING
+    return np.int64(n)
+
+
+@inlined
+def _meet(rows: Any, held: Any, lives: Any, key: Any, row: Any) -> None:
+    """A key that is shown is one of its group from here on."""
+    if held[row, NEXT] == 0:
+        group = rows[row, a.GROUP]
+        held[row, NEXT] = lives[group, FIRST_KEY] if lives[group, FIRST_KEY] != 0 else np.int64(LAST)
+        held[row, KEY_MET] = key
+        lives[group, FIRST_KEY] = row + 1
+        lives[group, KEYS] += 1
+
+
+@part
+def note_others(
+    counts: Any, rows: Any, held: Any, lives: Any, entries: Any, group: Any, but: Any, event: Any, record_offset: Any,
+    timestamp: Any,
+) -> None:  # fmt: skip
+    """Keys whose answer changed with their group, which exists now or does not; there is room.
+
+    Args:
+        but: a key that has an entry of its own.
+    """
+    row = lives[group, FIRST_KEY] - 1
+    while row >= 0:
+        following = held[row, NEXT] - 1
+        if row != but and rows[row, a.RECORD_OFFSET] != a.NEVER:
+            held[row, WAS] = held[row, NOW]
+            held[row, WAS_APPLIED] = rows[row, a.APPLIED_OFFSET]
+            held[row, WAS_RECORD] = rows[row, a.RECORD_OFFSET] if event == GONE else np.int64(a.NEVER)
+            _add(counts, rows, held, lives, entries, held[row, KEY_MET], row, event, record_offset, timestamp)
+        row = following
+
+
+@inlined
+def _member_of(held: Any, lives: Any, row: Any, group: Any, producer: Any) -> Any:
+    """Who holds a key: the member that is assigned it, else the only one, but not of a transactional commit."""
+    member = held[row, HOLDER]
+    if member != NOBODY and member >= lives[group, FIRST_MEMBER]:
+        return member
+    return lives[group, ONLY_MEMBER] if producer < 0 else np.int64(NOBODY)
+
+
+@inlined
+def _opens_at_once(desk: Any) -> Any:
+    """Whether there is room for one more open record."""
+    return desk[a.FREE] >= 0 or desk[a.OPENED] < desk[a.OPENED_ROOM]
+
+
+@part
+def what_is_needed(
+    desk: Any, rows: Any, held: Any, lives: Any, counts: Any, entries: Any, row: Any, is_value: Any, producer: Any
+) -> Any:
+    """What an offset's record needs before anything may be done; FINISHED if nothing."""
+    group = rows[row, a.GROUP]
+    if held[row, SHOWN] == UNDECIDED:
+        return np.int64(NEEDS_VERDICT)
+    if is_value and held[row, SHOWN] == WANTED and lives[group, HELD_BY_NOW] < 0:
+        return np.int64(NEEDS_HOLDERS)
+    if producer >= 0 and not _opens_at_once(desk):
+        return np.int64(sc.NEEDS_ROOM)
+    many = np.int64(1) if lives[group, EXISTS] else lives[group, KEYS] + 1
+    return np.int64(sc.FINISHED if counts[ENTRIES] + many <= len(entries) else NEEDS_ENTRIES)
+
+
+@part
+def note_offset(
+    desk: Any, rows: Any, groups: Any, cold: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
+    key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any, producer: Any, is_replayed: Any,
+    committed: Any,
+) -> Any:  # fmt: skip
+    """A commit or tombstone: its entry, NOT_KEPT if it is not shown; nothing is needed any more.
+
+    Args:
+        key, row: of the raw key, and of what it names.
+        producer: of the transaction it belongs to, else NOTHING.
+        is_replayed: whether a replay takes it.
+    """
+    group = rows[row, a.GROUP]
+    is_shown = held[row, SHOWN] == WANTED
+    if is_shown:
+        _meet(rows, held, lives, key, row)
+    _remember(counts, rows, held, lives, row)
+    is_back = is_value and lives[group, EXISTS] == 0 and counts[ALL_ANSWERED] == 0
+    if is_back:
+        lives[group, EXISTS] = 1
+    if is_replayed:
+        none, rules = np.int64(a.NOTHING), desk[a.RULES]
+        fold.replay_offset(desk, rows, groups, cold, row, is_value, record_offset, none, none, producer, rules)
+    if is_value and producer < 0 and rows[row, a.RECORD_OFFSET] == record_offset:
+        held[row, NOW] = committed
+    if is_back:
+        note_others(counts, rows, held, lives, entries, group, row, np.int64(BACK), record_offset, timestamp)
+    if not is_shown:
+        return np.int64(NOT_KEPT)
+    event = np.int64(COMMIT if is_value else TOMBSTONE)
+    n = _add(counts, rows, held, lives, entries, key, row, event, record_offset, timestamp)
+    entries[n, COMMITTED] = committed
+    if is_value:
+        entries[n, HELD_BY] = lives[group, HELD_BY_NOW]
+        entries[n, MEMBER] = _member_of(held, lives, row, group, producer)
+    if producer >= 0:
+        entries[n, MARKS] += OPEN * OUTCOME
+        entries[n, PRODUCER_ID] = cold[fold.producer_at(desk, producer) + a.PRODUCER_ID]
+        entries[n, OLDER] = opens[producer, NEWEST]
+        opens[producer, NEWEST] = n + 1
+        opens[producer, COUNT] += 1
+    return n
+
+
+@part
+def note_marker(
+    desk: Any, rows: Any, cold: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any, producer: Any,
+    commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
+) -> Any:  # fmt: skip
+    """The end of a transaction; FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
+    if counts[ENTRIES] + opens[producer, COUNT] > len(entries):
+        return np.int64(NEEDS_ENTRIES)
+    n = opens[producer, NEWEST] - 1
+    while n >= 0:
+        row = rows[entries[n, KEY], a.TARGET]
+        held[row, MET] = 0
+        _remember(counts, rows, held, lives, row)
+        n = entries[n, OLDER] - 1
+    if is_replayed and not fold.mark(desk, rows, cold, producer, commits, record_offset, desk[a.RULES]):
+        return np.int64(sc.NEEDS_ROOM)
+    n = opens[producer, NEWEST] - 1
+    while n >= 0:
+        row = rows[entries[n, KEY], a.TARGET]
+        entries[n, MARKS] += np.int64(1 if commits else 2) * OUTCOME
+        is_applied = rows[row, a.APPLIED_OFFSET] == record_offset and held[row, WAS_APPLIED] != record_offset
+        if is_applied and rows[row, a.RECORD_OFFSET] == entries[n, RECORD_OFFSET]:
+            held[row, NOW] = entries[n, COMMITTED]
+        n = entries[n, OLDER] - 1
+    n = opens[producer, NEWEST] - 1
+    producer_id = cold[fold.producer_at(desk, producer) + a.PRODUCER_ID]
+    event = np.int64(COMMITTED_THEN if commits else ABORTED_THEN)
+    while n >= 0:
+        key = entries[n, KEY]
+        row = rows[key, a.TARGET]
+        if held[row, MET] == 0:
+            made = _add(counts, rows, held, lives, entries, key, row, event, record_offset, timestamp)
+            entries[made, MARKS] += np.int64(2 if commits else 3) * OUTCOME
+            entries[made, PRODUCER_ID] = producer_id
+            held[row, MET] = made + 1
+        else:
+            entries[held[row, MET] - 1, KEY] = key  # as it was called first
+        n = entries[n, OLDER] - 1
+    opens[producer, NEWEST] = 0
+    opens[producer, COUNT] = 0
+    return np.int64(sc.FINISHED)
+
+
+@part
+def turn(
+    rows: Any, held: Any, lives: Any, counts: Any, entries: Any, group: Any, exists: Any, record_offset: Any,
+    timestamp: Any,
+) -> None:  # fmt: skip
+    """A group that exists from here on, or no longer; there is room."""
+    lives[group, EXISTS] = exists
+    if not counts[ALL_ANSWERED]:
+        event = np.int64(BACK if exists else GONE)
+        none = np.int64(a.NOTHING)
+        note_others(counts, rows, held, lives, entries, group, none, event, record_offset, timestamp)

@@ -1,0 +1,239 @@
+"""What is answered for the keys of a log on its way: the arrays of `entries`, as they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.finish.values import topic_names
+from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
+from offsets_log.columnar.history import entries as e
+from offsets_log.columnar.history import kernels as k
+from offsets_log.columnar.history.by_hand import BeyondError, Groups, Growing, HoldersOf, int64, keep_text
+from offsets_log.columnar.scan import keys
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.log_format import readers
+from offsets_log.log_format.primitives import INT16, PlainStruct, Uuid, decode_string, encode_string
+from offsets_log.log_format.record import ControlRecord
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key
+from offsets_log.pipeline import Event
+from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata, offset_and_metadata
+from offsets_log.replay.profile import Profile
+
+ShowsGroup = Callable[[str], bool]
+ShowsKey = Callable[[GroupTopicPartition], bool]
+
+
+class HistoryState(ColumnarState):
+    """What is answered for the keys of a log on its way.
+
+    Args:
+        shows_group, shows_key: as of `investigate.history.History`; None shows all keys.
+        entries, texts, members, counts: see `entries`; what is there already stays.
+        holders_of: a group as it is now → who holds what in it.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        shows_group: ShowsGroup,
+        shows_key: ShowsKey | None,
+        entries: Growing,
+        texts: Growing,
+        members: Growing,
+        counts: a.Int64s,
+        holders_of: HoldersOf,
+    ) -> None:
+        super().__init__(profile)
+        self.shows_group = shows_group
+        self.shows_key = shows_key
+        self.entries, self.texts, self.members, self.counts = entries, texts, members, counts
+        self.counts[e.ALL_ANSWERED] = profile.offsets_make_groups
+        self.by_hand = Groups(self, holders_of)
+        self.is_replayed = False
+        self._decided_groups = self._decided_keys = 0
+        self.held = np.zeros((0, e.HELD_SIZE), np.int64)
+        self.lives = np.zeros((0, e.LIFE_SIZE), np.int64)
+        self.opens = np.zeros((0, e.OPEN_SIZE), np.int64)
+        self._widen()
+
+    # ------------------------------------------------------------------------------------- what grows
+
+    def grow(self) -> None:
+        """Make room for more keys, groups, producers and open records."""
+        super().grow()
+        self._widen()
+
+    def _widen(self) -> None:
+        s = self.arrays
+        self.held = _longer(self.held, len(s.rows))
+        self.lives = _longer(self.lives, len(s.groups))
+        self.opens = _longer(self.opens, s.room()["producers"])
+        if self.shows_key is None:
+            self.held[:, e.SHOWN] = e.WANTED
+
+    def scan(self, data: a.Bytes, scanner: Scanner) -> int:
+        """A call of the kernel."""
+        s = self.arrays
+        return int(
+            k.scan(
+                s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.held, self.lives, self.opens, self.counts,
+                self.entries.array, self.texts.array, self.members.array, scanner.staged, data, scanner.window,
+                scanner.table,
+            )
+        )  # fmt: skip
+
+    def give(self, need: int) -> None:
+        """What a record needs before it can be noted."""
+        match need:
+            case sc.NEEDS_ROOM:
+                self.grow()
+            case e.NEEDS_VERDICT:
+                self._decide()
+            case e.NEEDS_HOLDERS:
+                self.by_hand.find_holders(int(self.counts[e.OF_GROUP]))
+            case e.NEEDS_ENTRIES:
+                self.entries.grow()
+            case e.NEEDS_TEXTS:
+                self.texts.grow()
+            case e.NEEDS_MEMBERS:
+                self.members.grow()
+            case e.BEYOND:
+                raise BeyondError
+
+    def _decide(self) -> None:
+        """Find a verdict on each group and key that is new."""
+        s, verdicts = self.arrays, (e.UNWANTED, e.WANTED)
+        for group in range(self._decided_groups, int(s.desk[a.GROUPS])):
+            name = decode_string(s.text_at(int(s.groups[group, a.NAME_AT])))
+            self.lives[group, e.GROUP_SHOWN] = verdicts[self.shows_group(name)]
+        self._decided_groups = int(s.desk[a.GROUPS])
+        if self.shows_key is not None:
+            for row in range(self._decided_keys, int(s.desk[a.ROWS])):
+                if s.rows[row, a.TARGET] != a.IS_GROUP:
+                    self.held[row, e.SHOWN] = verdicts[self.shows_key(self.key(row))]
+            self._decided_keys = int(s.desk[a.ROWS])
+
+    def key(self, row: int) -> GroupTopicPartition:
+        """What a row of raw keys names, as its bytes have it."""
+        s = self.arrays
+        raw_key = s.text_at(int(s.rows[row, a.KEY_AT]))
+        found = readers.read(_key_struct(), raw_key)
+        fields = decode_key(raw_key)[1] if found is None else found[0]
+        return fields["group"], fields["topic"], fields["partition"]
+
+    # ----------------------------------------------------------------------- what a replay asks of a state
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """It is replayed when it is noted."""
+        self.is_replayed = True
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """It is replayed when it is noted."""
+        self.is_replayed = True
+
+    def add_marker(self, producer_id: int, marker: Marker) -> None:
+        """It is replayed when it is noted."""
+        self.is_replayed = True
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """Groups have folds of their own here."""
+
+    # ---------------------------------------------------------------------------------- records by hand
+
+    def note_offset(self, event: Event, record: CoordinatorRecord) -> None:
+        """A commit or tombstone of a group that is shown."""
+        batch, is_value = event.batch, not record.is_tombstone
+        key = self._raw_key_row(event, record)
+        self.counts[e.OF_GROUP] = self.arrays.rows[key, a.GROUP]
+        value = None
+        if is_value:
+            value = offset_and_metadata(record, event.record.offset, batch.producer_id, batch.producer_epoch)
+        transactional = int(self.profile.is_transactional(batch))
+        while True:
+            s = self.arrays
+            made = k.note_one(
+                s.desk, s.rows, s.groups, s.cold, self.held, self.lives, self.opens, self.counts, self.entries.array,
+                key, int(is_value), int64(event.record.offset), int64(event.record.timestamp_ms), batch.producer_id,
+                transactional, int(self.is_replayed), value.committed_offset if value else 0,
+            )  # fmt: skip
+            if made >= 0:
+                break
+            self.give(-made)
+        if made and value is not None:
+            self._keep_columns(made - 1, value)
+
+    def key_row(self, key: GroupTopicPartition) -> int:
+        """The row of a key, new or known."""
+        return self._row(1, key)
+
+    def _raw_key_row(self, event: Event, record: CoordinatorRecord) -> int:
+        assert event.record.key is not None
+        canonical = canonical_key(1, tuple(map(plain, record.key.values())))
+        data = np.frombuffer(event.record.key + canonical, np.uint8)
+        s = self.arrays
+        while (
+            row := keys.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(event.record.key))
+        ) < 0:
+            self.grow()
+        return int(row)
+
+    def _keep_columns(self, entry: int, value: OffsetAndMetadata) -> None:
+        """The columns of a commit."""
+        at, size = keep_text(self.texts, self.counts, encode_string(value.metadata))
+        topic_id = a.NOTHING if value.topic_id is None else self._name(bytes(Uuid.from_text(value.topic_id)))
+        leader_epoch = -1 if value.leader_epoch is None else value.leader_epoch
+        columns = [e.LEADER_EPOCH, e.COMMIT_TIMESTAMP, e.METADATA_AT, e.METADATA_SIZE, e.TOPIC_ID]
+        self.entries.array[entry, columns] = leader_epoch, value.commit_timestamp_ms, at, size, topic_id
+
+    def _name(self, raw: bytes) -> int:
+        data = np.frombuffer(raw, np.uint8)
+        s = self.arrays
+        while (number := k.name_one(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data)) < 0:
+            self.grow()
+        return int(number)
+
+    def note_marker(self, event: Event, control: ControlRecord) -> None:
+        """A control record, which may end a transaction."""
+        if not (control.ends_transaction or self.profile.unknown_marker_aborts):
+            return
+        commits, batch = int(control.type == "COMMIT"), event.batch
+        while True:
+            s = self.arrays
+            need = k.mark_one(
+                s.desk, s.rows, s.cold, self.held, self.lives, self.opens, self.counts, self.entries.array,
+                batch.producer_id, commits, int64(event.record.offset), int64(event.record.timestamp_ms),
+                int(self.is_replayed),
+            )  # fmt: skip
+            if need == sc.FINISHED:
+                return
+            self.give(need)
+
+    def topic_names(self) -> dict[bytes, str]:
+        """Topic id → name, as the last record with both says."""
+        return topic_names(self)
+
+    def raw_name(self, number: int) -> bytes:
+        """A name by its number."""
+        return self.arrays.text_at(int(self.arrays.groups[number, a.NAME_AT]))
+
+
+@cache
+def _key_struct() -> Any:
+    """Of the key of an offset, with its number."""
+    return PlainStruct("number" / INT16, *RECORD_TYPES[1].key.struct(0).subcons)
+
+
+def _longer(array: a.Int64s, count: int) -> a.Int64s:
+    if len(array) >= count:
+        return array
+    longer = np.zeros((count, array.shape[1]), np.int64)
+    longer[: len(array)] = array
+    return longer

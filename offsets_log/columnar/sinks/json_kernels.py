@@ -1,0 +1,275 @@
+"""Keys and values of records as JSON, written from their bytes by a program (`json_programs`).
+
+A program is rows of `STEP_COLUMNS` numbers. A step writes its literal and then what it reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.scan.keys import is_utf8, same_bytes
+from offsets_log.columnar.sinks.writers import (
+    BASE64,
+    NO_ROOM,
+    UNFIT,
+    URL_SAFE,
+    base64,
+    copy,
+    escaped,
+    write_number,
+)
+from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
+
+# Columns of a program. ``OTHER`` is a second literal, ``TARGET`` the step behind all of an array, a struct, a tagged
+# field or a section of these.
+STEP, ARGUMENT, LITERAL_AT, LITERAL_SIZE, OTHER_AT, OTHER_SIZE, TARGET, STEP_COLUMNS = range(8)
+
+# Steps, and what ARGUMENT is. Those up to UUID read a value or nothing, the others say where to go on.
+LITERAL = 0
+INTEGER = 1  # bytes, and IS_UNSIGNED
+STRING = 2  # flags; OTHER are its quotes
+BYTES = 3  # the same
+UUID = 4  # OTHER are its quotes
+ARRAY = 5  # flags
+NEXT = 6  # the end of an element
+STRUCT = 7  # flags; it may be null
+TAGS = 8
+TAG = 9  # its number; up to TARGET are the steps of its data
+TAG_END = 10  # OTHER is the text of its default, which does not stand there
+END = 11
+
+IS_UNSIGNED = 16
+NULLABLE, IS_COMPACT, IS_LONG, IS_TAGGED = 1, 2, 4, 8
+"""Flags: whether null may stand there; whether a length is compact, or else an int32 instead of an int16; whether the
+presence of a struct is told as it is in tagged fields."""
+
+UUID_SIZE = 16
+SLACK = 16
+"""Bytes that are asked for behind the literal of a step."""
+
+# A frame of what is entered: how much is left, the step to go back to, and of tagged fields the end of what is around
+# and where their text begins, before and behind their name.
+LEFT, BACK, AROUND, BEGIN, BEHIND_NAME, FRAME_SIZE = range(6)
+MOST_FRAMES = 8
+STACK_SIZE = FRAME_SIZE * MOST_FRAMES
+"""Numbers of ``stack`` that are used."""
+
+
+@inlined
+def _write_null(out: Any, at: Any) -> Any:
+    out[U(at)], out[U(at + 1)], out[U(at + 2)], out[U(at + 3)] = 110, 117, 108, 108
+    return at + 4
+
+
+@inlined
+def _length(data: Any, read: Any, end: Any, flags: Any) -> Any:
+    """A length or count, −1 for null; and where it ends, UNFIT where there is none."""
+    if flags & IS_COMPACT:
+        size, read = uvarint(data, read, end)
+        return size - 1, read if read >= 0 else np.int64(UNFIT)
+    width = np.int64(4) if flags & IS_LONG else np.int64(2)
+    if width > end - read:
+        return np.int64(0), np.int64(UNFIT)
+    return be32(data, read) if flags & IS_LONG else be16(data, read), read + width
+
+
+@inlined
+def _integer(out: Any, at: Any, argument: Any, data: Any, read: Any, end: Any) -> Any:
+    """An integer: where it ends in the text, and in the record."""
+    size = argument & (IS_UNSIGNED - 1)
+    if size > end - read:
+        return np.int64(UNFIT), read
+    if size == 8:
+        number = be64(data, read)
+    elif size == 4:
+        number = be32(data, read)
+    elif size == 2:
+        number = be16(data, read)
+    else:
+        number = np.int64(data[U(read)])
+        number -= (number & 0x80) << 1
+    if argument & IS_UNSIGNED:
+        number &= 0xFFFF
+    return write_number(out, at, number), read + size
+
+
+@inlined
+def _sized(
+    out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
+) -> Any:  # fmt: skip
+    """A string or bytes, or null."""
+    flags = steps[pc, ARGUMENT]
+    size, read = _length(data, read, end, flags)
+    if read < 0 or size > end - read or size < -1 or (size < 0 and flags & NULLABLE == 0):
+        return np.int64(UNFIT), read
+    if size < 0:
+        return _write_null(out, at), read
+    at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
+    if at >= 0 and steps[pc, STEP] == BYTES:
+        at = base64(out, at, data, read, size, BASE64)
+    elif at >= 0:
+        at = escaped(out, at, data, read, size, escapes) if is_utf8(data, read, size) else np.int64(UNFIT)
+    if at >= 0:
+        at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
+    return at, read + size
+
+
+@inlined
+def _uuid(out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any) -> Any:
+    if read + UUID_SIZE > end:
+        return np.int64(UNFIT), read
+    at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
+    if at >= 0:
+        at = base64(out, at, data, read, np.int64(UUID_SIZE), URL_SAFE)
+    if at >= 0:
+        at = copy(out, at - 2, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])  # it is not padded
+    return at, read + UUID_SIZE
+
+
+@part
+def _value(
+    out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
+) -> Any:  # fmt: skip
+    """What a step up to UUID reads: where it ends in the text, and in the record."""
+    step = steps[pc, STEP]
+    if step == LITERAL:
+        return at, read
+    if step == INTEGER:
+        return _integer(out, at, steps[pc, ARGUMENT], data, read, end)
+    if step == UUID:
+        return _uuid(out, at, steps, pc, literals, data, read, end)
+    return _sized(out, at, steps, pc, literals, data, read, end, escapes)
+
+
+@inlined
+def _array(stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: Any) -> Any:
+    """Into an array or past it: the next step, where text and record are, how much is entered."""
+    flags = steps[pc, ARGUMENT]
+    size, read = _length(data, read, end, flags)
+    is_fit = read >= 0 and size <= end - read and size >= -1 and (size >= 0 or flags & NULLABLE != 0)
+    if not is_fit or depth >= MOST_FRAMES:
+        return pc, np.int64(UNFIT), read, depth
+    if size < 0:
+        return steps[pc, TARGET], _write_null(out, at), read, depth
+    out[U(at)] = 91  # [
+    if size == 0:
+        out[U(at + 1)] = 93  # ]
+        return steps[pc, TARGET], at + 2, read, depth
+    frame = FRAME_SIZE * depth
+    stack[frame + LEFT], stack[frame + BACK] = size, pc + 1
+    return pc + 1, at + 1, read, depth + 1
+
+
+@inlined
+def _next(stack: Any, depth: Any, out: Any, at: Any, pc: Any) -> Any:
+    """To the next element or out of the array."""
+    frame = FRAME_SIZE * (depth - 1)
+    stack[frame + LEFT] -= 1
+    is_last = stack[frame + LEFT] == 0
+    out[U(at)] = np.uint8(93) if is_last else np.uint8(44)  # ] or ,
+    return (pc + 1 if is_last else stack[frame + BACK]), at + 1, depth - (1 if is_last else 0)
+
+
+@inlined
+def _struct(out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: Any) -> Any:
+    """Into a struct that may be null, or past it."""
+    if read >= end:
+        return pc, np.int64(UNFIT), read
+    if steps[pc, ARGUMENT] & IS_TAGGED:
+        marker, read = uvarint(data, read, end)
+        is_null = marker == 0
+    else:
+        is_null = data[U(read)] >= 0x80
+        read += 1
+    if read < 0:
+        return pc, np.int64(UNFIT), read
+    if is_null:
+        return steps[pc, TARGET], _write_null(out, at), read
+    return pc + 1, at, read
+
+
+@part
+def _tags(
+    stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any
+) -> Any:  # fmt: skip
+    """Into a section of tagged fields, on to the next field, or out of it: also the end of what is read now.
+
+    The numbers of the fields must rise, as the steps have them, and none be unknown.
+    """
+    if steps[pc, STEP] == TAGS:
+        count, read = uvarint(data, read, end)
+        if read < 0 or depth >= MOST_FRAMES:
+            return pc, np.int64(UNFIT), read, end, depth
+        frame = FRAME_SIZE * depth
+        stack[frame + LEFT], stack[frame + BACK], stack[frame + AROUND] = count, pc, end
+        depth += 1
+    else:
+        frame = FRAME_SIZE * (depth - 1)
+        begin = stack[frame + BEHIND_NAME]
+        size, other = at - begin, steps[pc, OTHER_AT]
+        if read != end:
+            return pc, np.int64(UNFIT), read, end, depth
+        if size == steps[pc, OTHER_SIZE] and same_bytes(literals, other, out, begin, size):
+            at = stack[frame + BEGIN]
+        end = stack[frame + AROUND]
+    behind = steps[stack[frame + BACK], TARGET]
+    if stack[frame + LEFT] == 0:
+        return behind, at, read, end, depth - 1
+    stack[frame + LEFT] -= 1
+    tag, read = uvarint(data, read, end)
+    size = np.int64(0)
+    if read >= 0:
+        size, read = uvarint(data, read, end)
+    pc += 1
+    while pc < behind and steps[pc, ARGUMENT] != tag:
+        pc = steps[pc, TARGET]
+    if read < 0 or size > end - read or pc >= behind:
+        return pc, np.int64(UNFIT), read, end, depth
+    stack[frame + BEGIN] = at
+    at = copy(out, at, literals, steps[pc, LITERAL_AT], steps[pc, LITERAL_SIZE])
+    stack[frame + BEHIND_NAME] = at
+    return pc + 1, at, read, read + size, depth
+
+
+@part
+def _enter(
+    stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any
+) -> Any:  # fmt: skip
+    """A step behind UUID: the next one, where text and record are, where the record ends, how much is entered."""
+    step = steps[pc, STEP]
+    if step == ARRAY:
+        pc, at, read, depth = _array(stack, depth, out, at, steps, pc, data, read, end)
+    elif step == NEXT:
+        pc, at, depth = _next(stack, depth, out, at, pc)
+    elif step == STRUCT:
+        pc, at, read = _struct(out, at, steps, pc, data, read, end)
+    else:
+        return _tags(stack, depth, out, at, steps, pc, literals, data, read, end)
+    return pc, at, read, end, depth
+
+
+@part
+def write_json(
+    stack: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
+) -> Any:  # fmt: skip
+    """The JSON of ``data[read:end]``, and where it ends in the text; UNFIT, NO_ROOM."""
+    depth = np.int64(0)
+    while True:
+        step = steps[pc, STEP]
+        at = copy(out, at, literals, steps[pc, LITERAL_AT], steps[pc, LITERAL_SIZE])
+        if at >= 0 and len(out) - at < SLACK:
+            at = np.int64(NO_ROOM)
+        if at < 0:
+            return at
+        if step == END:
+            return at if read == end else np.int64(UNFIT)
+        if step <= UUID:
+            at, read = _value(out, at, steps, pc, literals, data, read, end, escapes)
+            pc += 1
+        else:
+            pc, at, read, end, depth = _enter(stack, depth, out, at, steps, pc, literals, data, read, end)
+        if at < 0:
+            return at

@@ -1,0 +1,341 @@
+"""Records of marks: values that stand for others in a line that a format makes, so that it can be cut at them."""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.sinks import kernels as sk
+from offsets_log.columnar.sinks.writers import MOST_ESCAPED
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import Segment
+from offsets_log.log_format.record import Record
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.messages.schema import (
+    BYTES,
+    INT32,
+    INT64,
+    STRING,
+    ArrayOf,
+    Field,
+    Scalar,
+    Struct,
+    in_versions,
+)
+from offsets_log.pipeline import Event, LogEvent
+from offsets_log.tables import Row, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A format of lines, each with what ends it.
+
+    Attributes:
+        line: of a record.
+        aside: of anything else that was read, as far as it has one; None where only records have lines.
+        heading: before the first batch of a file.
+        batch_line: of a whole batch and its base offset, where batches have lines.
+        expanded: field of a member → what stands in a line for its bytes.
+        expanded_in: what a value begins with, behind its version, if its members are expanded.
+    """
+
+    line: Callable[[Event], bytes]
+    aside: Callable[[LogEvent], bytes | None] = lambda event: None
+    heading: Callable[[Segment], bytes] = lambda segment: b""
+    batch_line: Callable[[RecordBatch, int], bytes] | None = None
+    expanded: Mapping[str, Callable[[bytes], bytes]] = field(default_factory=dict)
+    expanded_in: bytes = b""
+
+
+FROM_COLUMNS = {
+    "group": (sk.NAME, k.IS_GROUP),
+    "topic": (sk.NAME, k.IS_TOPIC),
+    "partition": (sk.INT, k.PARTITION),
+    "offset": (sk.LONG, k.COMMITTED_OFFSET),
+    "leader_epoch": (sk.INT, k.LEADER_EPOCH),
+    "metadata": (sk.METADATA, 0),
+    "commit_timestamp": (sk.LONG, k.COMMIT_TIMESTAMP),
+    "expire_timestamp": (sk.LONG, k.EXPIRE_TIMESTAMP),
+    "topic_id": (sk.NAME, k.IS_TOPIC_ID),
+}
+"""Field of a key or of an offset commit → the operation that writes it from the columns of a chunk."""
+
+FROM_BYTES = {INT32: sk.READ_INT32, INT64: sk.READ_INT64, STRING: sk.READ_STRING, BYTES: sk.READ_BYTES}
+"""Wire type → the operation that writes it from the bytes of a record."""
+
+TEXTS = frozenset({sk.NAME, sk.METADATA, sk.READ_STRING})
+"""Operations that write a text."""
+
+RAW = frozenset({sk.READ_BYTES, sk.READ_EMBEDDED})
+"""Operations that write bytes."""
+
+
+class NoTemplateError(Exception):
+    """Lines of this kind are made by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What stands in a line of marks for a value, and the operation that writes that value.
+
+    Attributes:
+        element: 0 or 1 in the elements of an array, which has two; None elsewhere.
+    """
+
+    text: bytes
+    op: int
+    argument: int = 0
+    element: int | None = None
+
+
+class Values:
+    """Values that stand for others.
+
+    Attributes:
+        made: what stands for them in a line.
+    """
+
+    def __init__(self) -> None:
+        self.made: list[Mark] = []
+        self._element: int | None = None
+
+    def number(self, op: int, argument: int = 0) -> int:
+        """A number in place of what an operation writes."""
+        number = 10**29 + secrets.randbelow(10**29)
+        self.made.append(Mark(str(number).encode(), op, argument, self._element))
+        return number
+
+    def text(self, op: int, argument: int = 0) -> str:
+        """A text in place of what an operation writes, whatever that is."""
+        text = f"mark{10**29 + secrets.randbelow(10**29)}"
+        self.made.append(Mark(text.encode(), op, argument, self._element))
+        return text
+
+
+class Marks(Values):
+    """The values of a record that stand for others.
+
+    Args:
+        form: whose lines are made.
+        elements: of an array, two or none.
+    """
+
+    def __init__(self, form: Form, elements: int) -> None:
+        super().__init__()
+        self.form = form
+        self.elements = elements
+        self._has_array = False
+
+    def of(self, op: int, argument: int = 0) -> Any:
+        """A value that an operation writes."""
+        if op in TEXTS:
+            return self.text(op, argument)
+        if op not in RAW:
+            return self.number(op, argument)
+        raw = secrets.token_bytes(24)
+        self.made.append(Mark(base64.b64encode(raw), op, argument, self._element))
+        return raw
+
+    def json(self, op: int, argument: int, quote: bytes | None) -> Row:
+        """An object that an operation writes; ``quote`` is as `quote_of` says.
+
+        Raises:
+            NoTemplateError: it is not known how objects stand in a line.
+        """
+        if quote is None:
+            raise NoTemplateError
+        mark = f"mark{secrets.randbits(90)}"
+        self.made.append(Mark(b"{%b%b%b:0}" % (quote, mark.encode(), quote), op, argument, self._element))
+        return {mark: 0}
+
+    def bytes_of_size(self, number: int) -> bytes:
+        """Bytes whose size is a mark, for a column of ``ints``."""
+        size = 10**18 + secrets.randbelow(10**18)
+        self.made.append(Mark(str(size).encode(), sk.INT, number))
+        return Sized(size)
+
+    def columns(self, fields: Sequence[Field], *, but: frozenset[str] = frozenset()) -> Row:
+        """Fields that columns tell; some are not there."""
+        return {row.name: row.default if row.name in but else self.of(*FROM_COLUMNS[row.name]) for row in fields}
+
+    def fields(self, fields: Sequence[Field], version: int) -> Row:
+        """Fields that are read from the bytes of the record.
+
+        Raises:
+            NoTemplateError: there is one that no operation writes.
+        """
+        return {row.name: self._field(row, version) for row in fields if in_versions(version, row.versions)}
+
+    def _field(self, row: Field, version: int) -> Any:
+        match row.type:
+            case _ if row.name in self.form.expanded and row.type is BYTES:
+                return self.of(sk.READ_EMBEDDED, list(self.form.expanded).index(row.name))
+            case Scalar() as scalar if scalar in FROM_BYTES and (scalar is STRING or not row.nullable):
+                return self.of(FROM_BYTES[scalar], int(row.nullable))
+            case ArrayOf(Struct(fields)) if not row.nullable and not self._has_array:
+                self._has_array = True
+                elements = [self._bytes_of_element(number, fields, version) for number in range(self.elements)]
+                self._element = None
+                return elements
+        raise NoTemplateError
+
+    def _bytes_of_element(self, number: int, fields: Sequence[Field], version: int) -> Row:
+        self._element = number
+        return self.fields(fields, version)
+
+
+class Sized(bytes):
+    """Bytes of which only the size is asked for."""
+
+    size: int
+
+    def __new__(cls, size: int) -> Sized:
+        made = super().__new__(cls)
+        made.size = size
+        return made
+
+    def __len__(self) -> int:
+        return self.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedRecord(CoordinatorRecord):
+    """A record whose key and value as JSON are marks."""
+
+    marked_key: Row
+    marked_value: Row | None
+
+    def key_json(self) -> Row:
+        return self.marked_key
+
+    def value_json(self) -> Row | None:
+        return self.marked_value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeBatch(RecordBatch):
+    """The header of a batch that was found whole and right."""
+
+    def is_valid(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedBatch(WholeBatch):
+    """One whose last sequence number is a mark."""
+
+    marked_sequence: int
+
+    @property
+    def last_sequence(self) -> int:
+        return self.marked_sequence
+
+
+def batch_of(attributes: int, marks: Marks) -> MarkedBatch:
+    """A batch of marks."""
+    return MarkedBatch(
+        position=marks.of(sk.LONG, k.POSITION),
+        raw=marks.bytes_of_size(k.SIZE),
+        magic=bt.NEWEST_MAGIC - (attributes >> bt.OLDER_SHIFT),
+        crc=marks.of(sk.LONG, k.CRC),
+        attributes=attributes & bt.KNOWN_ATTRIBUTES,
+        base_offset=marks.of(sk.LONG, k.BATCH_BASE_OFFSET),
+        last_offset=marks.of(sk.LONG, k.LAST_OFFSET),
+        partition_leader_epoch=marks.of(sk.INT, k.PARTITION_LEADER_EPOCH),
+        base_timestamp_ms=marks.of(sk.LONG, k.BASE_TIMESTAMP),
+        max_timestamp_ms=marks.of(sk.LONG, k.MAX_TIMESTAMP),
+        producer_id=marks.of(sk.LONG, k.PRODUCER_ID),
+        producer_epoch=marks.of(sk.INT, k.PRODUCER_EPOCH),
+        base_sequence=marks.of(sk.INT, k.BASE_SEQUENCE),
+        marked_sequence=marks.of(sk.INT, k.LAST_SEQUENCE),
+        records_count=marks.of(sk.INT, k.RECORDS_COUNT),
+    )
+
+
+def event_of(
+    segment: Segment,
+    offsets_partition: int | None,
+    attributes: int,
+    column: Any,
+    *,
+    key: bytes | None = None,
+    value: bytes | None = None,
+    **what: Any,
+) -> Event:
+    """The event of a row.
+
+    Args:
+        column: what a column tells, by the operation that writes it, LONG or INT, and its number.
+        what: more of the event: ``decoded`` or ``control``.
+    """
+    position, base_offset, offset, timestamp_ms, producer_id = (
+        column(sk.LONG, number)
+        for number in (k.POSITION, k.BATCH_BASE_OFFSET, k.RECORD_OFFSET, k.TIMESTAMP, k.PRODUCER_ID)
+    )
+    batch = WholeBatch(
+        position=position,
+        raw=b"",
+        magic=bt.NEWEST_MAGIC - (attributes >> bt.OLDER_SHIFT),
+        crc=column(sk.LONG, k.OLDER_CHECKSUM),
+        attributes=attributes & bt.KNOWN_ATTRIBUTES,
+        base_offset=base_offset,
+        last_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=column(sk.INT, k.PRODUCER_EPOCH),
+    )
+    sequence = column(sk.INT, k.SEQUENCE)
+    record = Record(
+        offset=offset, position=position, timestamp_ms=timestamp_ms, sequence=sequence, key=key, value=value
+    )  # fmt: skip
+    return Event(
+        segment=segment,
+        offsets_partition=offsets_partition,
+        batch=batch,
+        batch_base_offset=base_offset,
+        record=record,
+        **what,
+    )
+
+
+def split(line: bytes, values: Values) -> tuple[list[bytes], list[Mark]]:
+    """What stands between the marks of a line, and the marks."""
+    by_text = {mark.text: mark for mark in values.made}
+    pieces = re.split(b"(" + b"|".join(map(re.escape, by_text)) + b")", line)
+    return pieces[::2], [by_text[text] for text in pieces[1::2]]
+
+
+def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
+    """What stands in a line for each byte of a text, uint8[256, MOST_ESCAPED + 1]: bytes, and last how many."""
+    mark = f"mark{secrets.randbits(90)}"
+    texts = mark + "".join(chr(number) + mark for number in range(128))
+    key = {row.name: texts if row.name == "group" else 0 for row in RECORD_TYPES[2].key.fields}
+    decoded = CoordinatorRecord(record_type=2, key=key)
+    made = form.line(event_of(Segment("", None, b""), None, 0, lambda op, number: 0, decoded=decoded))
+    found = made.split(mark.encode())[1:-1]
+    found += [bytes([number]) for number in range(128, 256)]
+    escapes = np.zeros((256, MOST_ESCAPED + 1), np.uint8)
+    for number, escaped in enumerate(found):
+        escapes[number, : len(escaped)] = list(escaped)
+        escapes[number, MOST_ESCAPED] = len(escaped)
+    return escapes
+
+
+def quote_of(form: Form) -> bytes | None:
+    """What stands in a line for each quote of a record's JSON; None if other characters do not stand as they are."""
+    mark = f"mark{secrets.randbits(90)}"
+    sample: Row = {mark: {"azAZ09_-": [None, 0, -1, "", [], {}]}}
+    record = MarkedRecord(record_type=3, key={}, value_version=0, value={}, marked_key={}, marked_value=sample)
+    line = form.line(event_of(Segment("", None, b""), None, 0, lambda op, number: 0, decoded=record))
+    found = re.search(mark.encode() + b"(.+?):", line)
+    if found is None or to_json(sample).encode().replace(b'"', found[1]) not in line:
+        return None
+    return found[1]

@@ -1,0 +1,141 @@
+"""What all kernels write that make text: bytes as they are, numbers, escaped texts, base64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar.jit.compiled import U, inlined, part
+from offsets_log.columnar.wire.decompress import copy8, copy_bytes
+
+NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
+"""Instead of a position: the text is full; the program does not fit the record; its embedded bytes are not known."""
+
+MOST_ESCAPED = 8
+"""Bytes that one byte may become, and where their number stands in a row of ``escapes``."""
+MOST_DIGITS = 20
+MANY = U(100_000_000)
+PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint8)
+SLACK = 32
+"""Bytes that are best copied all at once; what is copied often has so many behind it."""
+
+BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", np.uint8)
+URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=", np.uint8)
+
+
+@inlined
+def copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
+    """Copy bytes, and where they end; NO_ROOM. What lies behind that end has no meaning."""
+    room = len(out) - at
+    if size > room:
+        return np.int64(NO_ROOM)
+    if size > SLACK or room < SLACK or len(data) - start < SLACK:
+        copy_bytes(data, start, out, at, size)
+    else:  # most literals: some bytes too many, but no loop whose length cannot be foretold
+        copy8(data, start, out, at)
+        copy8(data, start + 8, out, at + 8)
+        copy8(data, start + 16, out, at + 16)
+        copy8(data, start + 24, out, at + 24)
+    return at + size
+
+
+@inlined
+def _two(out: Any, at: Any, number: Any) -> None:
+    """Two digits of a number below 100."""
+    place = number + number
+    out[U(at)] = PAIRS[place]
+    out[U(at + 1)] = PAIRS[place + U(1)]
+
+
+@inlined
+def _four(out: Any, at: Any, number: Any) -> None:
+    high = number // U(100)
+    _two(out, at, high)
+    _two(out, at + 2, number - high * U(100))
+
+
+@inlined
+def _eight(out: Any, at: Any, number: Any) -> None:
+    high = number // U(10_000)
+    _four(out, at, high)
+    _four(out, at + 4, number - high * U(10_000))
+
+
+@inlined
+def _few(out: Any, at: Any, number: Any) -> Any:
+    """A number below 10⁸ without zeros before it, and where it ends."""
+    if number < U(10_000):
+        digits = 1 + np.int64(number >= U(10)) + np.int64(number >= U(100)) + np.int64(number >= U(1000))
+    else:
+        digits = 5 + np.int64(number >= U(100_000)) + np.int64(number >= U(1_000_000))
+        digits += np.int64(number >= U(10_000_000))
+    end = at + digits
+    while number >= U(100):
+        high = number // U(100)
+        end -= 2
+        _two(out, end, number - high * U(100))
+        number = high
+    if number >= U(10):
+        _two(out, at, number)
+    else:
+        out[U(at)] = np.uint8(U(48) + number)
+    return at + digits
+
+
+@part
+def write_number(out: Any, at: Any, value: Any) -> Any:
+    """A number in decimal digits, and where they end; NO_ROOM."""
+    if len(out) - at < MOST_DIGITS:
+        return np.int64(NO_ROOM)
+    left = U(value)
+    if value < 0:
+        left = U(~value) + U(1)
+        out[U(at)] = np.uint8(45)
+        at += 1
+    if left < MANY:
+        return _few(out, at, left)
+    high = left // MANY
+    low = left - high * MANY
+    if high < MANY:
+        at = _few(out, at, high)
+    else:
+        highest = high // MANY
+        at = _few(out, at, highest)
+        _eight(out, at, high - highest * MANY)
+        at += 8
+    _eight(out, at, low)
+    return at + 8
+
+
+@part
+def escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -> Any:
+    """A text, byte by byte as it stands in a line."""
+    if MOST_ESCAPED * size > len(out) - at:
+        return np.int64(NO_ROOM)
+    for i in range(size):
+        byte = U(data[U(start + i)])
+        many = np.int64(escapes[byte, U(MOST_ESCAPED)])
+        out[U(at)] = escapes[byte, U(0)]
+        for j in range(1, many):
+            out[U(at + j)] = escapes[byte, U(j)]
+        at += many
+    return at
+
+
+@part
+def base64(out: Any, at: Any, data: Any, start: Any, size: Any, alphabet: Any) -> Any:
+    """Bytes in base64, padded; the last letter of the alphabet pads."""
+    if (size + 2) // 3 * 4 > len(out) - at:
+        return np.int64(NO_ROOM)
+    for i in range(0, size, 3):
+        left = size - i
+        second = np.int64(data[U(start + i + 1)]) if left > 1 else np.int64(0)
+        third = np.int64(data[U(start + i + 2)]) if left > 2 else np.int64(0)
+        bits = np.int64(data[U(start + i)]) << 16 | second << 8 | third
+        out[U(at)] = alphabet[U(bits >> 18)]
+        out[U(at + 1)] = alphabet[U(bits >> 12 & 63)]
+        out[U(at + 2)] = alphabet[U(bits >> 6 & 63 if left > 1 else np.int64(64))]
+        out[U(at + 3)] = alphabet[U(bits & 63 if left > 2 else np.int64(64))]
+        at += 4
+    return at

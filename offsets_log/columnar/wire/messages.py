@@ -1,0 +1,185 @@
+"""Messages of magic 0 and 1 in kernels: is one whole and right, and where are those inside a compressed one.
+
+offset 8 · size 4 · crc 4 · magic 1 · attributes 1 · (timestamp 8, magic 1 only) · key · value
+
+One message is a batch of one record, a compressed one a batch of the messages inside (``records:M3``, ``M9``). As in
+`batches`, what is not plain is left to `log_format`: keys of compressed messages, inner ones that are cut off or
+compressed again, and offsets inside that do not rise or do not end with the outer one's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.jit.compiled import U, crc_tables, inlined, load64, part
+from offsets_log.columnar.wire.primitives import be32, be64
+from offsets_log.log_format import batch as b
+from offsets_log.log_format.compression import CODEC_MASK
+
+DOUBTFUL = -1
+
+SIZE = 8
+CRC = b.LEGACY_CRC_POSITION
+MAGIC = b.MAGIC_POSITION
+ATTRIBUTES = MAGIC + 1
+TIMESTAMP = ATTRIBUTES + 1
+LENGTH_BYTES = 4
+"""Of the length of a key and of a value."""
+TIMESTAMP_BYTES = b.LEGACY_HEADER_SIZE[1] - b.LEGACY_HEADER_SIZE[0]
+LEAST_SIZE = b.LOG_OVERHEAD + b.MIN_SIZE[0]
+LEAST_KEY = 2
+"""A record's type."""
+
+_INITIAL = U(0xFFFFFFFF)
+_TABLES = crc_tables(0xEDB88320).astype(np.uint32)
+"""Of the CRC-32 that zlib has, too."""
+
+
+@part
+def crc32(data: Any, start: Any, end: Any) -> Any:
+    """CRC-32 of ``data[start:end]``; the caller has checked the end."""
+    crc = _INITIAL
+    at = start
+    while at + 8 <= end:
+        word = load64(data, at) ^ crc
+        crc = U(
+            _TABLES[7, word & U(0xFF)]
+            ^ _TABLES[6, word >> U(8) & U(0xFF)]
+            ^ _TABLES[5, word >> U(16) & U(0xFF)]
+            ^ _TABLES[4, word >> U(24) & U(0xFF)]
+            ^ _TABLES[3, word >> U(32) & U(0xFF)]
+            ^ _TABLES[2, word >> U(40) & U(0xFF)]
+            ^ _TABLES[1, word >> U(48) & U(0xFF)]
+            ^ _TABLES[0, word >> U(56)]
+        )
+        at += 8
+    while at < end:
+        crc = crc >> U(8) ^ U(_TABLES[0, (crc ^ U(data[U(at)])) & U(0xFF)])
+        at += 1
+    return np.int64(crc ^ _INITIAL)
+
+
+@inlined
+def _least_size(magic: Any) -> Any:
+    return LEAST_SIZE + TIMESTAMP_BYTES * magic
+
+
+@inlined
+def _key_at(at: Any, magic: Any) -> Any:
+    """Where the length of a message's key stands."""
+    return at + TIMESTAMP + TIMESTAMP_BYTES * magic
+
+
+@part
+def size_at(data: Any, at: Any, end: Any) -> Any:
+    """The size of the message that a position seems to hold, or DOUBTFUL."""
+    if end - at < LEAST_SIZE:
+        return np.int64(DOUBTFUL)
+    magic = np.int64(data[U(at) + U(MAGIC)])
+    size = be32(data, at + SIZE) + b.LOG_OVERHEAD
+    return size if magic <= 1 and _least_size(magic) <= size <= end - at else np.int64(DOUBTFUL)
+
+
+@part
+def is_plain(data: Any, at: Any, size: Any) -> Any:
+    """Whether a whole message has a right checksum and known attributes only."""
+    known = CODEC_MASK | (b.TIMESTAMP_TYPE_MASK if data[U(at) + U(MAGIC)] == 1 else 0)
+    if np.int64(data[U(at) + U(ATTRIBUTES)]) & ~known:
+        return False
+    return crc32(data, at + MAGIC, at + size) == be32(data, at + CRC) & np.int64(0xFFFFFFFF)
+
+
+@part
+def time_of(data: Any, at: Any) -> Any:
+    """When a message was written, by itself."""
+    return be64(data, at + TIMESTAMP) if data[U(at) + U(MAGIC)] == 1 else np.int64(b.NO_TIMESTAMP)
+
+
+@part
+def compressed_at(data: Any, at: Any, end: Any) -> Any:
+    """Where the value of a compressed message begins that takes all bytes up to its end, or DOUBTFUL."""
+    key = _key_at(at, np.int64(data[U(at) + U(MAGIC)]))
+    value = key + 2 * LENGTH_BYTES
+    if value > end or be32(data, key) != -1 or be32(data, key + LENGTH_BYTES) != end - value:
+        return np.int64(DOUBTFUL)
+    return value
+
+
+@part
+def count_of(source: Any, start: Any, end: Any) -> Any:
+    """How many messages ``source[start:end]`` holds, by their sizes; DOUBTFUL if they do not fill it."""
+    count, at = np.int64(0), start
+    while at < end:
+        size = size_at(source, at, end)
+        if size < 0:
+            return np.int64(DOUBTFUL)
+        at += size
+        count += 1
+    return count
+
+
+@inlined
+def _place(source: Any, at: Any, size: Any, staged: Any, i: Any) -> Any:
+    """Note where key and value of a message stand; whether they fill it."""
+    key = _key_at(at, np.int64(source[U(at) + U(MAGIC)])) + LENGTH_BYTES
+    left = at + size - key - LENGTH_BYTES
+    key_size = be32(source, key - LENGTH_BYTES)
+    if key_size < LEAST_KEY or key_size > left:
+        return False
+    value = key + key_size + LENGTH_BYTES
+    value_size = be32(source, value - LENGTH_BYTES)
+    staged[i, a.KEY] = key
+    staged[i, a.KEY_SIZE] = key_size
+    staged[i, a.VALUE_AT] = value
+    staged[i, a.VALUE_SIZE] = value_size
+    return value_size >= -1 and max(value_size, 0) == left - key_size
+
+
+@part
+def messages_at(
+    source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Any, first: Any
+) -> Any:  # fmt: skip
+    """Note the records of the message at ``at``, as `batches.records_of` does, with their times for deltas.
+
+    Args:
+        source, start, end: the message itself, or those inside, decompressed.
+    """
+    if count < 1 or count > len(staged) - first:
+        return np.int64(DOUBTFUL)
+    attributes = np.int64(data[U(at) + U(ATTRIBUTES)])
+    is_inside = attributes & CODEC_MASK != 0
+    rules_time = is_inside and attributes & b.TIMESTAMP_TYPE_MASK != 0
+    place, previous = start, np.int64(-1)
+    for number in range(first, first + count):
+        i = U(number)
+        size = size_at(source, place, end)
+        if size < 0 or not _place(source, place, size, staged, i):
+            return np.int64(DOUBTFUL)
+        offset = be64(source, place)
+        if is_inside and (
+            offset <= previous or np.int64(source[U(place) + U(ATTRIBUTES)]) & ~np.int64(b.TIMESTAMP_TYPE_MASK)
+        ):
+            return np.int64(DOUBTFUL)
+        is_ruled = rules_time and source[U(place) + U(MAGIC)] == 1
+        staged[i, a.TIMESTAMP_DELTA] = time_of(data, at) if is_ruled else time_of(source, place)
+        staged[i, a.RECORD_AT] = at
+        staged[i, a.OFFSET] = offset
+        previous = offset
+        place += size
+    if place != end:
+        return np.int64(DOUBTFUL)
+    return _in_log(data, at, staged, first, count) if is_inside else count
+
+
+@inlined
+def _in_log(data: Any, at: Any, staged: Any, first: Any, count: Any) -> Any:
+    """Make offsets inside a compressed message those of the log: the last one is its own (``records:M4``, ``M5``)."""
+    shift = be64(data, at) - staged[U(first + count - 1), a.OFFSET]
+    if shift < 0 or (shift > 0 and data[U(at) + U(MAGIC)] == 0):
+        return np.int64(DOUBTFUL)
+    for number in range(first, first + count):
+        staged[U(number), a.OFFSET] += shift
+    return count

@@ -1,0 +1,141 @@
+"""Who held partitions, for kernels that count: what `columnar.folds.naming` asks, answered once for many records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from offsets_log.columnar.folds import naming as nm
+from offsets_log.columnar.folds.writers import WritersState
+from offsets_log.errors import ReplayError
+from offsets_log.investigate.clients import Clients
+from offsets_log.investigate.holders import Holder, Holders, holders_of
+from offsets_log.investigate.writers import Writer, name_of, plain
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import Event
+from offsets_log.replay.group import Group
+from offsets_log.replay.groups import GroupFold
+from offsets_log.replay.profile import Profile
+
+VERSION_NAME = nm.NOBODYS_NAME + b"v"
+"""What the name of a version begins with; its number follows."""
+
+
+class HeldWriters(WritersState):
+    """Counts by clients or members.
+
+    Args:
+        topic_ids: names that are known from elsewhere.
+    """
+
+    def __init__(self, profile: Profile, per: int, topic_ids: Mapping[bytes, str]) -> None:
+        super().__init__(profile, per)
+        self._per = "member" if per in (nm.PER_MEMBER, nm.PER_MEMBER_AND_NAMES) else "client"
+        self._clients = Clients(topic_ids)
+        self._contents: dict[int, Group | None] = {}
+        self._writers: dict[Writer, int] = {}
+        self._versions = 0
+
+    # ---------------------------------------------------------------------------------- by the kernel
+
+    def answer(self, record: CoordinatorRecord, is_plain: bool) -> None:
+        why, asked = self.counts[[nm.WHY, nm.ASKED]].tolist()
+        match why:
+            case nm.OF_CONTENT:
+                self._set(asked, nm.VERSION, self._content(asked, record))
+            case nm.OF_TOPIC_ID:
+                self._saw(record)
+                self._set(asked, nm.IS_NAMED, 1)
+            case nm.OF_GROUP:
+                self._set(asked, nm.NOW, self._version(record.group, self._clients.holders(record.group)))
+            case nm.OF_COMMIT:
+                name = self.text[:asked].tobytes()
+                writer = self._sender(record, is_plain)
+                self._set(self.number_of(name), nm.HELD_BY, writer + 1)
+
+    def _set(self, number: int, column: int, value: int) -> None:
+        self.arrays.groups[number, column] = value
+
+    def _content(self, content: int, record: CoordinatorRecord) -> int:
+        """What the kernel is to know of a type 2 value: 1 + the version it makes, or REFUSED."""
+        fold = GroupFold(record.group, self.profile)
+        try:
+            fold.replay(record)
+        except ReplayError:
+            return nm.REFUSED
+        self._contents[content] = fold.group
+        return 1 + self._version(record.group, holders_of(fold.group))
+
+    def _version(self, group_id: str, holders: Holders) -> int:
+        """The number by which the kernel knows who holds what; 0 where nobody does."""
+        if holders.only is None and not holders.by_name and not holders.by_id:
+            return 0
+        self._versions += 1
+        version = self.number_of(VERSION_NAME + self._versions.to_bytes(nm.NUMBER_SIZE))
+        self._set(version, nm.BY_ID, bool(holders.by_id))
+        if holders.only is not None:
+            only = self._writer(group_id, holders.only)
+            self._set(version, nm.ONLY, only + 1)
+        data, held = bytearray(), []
+        for (topic, partition), holder in holders.by_name.items():
+            raw = plain(topic).encode()
+            data += len(raw).to_bytes(4)[2:] + raw + partition.to_bytes(4, signed=True)
+            held.append((len(data), self._writer(group_id, holder)))
+        self._hold(version, bytes(data), held)
+        return version
+
+    def _hold(self, version: int, data: bytes, held: list[tuple[int, int]]) -> None:
+        names, rows = np.frombuffer(data, np.uint8), np.array(held, np.int64).reshape(-1, 2)
+        while True:
+            s = self.arrays
+            if nm.hold(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.text, names, rows, version):
+                return
+            self.grow()
+
+    def _writer(self, group_id: str, holder: Holder) -> int:
+        """The writer that somebody is."""
+        group = [plain(group_id)] if self._per == "member" else []
+        name = *group, *name_of(holder, self._per)
+        if name not in self._writers:
+            self._writers[name] = self.number_of(nm.NOBODYS_NAME + json.dumps(name).encode())
+        return self._writers[name]
+
+    def _sender(self, record: CoordinatorRecord, is_plain: bool) -> int:
+        """The writer of a commit."""
+        holder = self._clients.holder(record, is_plain=is_plain)
+        if holder is not None:
+            return self._writer(record.group, holder)
+        return self.number_of(plain(record.group).encode()) if self._per == "member" else nm.NOBODY
+
+    # ---------------------------------------------------------------------------------------- by hand
+
+    def count(self, event: Event | None, size_bytes: int) -> None:
+        """As `WritersState.count`."""
+        self.counts[nm.HOLDER] = nm.NOBODY
+        if event is not None and event.decoded is not None:
+            record = event.decoded
+            self._take_over(self._group(event, record), record)
+            self._saw(record)
+            self.counts[nm.HOLDER] = self._sender(record, not event.batch.is_transactional)
+        super().count(event, size_bytes)
+
+    def _group(self, event: Event, record: CoordinatorRecord) -> int:
+        row = self.row_of(event, record)
+        return int(self.arrays.rows[row, nm.GROUP])
+
+    def _take_over(self, group: int, record: CoordinatorRecord) -> None:
+        """Have what the kernel saw of a group known here."""
+        content = int(self.arrays.groups[group, nm.CONTENT])
+        if content:
+            known = self._contents.get(content)
+            self._clients.take(record.group, known and replace(known, group_id=record.group))
+            self._set(group, nm.CONTENT, 0)
+        if not record.is_offset_commit:
+            self._set(group, nm.NOW, nm.UNKNOWN)
+
+    def _saw(self, record: CoordinatorRecord) -> None:
+        self._clients.saw(record)
+        self.counts[nm.NAMES_TOLD] = self._clients.names_told

@@ -1,0 +1,72 @@
+"""The groups of an offsets partition on their way, for who holds what in them (`top` by clients and members)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from offsets_log.errors import ReplayError
+from offsets_log.investigate.holders import Holder, Holders, TopicIds, holders_of
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.replay.group import Group
+from offsets_log.replay.groups import GroupFold
+from offsets_log.replay.profile import MODERN
+from offsets_log.replay.topic_names import names_in
+
+
+class Clients:
+    """What the records that were seen say of groups and of topic ids.
+
+    Args:
+        topic_ids: names that are known from elsewhere.
+    """
+
+    def __init__(self, topic_ids: Mapping[bytes, str]) -> None:
+        self._names = dict(topic_ids)
+        self._ids = TopicIds(self._names)
+        self._folds: dict[str, GroupFold] = {}
+        self._holders: dict[str, Holders] = {}
+
+    @property
+    def names_told(self) -> int:
+        """How many topic ids have a name."""
+        return len(self._names)
+
+    def saw(self, record: CoordinatorRecord) -> None:
+        """A record on its way: what it says of groups and topic ids."""
+        for topic_id, name in names_in(record):
+            if topic_id not in self._names:
+                self._names[topic_id] = name
+                self._ids = TopicIds(self._names)
+        if not record.is_offset_commit:
+            with suppress(ReplayError):  # as in a replay: that record is left out
+                self._fold(record.group).replay(record)
+            self._holders.pop(record.group, None)
+
+    def take(self, group_id: str, group: Group | None) -> None:
+        """What a group is now, by records that were not seen here."""
+        self._fold(group_id).group = group
+        self._holders.pop(group_id, None)
+
+    def _fold(self, group_id: str) -> GroupFold:
+        return self._folds.setdefault(group_id, GroupFold(group_id, MODERN))
+
+    def holders(self, group_id: str) -> Holders:
+        """Who holds what in a group."""
+        holders = self._holders.get(group_id)
+        if holders is None:
+            fold = self._folds.get(group_id)
+            holders = self._holders[group_id] = holders_of(fold.group if fold else None)
+        return holders
+
+    def holder(self, record: CoordinatorRecord | None, *, is_plain: bool) -> Holder | None:
+        """The member that sent a commit, as far as the group metadata in force tells.
+
+        Args:
+            is_plain: whether the record is of no transaction.
+        """
+        if record is None or not record.is_offset_commit or record.value is None:
+            return None
+        own = record.value.get("topic_id")
+        ids = [*([bytes(own)] if own and any(own) else []), *self._ids.of(record.key["topic"])]
+        return self.holders(record.group).of(record.key["topic"], record.key["partition"], ids, is_plain=is_plain)

@@ -1,0 +1,116 @@
+"""The keys of a history's entries by their numbers: their names as numbers too, each decoded once, and their order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.history import lines as ln
+from offsets_log.columnar.history.state import HistoryState
+from offsets_log.log_format.primitives import MalformedString, decode_string, encode_string
+from offsets_log.replay.partial import GroupTopicPartition
+
+BEFORE_GROUP, BEFORE_TOPIC, PARTITION_SIZE = 4, 2, 4
+"""Bytes of a key: its type and the length of the group, the length of the topic, and behind this the partition."""
+
+
+class Names:
+    """Names by their numbers."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def number(self, raw: bytes) -> int:
+        """The number of a name, new or known."""
+        if (number := self._numbers.get(raw)) is None:
+            number = self._numbers[raw] = len(self.texts)
+            self.texts.append(decode_string(raw))
+        return number
+
+    def ranks(self) -> a.Int64s:
+        """The place of each name among all; names that read alike have the same."""
+        rank_of = {text: rank for rank, text in enumerate(sorted(set(self.texts)))}
+        return np.array([rank_of[text] for text in self.texts], np.int64)
+
+    def are_malformed(self) -> a.Int64s:
+        """Of each name, whether it is not UTF-8."""
+        return np.array([isinstance(text, MalformedString) for text in self.texts], np.int64)
+
+
+class Keys:
+    """Keys of logs, one log's behind those of another.
+
+    Attributes:
+        columns: of `lines`; GROUP is NOTHING for keys without entries.
+        counts: entries of each.
+    """
+
+    def __init__(self) -> None:
+        self.groups, self.topics = Names(), Names()
+        self.columns = np.zeros((0, ln.KEY_COLUMNS), np.int64)
+        self.counts = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, number: int) -> GroupTopicPartition:
+        group, topic, partition = self.columns[number, [ln.GROUP, ln.TOPIC, ln.KEY_PARTITION]].tolist()
+        return self.groups.texts[group], self.topics.texts[topic], partition
+
+    def add(self, state: HistoryState, counts: a.Int64s, log: int) -> None:
+        """The keys of one more log.
+
+        Args:
+            counts: the entries of each row of raw keys.
+            log: its number.
+        """
+        columns = np.zeros((len(counts), ln.KEY_COLUMNS), np.int64)
+        columns[:, [ln.GROUP, ln.TOPIC]] = a.NOTHING
+        columns[:, ln.LOG] = log
+        rows = np.flatnonzero(counts)
+        is_plain = state.arrays.rows[rows, a.TARGET] == rows
+        self._add_plain(state, rows[is_plain], columns)
+        for row in rows[~is_plain].tolist():
+            group, topic, partition = state.key(row)
+            numbers = self.groups.number(encode_string(group)), self.topics.number(encode_string(topic))
+            columns[row, [ln.GROUP, ln.TOPIC, ln.KEY_PARTITION]] = *numbers, partition
+        is_used = columns[:, ln.GROUP] >= 0
+        used = columns[is_used]
+        columns[is_used, ln.IS_MALFORMED] = (
+            self.groups.are_malformed()[used[:, ln.GROUP]] | self.topics.are_malformed()[used[:, ln.TOPIC]]
+        )
+        self.columns = np.concatenate([self.columns, columns])
+        self.counts = np.concatenate([self.counts, counts])
+
+    def _add_plain(self, state: HistoryState, rows: a.Int64s, columns: a.Int64s) -> None:
+        """Keys of type 1 with nothing behind them, whose names are UTF-8."""
+        s = state.arrays
+        arena, at = s.arena, s.rows[rows, a.KEY_AT]
+        size = _number(arena, at - a.SIZE_BYTES, (0, 8, 16, 24))
+        topic_at = at + BEFORE_GROUP + _number(arena, at + BEFORE_GROUP - 2, (8, 0)) + BEFORE_TOPIC
+        partition_at = at + size - PARTITION_SIZE
+        columns[rows, ln.KEY_PARTITION] = _number(arena, partition_at, (24, 16, 8, 0)).astype(np.int32)
+        groups, group = np.unique(s.rows[rows, a.GROUP], return_inverse=True)
+        numbers = [self.groups.number(state.raw_name(each)) for each in groups.tolist()]
+        columns[rows, ln.GROUP] = np.array(numbers, np.int64)[group]
+        view, number = arena.data, self.topics.number
+        places = zip(topic_at.tolist(), partition_at.tolist(), strict=True)
+        columns[rows, ln.TOPIC] = [number(bytes(view[begin:end])) for begin, end in places]
+
+    def ranks(self) -> tuple[a.Int64s, int, int]:
+        """The place of each key among all, 0 without entries; how many keys there are, and groups."""
+        used = self.columns[:, ln.GROUP] >= 0
+        columns, ranks = self.columns[used], np.zeros(len(self), np.int64)
+        groups, topics = self.groups.ranks()[columns[:, ln.GROUP]], self.topics.ranks()[columns[:, ln.TOPIC]]
+        _, names = np.unique(groups * (len(self.topics.texts) + 1) + topics, return_inverse=True)
+        keys, ranks[used] = np.unique((names << 32) + columns[:, ln.KEY_PARTITION], return_inverse=True)
+        return ranks, len(keys), len(np.unique(groups))
+
+
+def _number(data: a.Bytes, at: a.Int64s, shifts: tuple[int, ...]) -> a.Int64s:
+    """Numbers of bytes that stand behind each other, each shifted so far."""
+    found = np.zeros(len(at), np.int64)
+    for i, shift in enumerate(shifts):
+        found |= data[at + i].astype(np.int64) << shift
+    return found
