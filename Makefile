@@ -4,8 +4,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INPUTS ?= 1000000
+MUTANTS ?= 10
+SEED ?= 1
+SUBJECTS ?=
 
-.PHONY: help demo test check docs fuzz bench java browser clean
+.PHONY: help demo test check docs fuzz mutants bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
@@ -13,6 +16,7 @@ help:
 	@echo "make check  formatting, lint, types, import contracts"
 	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
+	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
 	@echo "make bench  measure the commands and others on a generated log"
 
 demo: $(VENV)/.installed
@@ -44,6 +48,9 @@ docs: $(VENV)/.installed-dev
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
 
+mutants: $(VENV)/.installed-mutants
+	$(BIN)/python -m tools.mutants --mutants $(MUTANTS) --seed $(SEED) $(SUBJECTS)
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
 
@@ -60,6 +67,10 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
+	@touch $@
 
 java:
 	@command -v java >/dev/null || ./tools/apt-install openjdk-17-jdk-headless default-jdk-headless

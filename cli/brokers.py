@@ -12,8 +12,8 @@ from offsets_log.broker.shutdowns import in_words, outcomes_by_shutdown
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.profile import Profile
-from offsets_log.survey import Survey
-from offsets_log.tables import partition_name
+from offsets_log.rows.survey import Survey
+from offsets_log.rows.tables import partition_name
 
 Part = tuple[PartitionLog, CoordinatorState, Survey, dict[str, Outcome]]
 """A log, what is held of it, what was seen in it, and what brokers make of its files, by the stop before."""

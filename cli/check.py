@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from offsets_log.checking.report import Report
     from offsets_log.replay.partition_count import PartitionCount
     from offsets_log.replay.releases import Release
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 LOADS_COLUMNS = (
     "offsets_partition", "shutdown", "loads_on", "fails_on", "never_ends_on", "does_not_start", "served",
@@ -141,7 +141,7 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
 def _write(stream: IO[bytes], found: Report, format_name: str) -> None:
     from cli.output import write_rows
     from offsets_log.checking.findings import CHECK_COLUMNS
-    from offsets_log.tables import to_json
+    from offsets_log.rows.tables import to_json
 
     if format_name == "json":
         stream.write(to_json(found.document(), indent=1).encode() + b"\n")
@@ -165,7 +165,7 @@ def _write_tables(stream: IO[bytes], found: Report) -> None:
 
 def _load_table(loads: list[Row], names: list[str]) -> list[Row]:
     """One row for each partition, and for each stop before where that makes a difference; then with the log's end."""
-    from offsets_log.tables import partition_name
+    from offsets_log.rows.tables import partition_name
 
     rows: dict[tuple[int | None, str | None], list[Row]] = {}
     for load in loads:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 
 @click.command(
@@ -50,7 +50,7 @@ def command(
     from cli.output import chosen_format
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.tables import COMPACT_COLUMNS, committed_rows, offset_row_order
+    from offsets_log.rows.tables import COMPACT_COLUMNS, committed_rows, offset_row_order
 
     format_name = chosen_format(output)
     with open_session(reading, output, needs={"committed_offset"}) as session:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from offsets_log.columnar.sinks.marks import Form
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.pipeline import Event, LogEvent
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
     Write = Callable[[bytes | memoryview], object]
 
@@ -46,8 +46,8 @@ def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> 
     """
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
     from cli.session import open_session
-    from offsets_log.dump_log import iter_lines
-    from offsets_log.tables import DECODE_COLUMNS
+    from offsets_log.rows.dump_log import iter_lines
+    from offsets_log.rows.tables import DECODE_COLUMNS
 
     _check_usage(output, expand, as_)
     with open_session(reading, output, needs=NEEDED_IN_PARQUET if output.output == "parquet" else set()) as session:
@@ -106,7 +106,7 @@ def _write_rows_in_bulk(
 def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
     """The same as a table."""
     from cli.text_table import FieldReader, TextTable, fields_of
-    from offsets_log.tables import DECODE_COLUMNS
+    from offsets_log.rows.tables import DECODE_COLUMNS
 
     sql_types = {column.name: column.sql_type for column in DECODE_COLUMNS}
     with TextTable(TABLE_COLUMNS) as table:
@@ -172,7 +172,7 @@ class _Account:
     def rows(self, expand: bool) -> Iterator[Row]:
         """One row a record."""
         from offsets_log.pipeline import Event
-        from offsets_log.tables import decode_row
+        from offsets_log.rows.tables import decode_row
 
         for log in self.session.logs:
             for event in self.watch(log):

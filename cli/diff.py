@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.topic_names import TopicNames
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 NEEDS = {
     "offsets": {"committed_offset"},
@@ -189,7 +189,7 @@ def _pairs(session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_
 
 
 def _say_left_out(session: Session, partition: int | None, path: str, held: Held) -> None:
-    from offsets_log.tables import partition_name
+    from offsets_log.rows.tables import partition_name
 
     session.is_wrong = True
     count = sum(1 for _ in held.state.iter_served())
@@ -199,7 +199,7 @@ def _say_left_out(session: Session, partition: int | None, path: str, held: Held
 
 
 def _say_if_reversed(session: Session, part: Part) -> None:
-    from offsets_log.tables import partition_name
+    from offsets_log.rows.tables import partition_name
 
     before, after = part.before.end_offset, part.after.end_offset
     is_dump = any("position" in log.untold for held in (part.before, part.after) for log in held.logs)
@@ -288,7 +288,7 @@ def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> tup
 
 def _group_rows(comparison: _Comparison, part: Part, state: CoordinatorState, names: TopicNames) -> Iterator[Row]:
     """The groups of one side; those that only their offsets make cannot be seen in a copy without offsets."""
-    from offsets_log.group_tables import group_row
+    from offsets_log.rows.groups import group_row
 
     for group in state.groups.values():
         if group.has_record or "committed_offset" not in comparison.untold:

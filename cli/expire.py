@@ -12,7 +12,7 @@ from cli.options import AS_BROKER, PROFILE, SHUTDOWN, UNITS_MS, Output, Reading,
 
 if TYPE_CHECKING:
     from offsets_log.replay.expiry import Era, GroupExpiry
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 COLUMNS = (
     "kind", "group", "topic", "partition", "committed_offset", "commit_timestamp_ms", "expired", "expires_at_ms",
@@ -119,7 +119,7 @@ def _era(profile: str, name: str | None) -> Era:
 
 
 def _rows(expiry: GroupExpiry, offsets_partition: int | None) -> list[Row]:
-    from offsets_log.tables import with_raw_texts
+    from offsets_log.rows.tables import with_raw_texts
 
     rows: list[Row] = []
     for offset in expiry.offsets:

@@ -14,8 +14,8 @@ from cli.options import Output, output_option
 
 if TYPE_CHECKING:
     from offsets_log.messages.registry import RecordType
+    from offsets_log.rows.tables import Row
     from offsets_log.rules import Rule
-    from offsets_log.tables import Row
 
 COLUMNS = (
     "kind", "id", "says", "holds_for", "releases", "means", "do", "sure", "kafka", "changes", "acts_in", "test",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 
 @click.command(

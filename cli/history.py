@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.profile import Profile
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 TABLE_COLUMNS = (
     "group", "topic", "partition", "event", "record_offset", "timestamp_ms", "committed_offset", "metadata",
@@ -125,7 +125,7 @@ class _Asking:
 
     def tell_cleaned(self, log: PartitionLog) -> None:
         """Tell of what is not there any more."""
-        from offsets_log.tables import partition_name
+        from offsets_log.rows.tables import partition_name
 
         if log.cleaned_until:
             self.session.say(

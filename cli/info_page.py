@@ -11,8 +11,8 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import Holdings
 from offsets_log.replay.group import Group
-from offsets_log.survey import Survey
-from offsets_log.tables import Row, without_untold
+from offsets_log.rows.survey import Survey
+from offsets_log.rows.tables import Row, without_untold
 
 PAGE_COLUMNS = (
     "offsets_partition", "files", "size_bytes", "batches", "records", "tombstones", "first_offset", "end_offset",

@@ -49,7 +49,7 @@ def _decoded(line: bytes) -> Json:
 
 
 def _encoded(value: Json) -> bytes:
-    from offsets_log.tables import to_json
+    from offsets_log.rows.tables import to_json
 
     try:
         return to_json(value).encode() + b"\n"

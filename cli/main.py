@@ -78,9 +78,13 @@ def show_version(context: click.Context, _parameter: click.Parameter, is_asked: 
     from importlib.metadata import version
     from platform import python_version
 
+    from offsets_log.columnar.wire.libraries import closed_doors
+
     engine = ", ".join(f"{name} {version(name)}" for name in ENGINE)
     click.echo(f"offsets-log {version('offsets-log')} (reads Kafka 0.8.2 to 4.3)")
     click.echo(f"columnar engine: {engine}; Python {python_version()}")
+    for told in closed_doors():
+        click.echo(told)
     context.exit()
 
 

@@ -19,7 +19,7 @@ import click
 from cli.options import Output
 from offsets_log.disk.writer import atomic_output
 from offsets_log.errors import OutputError
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 CHUNK = 1 << 16
 TIME_SUFFIXES = ("timestamp_ms", "_at_ms")

@@ -14,7 +14,7 @@ from cli.compact import say_of_unstable
 from cli.output import destination
 from offsets_log.columnar.finish.arrow import SORTED_BY, table_of_rows
 from offsets_log.disk.writer import atomic_directory
-from offsets_log.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
+from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

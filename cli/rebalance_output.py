@@ -17,7 +17,7 @@ from offsets_log.rebalance.rows import (
     verified_row,
 )
 from offsets_log.rebalance.verify import Verification
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 
 def write_timelines(

@@ -41,9 +41,9 @@ def command(
     from cli.brokers import Brokers
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session, read_topic_ids
-    from offsets_log.memory import MEMORY_COLUMNS, Memory
+    from offsets_log.coordinator_document import MEMORY_COLUMNS, Memory
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.tables import to_json
+    from offsets_log.rows.tables import to_json
 
     with open_session(reading, output) as session:
         memory = Memory(PROFILES[profile])

@@ -12,10 +12,10 @@ from cli.options import PARTITIONS, PROFILE, Output, Reading, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session
+    from offsets_log.coordinator_document import Memory
     from offsets_log.investigate.writers import Writers
-    from offsets_log.memory import Memory
     from offsets_log.report.samples import Samples
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 SOURCES_SHOWN = 5
 
@@ -47,9 +47,9 @@ def command(reading: Reading, profile: str, partitions: int | None, to: str) -> 
     """
     from cli.output import destination
     from cli.session import open_session
+    from offsets_log.coordinator_document import Memory
     from offsets_log.investigate.groups import groups_row_order
     from offsets_log.investigate.writers import top_rows
-    from offsets_log.memory import Memory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.report.document import Found, make_document
     from offsets_log.report.page import html_page
@@ -104,7 +104,7 @@ def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writ
     from offsets_log.investigate.writers import Writers, count_writers
     from offsets_log.pipeline import replay_into
     from offsets_log.replay.coordinator_state import finish
-    from offsets_log.survey import Survey
+    from offsets_log.rows.survey import Survey
 
     writers, rows = Writers("group"), []
     for log in session.logs:

@@ -38,8 +38,8 @@ def command(
     """
     from cli.brokers import Brokers
     from cli.session import open_session
+    from offsets_log.coordinator_document import Memory
     from offsets_log.disk.writer import atomic_directory
-    from offsets_log.memory import Memory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.directory import rescue_files
     from offsets_log.restore.rescue import Asked, make_plan

@@ -20,7 +20,7 @@ from offsets_log.restore.plan import decode_plan
 from offsets_log.restore.policy import OUTSIDE, Policy
 from offsets_log.restore.rename import parse_renames, renamed
 from offsets_log.restore.undo import undo
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 JOURNAL = "restore-journal.jsonl"
 

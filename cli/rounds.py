@@ -12,7 +12,7 @@ from offsets_log.rebalance.assignor import Metadata, Rules
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rounds import Clock, Consumer, GroupPlay
 from offsets_log.rebalance.timeline import Timelines
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 
 def played_rows(

@@ -30,12 +30,12 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
-from offsets_log.other_topic import is_of_another_topic
+from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.pipeline import BatchEnd, Event, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
 from offsets_log.replay.profile import Profile
-from offsets_log.survey import Survey, describe_tail
-from offsets_log.tables import Row, damage_row, partition_name, problem_row, to_json
+from offsets_log.rows.survey import Survey, describe_tail
+from offsets_log.rows.tables import Row, damage_row, partition_name, problem_row, to_json
 
 if TYPE_CHECKING:
     from offsets_log.checking.partition_check import PartitionCheck

@@ -31,8 +31,8 @@ from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import LogEnd
-from offsets_log.survey import Survey
-from offsets_log.tables import COMPACT_COLUMNS, partition_name
+from offsets_log.rows.survey import Survey
+from offsets_log.rows.tables import COMPACT_COLUMNS, partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,7 +28,7 @@ from rich.text import Text
 
 from cli.output import TIME_SUFFIXES, shown_time, visible
 from offsets_log.disk.spool import Shelf
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 ROWS = 4096
 """Whose cells are made at a time."""

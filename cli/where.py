@@ -13,7 +13,7 @@ from cli.options import ENGINE, MASTER, Output, Reading, output_option
 
 if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
-    from offsets_log.tables import Row
+    from offsets_log.rows.tables import Row
 
 DEFAULT_PARTITIONS = 50
 KEY_COLUMNS = ("key", "partition")

@@ -37,7 +37,7 @@ from offsets_log.log_format.completeness import (
 )
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES, Profile
-from offsets_log.tables import Column, Row
+from offsets_log.rows.tables import Column, Row
 from spark_jobs.options import matcher
 from spark_jobs.pieces import missing_row
 from spark_jobs.source import schema_text

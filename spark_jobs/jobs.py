@@ -21,11 +21,11 @@ from pyspark.sql import functions as f
 
 from offsets_log.columnar.events.rows import EVENT_COLUMNS
 from offsets_log.columnar.finish.arrow import schema_of
-from offsets_log.group_tables import GROUP_COLUMNS, MEMBER_COLUMNS, group_row
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.tables import COMPACT_COLUMNS, Column, Row
+from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, group_row
+from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row
 from spark_jobs.fold import memory
 from spark_jobs.options import Reading, as_options
 from spark_jobs.records import knows_transactions, partials_of

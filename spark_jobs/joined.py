@@ -28,8 +28,8 @@ from offsets_log.replay.group import Group
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
-from offsets_log.survey import Survey
-from offsets_log.tables import Row
+from offsets_log.rows.survey import Survey
+from offsets_log.rows.tables import Row
 from spark_jobs.pieces import tail_of
 
 RAW_NAMES = ("group", "topic", "metadata")

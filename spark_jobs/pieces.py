@@ -30,7 +30,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import TailFound
 from offsets_log.replay.profile import MODERN
-from offsets_log.tables import Column, Row, damage_row
+from offsets_log.rows.tables import Column, Row, damage_row
 from spark_jobs.options import Reading, matcher
 from spark_jobs.planning import Piece
 

@@ -75,7 +75,7 @@ class _Cut:
     first_offset: int
 
 
-def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None = None, split: bool = True) -> list[Piece]:
+def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None, split: bool) -> list[Piece]:
     """The pieces of all logs.
 
     Args:
@@ -120,11 +120,9 @@ def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> 
             return
         items = islice(order.layout.walk.items(0, cursor.place.position, cursor.last_offset), 3)
         batches = [item for item, _ in items if isinstance(item, RecordBatch)]
-        if len(batches) == 3:
-            before, first, after = batches
-            follows = first.position == before.position + before.size_bytes
-            if follows and before.last_offset < first.base_offset and first.last_offset < after.base_offset:
-                yield _Cut(index, first.position, before.last_offset, first.base_offset)
+        if len(batches) == 3:  # a walk gives what is not whole, or does not rise, as damage
+            before, first, _ = batches
+            yield _Cut(index, first.position, before.last_offset, first.base_offset)
 
 
 def _chosen(log: FoundLog, cuts: Sequence[_Cut], piece_bytes: int | None) -> list[_Cut]:

@@ -31,7 +31,7 @@ from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_
 from offsets_log.pipeline import Event, LogEvent, replay_into
 from offsets_log.replay.partial import PartialState
 from offsets_log.replay.profile import PROFILES, Profile
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 from spark_jobs.pieces import seen_row
 from spark_jobs.source import schema_text
 

@@ -22,8 +22,8 @@ from pyspark.sql import functions as f
 
 from offsets_log.errors import InputError, MissingLogError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
-from offsets_log.survey import describe_tail
-from offsets_log.tables import partition_name
+from offsets_log.rows.survey import describe_tail
+from offsets_log.rows.tables import partition_name
 from spark_jobs import jobs
 from spark_jobs.fold import memory
 from spark_jobs.options import Reading

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
 
-from offsets_log.tables import Column
+from offsets_log.rows.tables import Column
 from spark_jobs.options import Reading, literal, parse
 from spark_jobs.pieces import columns_of, iter_tables
 from spark_jobs.planning import Piece, plan

@@ -36,7 +36,7 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.record import Record
 from offsets_log.pipeline import LogEnd, LogEvent, TailFound, replay_into
 from offsets_log.replay.releases import Release
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 from spark_jobs.jobs import evenly
 from spark_jobs.joined import SEEN
 from spark_jobs.options import Reading

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.checking.places import NOWHERE, Place
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 SEVERITIES = FAILS, SKIPPED, DAMAGE, DOUBT, NOTE = "fails", "skipped", "damage", "doubt", "note"
 

@@ -13,8 +13,8 @@ from offsets_log.errors import Damage, OffsetsLogError, TruncatedBatchError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import BatchEnd, BatchStart, TailFound
-from offsets_log.survey import describe_tail
-from offsets_log.tables import problem_row
+from offsets_log.rows.survey import describe_tail
+from offsets_log.rows.tables import problem_row
 
 
 @dataclass(slots=True)

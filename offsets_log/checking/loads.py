@@ -22,7 +22,7 @@ from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.refusal import is_skipped
 from offsets_log.replay.releases import Release
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 ALL, SOME, NOTHING = "all", "some", "nothing"
 

@@ -11,7 +11,7 @@ from offsets_log.log_format.partition_log import LogItem, PartitionLog, Segment,
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.pipeline import Event
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 
 @dataclass(frozen=True, slots=True)

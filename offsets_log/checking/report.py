@@ -12,7 +12,7 @@ from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.log_format.completeness import Missing
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.releases import Release
-from offsets_log.tables import Row, partition_name
+from offsets_log.rows.tables import Row, partition_name
 
 
 @dataclass(frozen=True, slots=True)

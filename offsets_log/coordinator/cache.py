@@ -54,7 +54,6 @@ from offsets_log.coordinator.validation import (
     validate_fetch,
     validate_offset_delete,
 )
-from offsets_log.group_tables import group_row
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import tombstones
@@ -62,7 +61,8 @@ from offsets_log.replay.group import CLASSIC, SHARE, Group
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.replay.releases import release_named
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.tables import Row
+from offsets_log.rows.groups import group_row
+from offsets_log.rows.tables import Row
 
 
 class GroupCoordinatorCache:
@@ -319,7 +319,7 @@ class GroupCoordinatorCache:
         )
 
     def describe_group(self, group: str) -> Row:
-        """A group with its members, as `group_tables.group_row` has it.
+        """A group with its members, as `rows.groups.group_row` has it.
 
         Raises:
             CoordinatorError: GROUP_ID_NOT_FOUND, as DescribeGroups 6 says it.

@@ -30,7 +30,7 @@ from offsets_log.log_format.primitives import Uuid, decode_string
 from offsets_log.pipeline import Until
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.profile import Profile
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 Made = TypeVar("Made")
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
-from offsets_log.group_tables import members_count
 from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
-from offsets_log.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, with_raw_texts, without_untold
+from offsets_log.rows.groups import members_count
+from offsets_log.rows.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, with_raw_texts, without_untold
 
 DIFF_COLUMNS = (
     GROUP_COLUMN,
@@ -163,7 +163,7 @@ def group_changes(before: Iterable[Row], after: Iterable[Row], untold: Set[str])
     """Groups that are not as before, and how many are.
 
     Args:
-        before, after: rows of `group_tables.group_row`.
+        before, after: rows of `rows.groups.group_row`.
         untold: columns that one or the other does not tell, which are not compared.
     """
 

@@ -17,7 +17,7 @@ from offsets_log.log_format.primitives import MalformedString
 from offsets_log.pipeline import Event, LogEvent
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
-from offsets_log.tables import GROUP_COLUMN, OFFSETS_PARTITION_COLUMN, Column, Row, to_base64, without_untold
+from offsets_log.rows.tables import GROUP_COLUMN, OFFSETS_PARTITION_COLUMN, Column, Row, to_base64, without_untold
 
 GROUPS_COLUMNS = (
     GROUP_COLUMN,

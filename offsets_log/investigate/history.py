@@ -23,7 +23,7 @@ from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import names_in
-from offsets_log.tables import (
+from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
     TOPIC_PARTITION_COLUMNS,

@@ -27,7 +27,7 @@ from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.commit_metadata import FORMATS
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 Line = Callable[[Row], bytes]
 _Made = tuple[a.Bytes, int]

@@ -20,7 +20,7 @@ from offsets_log.investigate.history import FOLLOWING, HISTORY_COLUMNS
 from offsets_log.investigate.history_lines import says_more_letters
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.messages.commit_metadata import decode_commit_metadata
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 ROWS_IN_TABLE = 122_880
 """Of one table: a row group of DuckDB."""

@@ -4,7 +4,7 @@ Each record is counted for one *writer*: a group, a topic, a topic's partition, 
 or an hour. What belongs to no writer — transaction markers, group metadata where topics are asked for, commits nobody
 can be named for — is counted for the writer without a name.
 
-bytes      A record's share of its batch as it lies in the file (`offsets_log.shares`). Batches without records belong
+bytes      A record's share of its batch as it lies in the file (`rows.batch_bytes`). Batches without records belong
            to the writer without a name. So the bytes of all writers are the bytes of all batches that were read.
 garbage    Bytes of records that a later record of the same key supersedes: what cleaning would free (``C-4``–``C-6``),
            were it done now. Keys are compared as bytes, as the cleaner does: type 0 and type 1 keys are two. The newest
@@ -26,8 +26,8 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent
-from offsets_log.shares import counted
-from offsets_log.tables import (
+from offsets_log.rows.batch_bytes import counted
+from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
     TOPIC_PARTITION_COLUMNS,

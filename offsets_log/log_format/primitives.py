@@ -331,7 +331,7 @@ class PlainStruct(c.Struct):  # type: ignore[misc]
         return readers.fields([(field.name, readers.part(field)) for field in self.subcons])
 
 
-def string(length: c.Construct, nullable: bool = False) -> Sized:
+def string(length: c.Construct, nullable: bool) -> Sized:
     """A string behind the given length type."""
     return Sized(length, nullable, decode_string, encode_string)
 

@@ -295,17 +295,17 @@ def decode_value(
         only_release: try no layout but those of that release, as that release does.
 
     Raises:
-        UnsupportedVersionError: a value version no table describes.
+        UnsupportedVersionError: a value version no table describes, or none of that release alone.
         CorruptRecordError: no layout parses; the error is that of the layout tried first.
     """
     version = _leading_int16(value, "value", "value version")
     layouts = list(row.layouts(version))
+    if release is not None and only_release:
+        layouts = [layout for layout in layouts if layout.is_written_by(release)]
     if not layouts:
         raise UnsupportedVersionError(f"{row.name} has no known value version {version}", field="value")
     if release is not None:
         layouts.sort(key=lambda layout: not layout.is_written_by(release))
-    if release is not None and only_release:
-        layouts = [layout for layout in layouts if layout.is_written_by(release)] or layouts[:1]
     first_error: OffsetsLogError | None = None
     with_trailing = None
     for layout in layouts:

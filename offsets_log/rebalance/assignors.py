@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from offsets_log.rebalance.assignor import NEWEST, Assignor, Rules
+from offsets_log.rebalance.assignor import Assignor, Rules
 from offsets_log.rebalance.range_assignor import RangeAssignor
 from offsets_log.rebalance.round_robin import RoundRobinAssignor
 from offsets_log.rebalance.sticky import CooperativeStickyAssignor, StickyAssignor
@@ -13,8 +13,3 @@ ASSIGNORS: dict[str, Callable[[Rules], Assignor]] = {
     kind.name: kind for kind in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
 }
 """Protocol name → the assignor, made with a release's rules."""
-
-
-def assignor_named(name: str, rules: Rules = NEWEST) -> Assignor | None:
-    """One of `ASSIGNORS`; None for a protocol of somebody else's."""
-    return ASSIGNORS[name](rules) if name in ASSIGNORS else None

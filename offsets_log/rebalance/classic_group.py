@@ -144,7 +144,6 @@ class ClassicGroup:
     def __init__(self, group_id: str, orders: HashOrders, now_ms: int) -> None:
         self.group_id = group_id
         self.state = State.EMPTY
-        self.previous_state = State.DEAD
         self.state_timestamp_ms = now_ms
         self.generation = 0
         self.protocol_type: str | None = None
@@ -185,7 +184,7 @@ class ClassicGroup:
 
     def move_to(self, state: State, now_ms: int) -> None:
         """Change the state."""
-        self.previous_state, self.state, self.state_timestamp_ms = self.state, state, now_ms
+        self.state, self.state_timestamp_ms = state, now_ms
 
     # ------------------------------------------------------------------------------------------ members
 

@@ -7,7 +7,7 @@ from collections import Counter
 from offsets_log.log_format.primitives import MalformedString
 from offsets_log.rebalance.generation import Generation, GenerationMember
 from offsets_log.rebalance.verify import Verification
-from offsets_log.tables import Column, Row, to_base64
+from offsets_log.rows.tables import Column, Row, to_base64
 
 REBALANCE_COLUMNS = (
     Column("group", "string", "group id"),

@@ -64,13 +64,11 @@ class Ownership:
     """The outcome of all claims.
 
     Attributes:
-        are_equal: whether all members subscribe to the same topics.
         owned: member id → what it may keep, as claimed, in the order of the leader's map.
         contested: claimed by several in one generation; nobody keeps it.
         newest_generation: of all claims; −1 if none is known.
     """
 
-    are_equal: bool = True
     owned: dict[str, dict[TopicPartition, None]] = field(default_factory=dict)
     contested: dict[TopicPartition, None] = field(default_factory=dict)
     newest_generation: int = NO_GENERATION

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from offsets_log.errors import CorruptRecordError, Damage, ReplayError
-from offsets_log.group_tables import assignor_of
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.connect_protocol import decode_assignment as decode_connect_assignment
@@ -22,6 +21,7 @@ from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.groups import GROUP_METADATA, GroupFold
 from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.replay.topic_names import TopicNames, is_named_in, names_in
+from offsets_log.rows.groups import assignor_of
 
 EPOCHS = frozenset({3, 11, 17})
 TARGET_EPOCHS = frozenset({6, 12, 20})

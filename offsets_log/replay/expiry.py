@@ -293,16 +293,6 @@ def cycle_of(state: CoordinatorState, now_ms: int, retention: Retention) -> list
     return found
 
 
-def expiry_of(state: CoordinatorState, now_ms: int, retention: Retention) -> list[OffsetExpiry]:
-    """What a cycle does with every committed offset of every existing group, by group, topic and partition."""
-    return [offset for group in cycle_of(state, now_ms, retention) for offset in group.offsets]
-
-
-def groups_removed(state: CoordinatorState, now_ms: int, retention: Retention) -> list[GroupExpiry]:
-    """The groups a cycle removes, by group id."""
-    return [group for group in cycle_of(state, now_ms, retention) if group.removed]
-
-
 def _offset_expiry(
     value: OffsetAndMetadata,
     group: Group,

@@ -16,8 +16,8 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 NO_EPOCH = -1
 """Assignment epoch after its tombstone; epoch of a member after the tombstone of its current assignment."""
 
-STABLE_MEMBER = {CONSUMER: 0, SHARE: 0, STREAMS: 1}
-"""kind → the number that says a member is stable, in the ``state`` of types 8, 14 and 22 (``records.md`` §8.6)."""
+STABLE_MEMBER = {CONSUMER: 0, STREAMS: 1}
+"""kind → the number that says a member is stable, in the ``state`` of types 8 and 22 (``records.md`` §8.6)."""
 
 TopicPartition = tuple[bytes, int]
 """Topic id and partition."""
@@ -36,7 +36,6 @@ class Member:
     metadata: dict[str, Any] = field(default_factory=dict)
     current: dict[str, Any] = field(default_factory=dict)
     member_epoch: int = 0
-    previous_member_epoch: int = 0
 
     def owned_partitions(self) -> list[TopicPartition]:
         """What a consumer group's member holds, partitions to be given back included."""

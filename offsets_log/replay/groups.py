@@ -5,8 +5,8 @@ The classic group (``replay.md`` §J.3, §L.5):
 * An offset value of a group that does not exist makes a *simple* group, whatever becomes of the value (``J-6``,
   ``B-3``, ``B-17``); the Scala coordinator does so once all is read (``L-36``, see `coordinator_state`).
 * A type 2 value replaces whatever has that id (``J-14``, ``L-20``); a tombstone removes it (``J-15``, ``L-20``).
-  Two members with one instance id end the load (``L-31``); of members with the same id the last is kept (``B-6``).
-  Once the tombstone is cleaned away, the offsets before it make a simple group (``C-22``).
+  Two rows with one instance id end the load (``L-31``), of one member too; else of members with the same id the last is
+  kept (``B-6``). Once the tombstone is cleaned away, the offsets before it make a simple group (``C-22``).
 
 The newer kinds (§J.4), of which the Scala coordinator knows nothing (``L-21``), record by record in the log's order
 (``J-4``), which cleaning keeps (``C-23``) and no other program may change (``J-22``):
@@ -118,7 +118,7 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Gro
     for row in value["members"]:
         instance_id = row.get("group_instance_id")
         if instance_id is not None and profile.refuses_duplicate_instance_ids:
-            if instance_id in instance_ids and members.get(row["member_id"]) is None:
+            if instance_id in instance_ids:
                 raise ReplayError(f"two members of {group_id!r} have the instance id {instance_id!r}", rule="L-31")
             instance_ids.add(instance_id)
         members[row["member_id"]] = Member(row["member_id"], metadata=row)
@@ -197,7 +197,7 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
         member = fold.existing_member(group, record)
         if member is not None:
             _release_partitions(fold.profile, group, member)
-            member.member_epoch = member.previous_member_epoch = NO_EPOCH
+            member.member_epoch = NO_EPOCH
             member.current = {}
         return
     if member_id not in group.members and fold.profile.tombstones_need_their_target:
@@ -208,7 +208,6 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
     group.members[member_id] = member
     member.current = record.value
     member.member_epoch = record.value["member_epoch"]
-    member.previous_member_epoch = record.value["previous_member_epoch"]
 
 
 def _release_partitions(profile: Profile, group: Group, member: Member) -> None:

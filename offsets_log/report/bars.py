@@ -8,7 +8,7 @@ from offsets_log.columnar.folds.samples import lines_of
 from offsets_log.columnar.folds.sampling import RECORDS, TIME
 from offsets_log.report.lines import groups_of, ranks
 from offsets_log.report.samples import Lines, Numbers
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 BARS = 120
 GROUPS_APART = 7

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE
+from offsets_log.coordinator_document import Memory
 from offsets_log.investigate.groups import GROUPS_COLUMNS
 from offsets_log.investigate.writers import COUNT_COLUMNS
-from offsets_log.memory import Memory
 from offsets_log.report.bars import commit_bars
 from offsets_log.report.lines import generation_lines, offset_lines
 from offsets_log.report.samples import Sampled
 from offsets_log.restore import doubts
 from offsets_log.restore.rescue import Asked, count_of, what_was_read
-from offsets_log.tables import Row, partition_name
+from offsets_log.rows.tables import Row, partition_name
 
 GROUP_COLUMNS = (
     *(column.name for column in GROUPS_COLUMNS if column.name != "commit_age_ms"),

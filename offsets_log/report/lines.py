@@ -12,7 +12,7 @@ from offsets_log.columnar.folds import samples as t
 from offsets_log.columnar.folds import sampling as s
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.report.samples import Lines, Name, Numbers
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 LineName = tuple[str, str, int, int | None]
 """Group, topic, partition, offsets partition."""

@@ -10,7 +10,7 @@ from offsets_log.restore.journal import Entry, Journal
 from offsets_log.restore.policy import Policy, planned, wish
 from offsets_log.restore.rows import by_group
 from offsets_log.restore.target import NO_GROUP, UNKNOWN, Offsets, Target, TopicPartition
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 SINCE = "moved since an interrupted run was to set it; another --journal sets it all the same"
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from offsets_log.errors import ClusterError, ClusterLostError
 from offsets_log.restore.doubts import is_active
 from offsets_log.restore.target import UNKNOWN, Committed, PartitionNow, Target, TopicPartition
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 RESTORE_COLUMNS = (
     "group", "topic", "partition", "change", "current_offset", "committed_offset", "plan_offset", "log_start_offset",

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from offsets_log.restore.names import refused_by_all
 from offsets_log.restore.rows import Files, by_group, by_topic
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 NAME = "client-libraries"
 

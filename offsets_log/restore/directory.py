@@ -6,7 +6,7 @@ from offsets_log.restore.plan import encode_plan
 from offsets_log.restore.readme import readme
 from offsets_log.restore.rows import Files
 from offsets_log.restore.tools import TOOLS, accepted_by, left_out, refused_by_some
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 
 def rescue_files(plan: Row) -> Files:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 
-from offsets_log.memory import Memory, Part
+from offsets_log.coordinator_document import Memory, Part
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.names import shown
 from offsets_log.restore.tools import left_out
-from offsets_log.tables import Row, partition_name
+from offsets_log.rows.tables import Row, partition_name
 
 NAMED = 20
 """Groups or partitions that a sentence names."""

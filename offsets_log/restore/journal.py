@@ -25,7 +25,7 @@ from typing import Any
 from offsets_log.errors import InputError
 from offsets_log.restore.changes import Change
 from offsets_log.restore.target import Committed
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 FORMAT = "offsets-log restore journal"
 FORMAT_VERSION = 1

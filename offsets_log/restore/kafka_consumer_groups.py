@@ -20,7 +20,7 @@ from itertools import islice
 
 from offsets_log.restore.names import file_name, refused_by_all, refused_in_arguments, shell_word
 from offsets_log.restore.rows import Files, by_group
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 NAME = "kafka-consumer-groups"
 ALL_GROUPS = "all-groups.csv"

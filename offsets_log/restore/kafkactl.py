@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from offsets_log.restore.names import refused_by_all, refused_in_arguments, shell_word
 from offsets_log.restore.rows import Files
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 NAME = "kafkactl"
 

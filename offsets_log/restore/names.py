@@ -13,7 +13,7 @@ import shlex
 from functools import lru_cache
 from urllib.parse import quote
 
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MAX_FILE_NAME = 200

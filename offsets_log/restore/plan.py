@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from offsets_log.errors import InputError
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 FORMAT = "offsets-log rescue plan"
 FORMAT_VERSION = 1

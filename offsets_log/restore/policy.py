@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from offsets_log.restore.target import Committed, PartitionNow
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 LEADER_EPOCHS = ("drop", "keep", "if-valid")
 """``drop`` is right everywhere. A consumer that is given an epoch first waits for a leader of that epoch or a later

@@ -10,7 +10,7 @@ from offsets_log.restore.doubts import SHARE, is_active
 from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
 from offsets_log.restore.tools import TOOLS, accepted_by, refused_by_some
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 COMMANDS_SHOWN = 20
 """Commands that are written out for each tool."""

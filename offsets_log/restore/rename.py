@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from offsets_log.errors import InputError
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 
 def parse_renames(texts: Iterable[str], known: Collection[str], option: str) -> dict[str, str]:

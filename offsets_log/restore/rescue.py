@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from offsets_log.group_tables import members_count
-from offsets_log.memory import Memory
+from offsets_log.coordinator_document import Memory
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
 from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
-from offsets_log.tables import Row
+from offsets_log.rows.groups import members_count
+from offsets_log.rows.tables import Row
 
 GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partition")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 Files = Iterator[tuple[str, Iterable[str]]]
 """Path below the directory, and the text in pieces."""

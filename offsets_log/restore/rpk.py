@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from offsets_log.restore.names import file_name, refused_by_all, refused_in_arguments, shell_word
 from offsets_log.restore.rows import Files, by_group
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 NAME = "rpk"
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from offsets_log.restore.names import file_name, refused_by_all
 from offsets_log.restore.rows import Files, by_group, by_topic, offsets_by_partition
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 NAME = "spark"
 

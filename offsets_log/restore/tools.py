@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from offsets_log.restore import client_libraries, kaf, kafka_consumer_groups, kafkactl, rpk, spark
 from offsets_log.restore.rows import Files
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,6 +245,8 @@ def test_until_offset_takes_one_bound_for_all_or_one_for_a_partition(recording: 
     assert rows("decode", log, "--until-offset", "1:5", "--until-offset", "3:7") == [
         row for row in everything if row["record_offset"] < {1: 5, 3: 7}.get(row["offsets_partition"], 10**9)
     ]
+    of_both = rows("decode", log, "--until-offset", "10", "--until-offset", "3:7")
+    assert of_both == [row for row in everything if row["record_offset"] < {3: 7}.get(row["offsets_partition"], 10)]
 
 
 def test_until_time_reads_batches_up_to_the_first_that_is_later(tmp_path: Path) -> None:
@@ -518,6 +520,16 @@ def test_a_full_disk_under_the_quarantine_is_told_of_it(tmp_path: Path, monkeypa
     assert result.exit_code == 1
     assert "kept.jsonl: cannot be written: No space left on device" in result.stderr
     assert not (tmp_path / "offsets").exists()
+
+
+def test_an_input_is_no_quarantine(tmp_path: Path) -> None:
+    folder = broken(tmp_path / "data")
+    (path,) = folder.rglob("*.log")
+    before = path.read_bytes()
+    result = run("compact", folder, "--quarantine", path)
+    assert result.exit_code == 1
+    assert "one of the inputs" in result.stderr
+    assert path.read_bytes() == before
 
 
 def test_output_and_quarantine_in_one_file_is_wrong_usage(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from offsets_log import dump_log
 from offsets_log.pipeline import iter_events
+from offsets_log.rows import dump_log
 from tests.conftest import RECORDINGS, log_directories, read_partitions
 
 

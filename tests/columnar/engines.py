@@ -18,7 +18,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TailFound, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
-from offsets_log.survey import Survey
+from offsets_log.rows.survey import Survey
 
 Answer = dict[str, Any]
 RowsAnswer = tuple[list[dict[str, Any]], list[Any]]

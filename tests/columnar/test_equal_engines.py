@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.primitives import decode_java_utf8
 from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.replay.profile import PROFILES
-from tests.builders import LogBuilder, member, record_bytes
+from tests.builders import TIME, LogBuilder, member, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
@@ -142,6 +144,113 @@ def newer(log: LogBuilder, group: str, record_type: int, choice: int) -> None:
 @given(steps=STEPS, pieces=st.integers(1, 4))
 def test_generated_logs(profile, steps, pieces) -> None:  # type: ignore[no-untyped-def]
     assert_equal(build(steps).log, profile.name, pieces=pieces)
+
+
+# ---------------------------------------------------------------------------- what random logs seldom meet
+
+OFFSET_VALUE = b"\0\0" + bytes(8) + b"\0\0" + bytes(8)
+
+
+def a_name_and_what_java_makes_of_it(raw: bytes) -> LogBuilder:
+    """Commits of a group whose name is not UTF-8, and of the one whose name it reads as (``B-7``)."""
+    key = b"\0\1" + len(raw).to_bytes(2) + raw + b"\0\1t" + bytes(4)
+    return LogBuilder().add((key, OFFSET_VALUE)).commit(7, group=decode_java_utf8(raw))
+
+
+def a_batch_twice() -> LogBuilder:
+    log = LogBuilder().commit(5)
+    log.batches *= 2
+    return log
+
+
+def a_batch_of_two_offsets_before_one_of_the_last() -> LogBuilder:
+    log = LogBuilder().commit(1).skip(9).add(RAW[0], RAW[0])
+    log.offset -= 1
+    return log.commit(2)
+
+
+def a_member_with_a_byte_too_few() -> LogBuilder:
+    key, value = record_bytes(2, {"group": "g"}, GROUP | {"members": [member("m", assignment=b"abc")]}, 3)
+    return LogBuilder().add((key, value[:-1]))
+
+
+def compressed_batches_of_which_some_are_of_no_use() -> LogBuilder:
+    log = LogBuilder()
+    for group, codec in ((b"g", "gzip"), (b"h", "lz4"), (b"h", "snappy"), (b"i", "zstd"), (b"h", "lz4")):
+        log.add((b"\0\1\0\1" + group + b"\0\1t" + bytes(4), OFFSET_VALUE), compression=codec)
+    return log
+
+
+def a_list_that_is_null() -> LogBuilder:
+    key, value = record_bytes(2, {"group": "g"}, GROUP | {"members": []}, 3)
+    return LogBuilder().add((key, value[:-4] + b"\xff" * 4))
+
+
+def a_tag_with_a_byte_too_many() -> LogBuilder:
+    """Tag 0 of type 3 is an int64; what is left over of its bytes would pass for a tag around the real one."""
+    key, _ = record_bytes(3, {"group_id": "g"}, None, 0)
+    metadata_hash, left_over, another_tag = bytes(8), b"\x05\x02", b"\x06\x00"
+    tags = b"\x02" + b"\x00\x0a" + metadata_hash + left_over + another_tag
+    return LogBuilder().add((key, b"\0\0" + bytes(4) + tags))
+
+
+GROUP: dict[str, Any] = {
+    "protocol_type": "consumer",
+    "generation": 1,
+    "protocol": "range",
+    "leader": "m",
+    "current_state_timestamp": TIME,
+}
+LARGE = 1 << 31
+
+SELDOM = {
+    "a batch twice": a_batch_twice(),
+    "the last offset of a segment": LogBuilder().commit(1).skip(LARGE - 2).commit(2),
+    "an offset beyond its segment": LogBuilder().commit(1).skip(LARGE - 1).commit(2),
+    "the last offset of a batch once more": a_batch_of_two_offsets_before_one_of_the_last(),
+    "a control type that nobody knows": LogBuilder().commit(5, producer=7).control(7, 9).end(7),
+    "an overlong name": a_name_and_what_java_makes_of_it(b"\xe0\x80\x80"),
+    "a surrogate in a name": a_name_and_what_java_makes_of_it(b"\xed\xa0\x80"),
+    "topic ids that change in their second half": LogBuilder()
+    .commit(1, topic_id=bytes(15) + b"\1")
+    .commit(2, topic_id=bytes(15) + b"\2")
+    .commit(3, topic_id=b"\1" + bytes(15)),
+    "a member with a byte too few": a_member_with_a_byte_too_few(),
+    "compressed batches, some of no use": compressed_batches_of_which_some_are_of_no_use(),
+    "members that are null": a_list_that_is_null(),
+    "a tag with a byte too many": a_tag_with_a_byte_too_many(),
+}
+
+
+@EACH_PROFILE
+@pytest.mark.parametrize("case", SELDOM)
+def test_logs_that_are_seldom_generated(case: str, profile) -> None:  # type: ignore[no-untyped-def]
+    for pieces in (1, 2):
+        assert_equal(SELDOM[case].log, profile.name, pieces=pieces)
+
+
+@EACH_PROFILE
+def test_a_key_of_type_0_stays_that_of_type_1_behind_a_join(profile) -> None:  # type: ignore[no-untyped-def]
+    """``L-22``: the second piece brings type 0; the third begins with damage, so the joined ones are read on with.
+
+    The batch behind the damage is read by hand, the tombstone by a kernel.
+    """
+    log = LogBuilder()
+    for type_ in (1, 1, 1, 0, 0, 0, 0, 0):
+        log.commit(log.offset, type_=type_, version=0)
+    log.commit(None, type_=0)
+    damaged = bytearray(log.batches[6])
+    damaged[-1] ^= 1
+    log.batches[6] = bytes(damaged)
+    assert_equal(log.log, profile.name, pieces=3)
+    assert columnar_answer(log.log, profile, pieces=3)["committed"] == []
+
+
+def test_a_time_bound_takes_the_batch_of_that_time() -> None:
+    log = LogBuilder().commit(1).commit(2).commit(3).log
+    until = Until(time_ms=TIME + 1)
+    assert_equal(log, "modern", until)
+    assert columnar_answer(log, PROFILES["modern"], until)["counts"][0] == 2
 
 
 # ------------------------------------------------------------------------------------------- mutated bytes

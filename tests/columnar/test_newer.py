@@ -55,6 +55,40 @@ def leaving(kind: str, group: str, member: str) -> list[tuple[bytes, Any]]:
     return [record(number, group, member, 0) for number in (current, target, member_type)]
 
 
+TAKE, LEAVE = [record(8, "g", "n", 1)], leaving("consumer", "g", "m")
+
+
+@pytest.mark.parametrize(
+    ("second", "rules"), [(TAKE, ["J-20"]), (TAKE + LEAVE, ["J-20"]), (LEAVE + TAKE, [])], ids=range(3)
+)
+def test_what_a_member_took_in_the_piece_before_is_its_own_until_given_back(second: Any, rules: list[str]) -> None:
+    """``J-20``: also where the last records of all keys alone would not tell."""
+    log = LogBuilder()
+    joined = [record(5, "g", "m", 1), record(7, "g", "m", 1), record(8, "g", "m", 1), record(5, "g", "n", 1)]
+    for step in (*joined, *second):
+        log.add(step)
+    expected = construct_answer(log.log, MODERN)
+    assert [problem.rule for problem in expected["problems"]] == rules
+    assert columnar_answer(log.log, MODERN, pieces=2) == expected
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_a_group_is_read_again_where_the_next_piece_has_a_record_of_a_classic_one(is_removed: bool) -> None:
+    """``J-22``: in a batch that is read by hand, for it has a record of an unknown type; both pieces are as long."""
+    log = LogBuilder()
+    for step in (record(5, "g", "m", 1), record(8, "g", "m", 1), record(8, "g", "m", 2)):
+        log.add(step)
+    size = sum(map(len, log.batches))
+    value = {"protocol_type": "consumer", "generation": 1, "protocol": None, "leader": None, "members": []}
+    value |= {"current_state_timestamp": -1}
+    classic = record_bytes(2, {"group": "g"}, None if is_removed else value, 3)
+    second = ((classic, (b"\0\x63x", bytes(more))) for more in range(size))
+    log.add(*next(records for records in second if len(LogBuilder().skip(3).add(*records).batches[0]) == size))
+    expected = construct_answer(log.log, MODERN)
+    assert [group.kind for group in expected["groups"].values()] == ([] if is_removed else ["classic"])
+    assert columnar_answer(log.log, MODERN, pieces=2) == expected
+
+
 STEP = st.tuples(
     st.sampled_from(["record", "record", "record", "record", "leave", "commit", "classic"]),
     st.sampled_from(["consumer", "consumer", "share", "streams"]),

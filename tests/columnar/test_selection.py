@@ -21,7 +21,6 @@ from offsets_log.columnar.choose import selected
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
-from offsets_log.dump_log import iter_lines
 from offsets_log.errors import Damage
 from offsets_log.investigate.history import History, history_order, history_row
 from offsets_log.investigate.holders import TopicIds
@@ -35,7 +34,8 @@ from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import PROFILES
 from offsets_log.replay.topic_names import topic_id_mark
-from offsets_log.tables import decode_row
+from offsets_log.rows.dump_log import iter_lines
+from offsets_log.rows.tables import decode_row
 from tests.broker.test_damaged import FOLDERS
 from tests.builders import LogBuilder, member, record_bytes
 from tests.columnar.engines import what

@@ -21,7 +21,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import EVERYTHING, Until, iter_events, replay
 from offsets_log.replay.coordinator_state import Holdings, finish
 from offsets_log.replay.profile import PROFILES
-from offsets_log.survey import Survey
+from offsets_log.rows.survey import Survey
 from tests.builders import LogBuilder
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions

@@ -182,6 +182,7 @@ def test_without_membership_a_group_that_nobody_knows_becomes_a_simple_one(relea
         (MemberIdentity("s", "static", 3), Errors.NONE, Errors.NONE),
         (MemberIdentity("m", "static", 3), Errors.FENCED_INSTANCE_ID, Errors.FENCED_INSTANCE_ID),
         (MemberIdentity("m", "nobody", 3), Errors.UNKNOWN_MEMBER_ID, Errors.UNKNOWN_MEMBER_ID),
+        (MemberIdentity("", "static"), Errors.FENCED_INSTANCE_ID, Errors.FENCED_INSTANCE_ID),
     ],
 )
 def test_of_a_group_with_members_only_members_of_its_generation_commit(
@@ -226,6 +227,14 @@ def test_only_a_member_of_a_consumer_group_that_says_who_it_is_is_checked_when_i
     assert cache.fetch_offsets("g", [("t", 0)], who=MemberIdentity("m", None, 5)) == {("t", 0): NO_OFFSET}
     with pytest.raises(CoordinatorError, match="STALE_MEMBER_EPOCH"):
         cache.fetch_offsets("g", who=MemberIdentity("m", None, 4))
+
+
+@pytest.mark.parametrize("kind", ["consumer", "streams"])
+def test_to_an_empty_group_of_a_newer_kind_anybody_commits(kind: str) -> None:
+    """``W-7``."""
+    cache = loaded_with("g", *newer_group("g", kind=kind))
+    assert commit_error(cache) is Errors.NONE
+    assert cache.fetch_offsets("g") == {("t", 0): STABLE}
 
 
 def test_a_share_group_has_no_offsets() -> None:
@@ -302,6 +311,19 @@ def test_a_fenced_producer_and_a_fenced_transaction_coordinator_are_refused() ->
         equal = again.write_txn_marker(Producer(7, 3), commit=True, coordinator_epoch=4, partitions=[partition])
         assert equal == {partition: Errors.NONE}, "two equal markers in a row are legal"
     assert cache.write_txn_marker(Producer(7, 3), commit=True, partitions=[99]) == {99: Errors.NOT_COORDINATOR}
+
+
+def test_a_producers_epoch_is_the_highest_in_the_log() -> None:
+    """``W-3``: whatever stands behind it."""
+    key, value = {"group": "g", "topic": "t", "partition": 0}, {"offset": 1, "metadata": "", "commit_timestamp": 0}
+    record = CoordinatorRecord(record_type=1, key=key, value_version=2, value=value)
+    log = MemoryLog()
+    for epoch in (3, 2):
+        producer = {"producer_id": 7, "producer_epoch": epoch, "is_transactional": True}
+        put(log, started().partition_for("g"), record, **producer)
+    cache = started(log=log)
+    assert commit_error(cache, producer=Producer(7, 2)) is Errors.INVALID_PRODUCER_EPOCH
+    assert commit_error(cache, producer=Producer(7, 3)) is Errors.NONE
 
 
 def test_the_first_preview_of_the_java_coordinator_never_says_unstable() -> None:

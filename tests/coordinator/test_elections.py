@@ -80,6 +80,16 @@ def test_an_older_epoch_is_ignored() -> None:
     assert error_of(cache) is Errors.NOT_COORDINATOR
 
 
+def test_the_epoch_heard_of_last_is_no_older_one() -> None:
+    """``L-44``: a resignation and an election may come with the epoch of the election before."""
+    cache, _ = with_log()
+    partition = cache.partition_for("g")
+    assert cache.on_resignation(partition, 1)
+    assert error_of(cache) is Errors.NOT_COORDINATOR
+    assert cache.on_election(partition, 1)
+    assert cache.fetch_offsets("g") == {}
+
+
 def test_batches_carry_the_epoch_of_the_election() -> None:
     cache, log = with_log()
     partition = cache.partition_for("g")

@@ -48,10 +48,27 @@ def test_open_logs_nested_data_directory_is_found(tmp_path, below):
         assert numbers(disk.logs) == [5]
 
 
+def test_open_logs_other_directories_of_a_data_directory_are_not_searched(data):
+    """A copy kept there is not the broker's."""
+    partition(data / "old", 7, {name(0): segment(0)})
+    with open_logs([str(data)]) as disk:
+        assert numbers(disk.logs) == [3, 12]
+
+
 def test_open_logs_too_deep_directory_finds_nothing(tmp_path):
     partition(tmp_path / "a/b/c", 5, {name(0): segment(0)})
     with pytest.raises(InputError, match=r"no segment of __consumer_offsets.*up to 3 levels"):
         open_logs([str(tmp_path)])
+
+
+@pytest.mark.parametrize(("count", "shown"), [(3, "p0, p1, p2:"), (4, "p0, p1, p2, …:")])
+def test_open_logs_nothing_found_names_three_paths(count, shown, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = [f"p{i}" for i in range(count)]
+    for path in paths:
+        Path(path).mkdir()
+    with pytest.raises(InputError, match=f"was found in {shown}"):
+        open_logs(paths)
 
 
 def test_open_logs_partition_directory_gives_its_number(data, monkeypatch):
@@ -307,6 +324,20 @@ def test_open_logs_forbidden_directory_is_noted_beside_others(tmp_path, monkeypa
         assert "lost+found" in disk.notes[0]
 
 
+def test_open_logs_forbidden_partition_is_an_error(data, monkeypatch):
+    """It may hold what is asked for: nothing is read without it."""
+    real_scandir = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "__consumer_offsets-12":
+            raise PermissionError(13, "Permission denied")
+        return real_scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError, match="__consumer_offsets-12: cannot be read: Permission denied"):
+        open_logs([str(data)])
+
+
 @pytest.mark.parametrize("path", ["missing", "missing*", "", "a\0b", "loop", "dangling"])
 def test_open_logs_bad_path_is_input_error(tmp_path, monkeypatch, path):
     (tmp_path / "loop").symlink_to("loop")
@@ -374,11 +405,12 @@ def test_open_logs_path_that_is_not_utf8_is_shown_as_text(tmp_path):
 
 
 def test_open_logs_lone_files_that_follow_each_other_are_one_log(tmp_path):
-    (tmp_path / "second.bin").write_bytes(segment(3, 4))
-    (tmp_path / "first.bin").write_bytes(segment(0, 1))
-    with open_logs([str(tmp_path / "second.bin"), str(tmp_path / "first.bin")], as_partition=3) as disk:
-        (log,) = disk.logs
-        assert offsets(log) == [0, 1, 3, 4]
+    for first, second in (((0, 1), (3, 4)), ((0, 1), (2, 3))):
+        (tmp_path / "second.bin").write_bytes(segment(*second))
+        (tmp_path / "first.bin").write_bytes(segment(*first))
+        with open_logs([str(tmp_path / "second.bin"), str(tmp_path / "first.bin")], as_partition=3) as disk:
+            (log,) = disk.logs
+            assert offsets(log) == [*first, *second]
 
 
 def test_open_logs_packed_segments_in_an_archive_are_read(tmp_path):

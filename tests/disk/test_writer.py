@@ -138,6 +138,20 @@ def test_atomic_directory_well_ended_appears_whole(tmp_path, exists):
     assert listing(tmp_path) == ["out", "out/below", "out/below/x.csv"]
 
 
+def test_atomic_directory_is_synced_with_its_files_before_rename_and_its_place_after(tmp_path, monkeypatch):
+    steps = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: steps.append(os.fstat(descriptor).st_ino))
+    real_replace = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda path, to: steps.append("rename") or real_replace(path, to))
+    with atomic_directory(tmp_path / "out") as made:
+        (made / "below").mkdir()
+        (made / "below" / "x.csv").write_bytes(b"x")
+    *before, rename, behind = steps
+    out = tmp_path / "out"
+    assert sorted(before) == sorted(path.stat().st_ino for path in (out, out / "below", out / "below" / "x.csv"))
+    assert (rename, behind) == ("rename", tmp_path.stat().st_ino)
+
+
 def test_atomic_directory_failing_block_leaves_nothing(tmp_path):
     def make_half():
         with atomic_directory(tmp_path / "out") as made:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from offsets_log.dump_log import iter_lines
 from offsets_log.dumps import dump_log
 from offsets_log.dumps.formats import build_segments
 from offsets_log.log_format.batch import TIMESTAMP_TYPE_MASK, decode_batch_header, encode_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
+from offsets_log.rows.dump_log import iter_lines
 from tests.builders import LogBuilder, member
 from tests.columnar.test_equal_engines import STEPS, build
 from tests.conftest import RECORDINGS

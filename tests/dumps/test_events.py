@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from offsets_log.dumps import events_parquet
 from offsets_log.dumps.formats import build_segments, guess_format
 from offsets_log.pipeline import Event, iter_events
-from offsets_log.tables import decode_row
+from offsets_log.rows.tables import decode_row
 from tests.conftest import read_partitions
 from tests.dumps.runs import rows, run, without
 from tests.test_decode_recordings import DATA_FOLDERS

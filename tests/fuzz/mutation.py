@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from offsets_log import dump_log
 from offsets_log.broker.outcome import on_broker
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format import batch as b
@@ -26,7 +25,8 @@ from offsets_log.log_format.segment import iter_batches
 from offsets_log.pipeline import Event, iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import PROFILES
-from offsets_log.tables import damage_row, decode_row, offset_row
+from offsets_log.rows import dump_log
+from offsets_log.rows.tables import damage_row, decode_row, offset_row
 
 FORGED = (0, 1, -1, -2, 2, 13, 14, 49, 0x7F, 0x80, 0x7FFF, -0x8000, 0xFFFF, 1 << 20, 0x7FFFFFFF, -0x80000000)
 FILE = "fuzz.log"

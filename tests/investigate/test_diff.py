@@ -276,6 +276,13 @@ def test_damage_in_either_copy_is_told_in_the_exit_status(tmp_path: Path) -> Non
     assert run(good, bad, "--strict").exit_code == run(bad, good, "--strict").exit_code == 1
 
 
+def test_damage_in_a_log_that_is_read_twice_is_kept_once(tmp_path: Path) -> None:
+    log = write(LogBuilder().commit(5).add((b"\0\1", b"")).commit(6), tmp_path / "log")
+    kept = tmp_path / "kept"
+    assert rows(log, "--from-offset", 2, "--quarantine", kept, status=3)[0]["change"] == "advanced"
+    assert [row["record_offset"] for row in json_lines(kept.read_text())] == [1]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -26,6 +26,15 @@ EMBEDDED = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("code", [p.UVARINT, p.VARINT, p.VARLONG, p.COMPACT], ids=repr)
+@pytest.mark.parametrize("power", [6, 7, 8, 13, 14, 15, 21, 28])
+def test_varints_at_the_edges_of_their_bytes(code: c.Construct, power: int) -> None:
+    read = readers.part(code)
+    for number in range((1 << power) - 2, (1 << power) + 2):
+        raw = p.build(code, number, "number")
+        assert read(raw + b"\xff", 0) == (number, len(raw))
+
+
 def tables() -> Iterator[tuple[Message, int]]:
     """Every table with each of its versions."""
     messages = [row.key for row in RECORD_TYPES.values()]

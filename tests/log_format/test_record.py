@@ -164,7 +164,8 @@ def test_inner_timestamps_follow_the_wrapper_only_under_log_append_time() -> Non
     """``records:M6``, and ``M7``: an inner message of magic 0 has none."""
     assert [record.timestamp_ms for record in read(wrapper(1, 0, [message(1, 0)]))] == [5]
     assert [record.timestamp_ms for record in read(wrapper(1, 0, [message(1, 0)], 8))] == [77]
-    assert [record.timestamp_ms for record in read(wrapper(1, 0, [message(0, 0)]))] == [-1]
+    for timestamp_type in (0, 8):
+        assert [record.timestamp_ms for record in read(wrapper(1, 0, [message(0, 0)], timestamp_type))] == [-1]
 
 
 def test_wrappers_that_kafka_cannot_have_written_are_damage() -> None:

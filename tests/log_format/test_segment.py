@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.errors import CorruptLogError, Damage, TruncatedBatchError, UnsupportedMagicError
+from offsets_log.errors import CorruptBatchError, CorruptLogError, Damage, TruncatedBatchError, UnsupportedMagicError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import segment
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
-from offsets_log.log_format.record import Record, build_batch, empty_batch, iter_records
+from offsets_log.log_format.record import Record, build_batch, empty_batch, encode_legacy_message, iter_records
 from offsets_log.log_format.segment import Tail, iter_batches
 from tests.conftest import read_json
 
@@ -228,6 +228,25 @@ def test_delete_horizon_is_bit_6_and_moves_no_timestamp(recording: Callable[[str
     assert seen
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_later_bits_of_a_message_of_magic_0_and_1_mean_nothing(magic: int) -> None:
+    """``records:X4``, ``records:M9``: a delete horizon, control and transactions came with magic 2."""
+    raw = encode_legacy_message(magic=magic, offset=0, timestamp_ms=5, attributes=0x70, key=b"k", value=b"v")
+    batch = b.decode_batch_header(raw)
+    assert (batch.delete_horizon_ms, batch.is_control, batch.is_transactional) == (None, False, False)
+    assert (batch.partition_leader_epoch, batch.producer_id, batch.last_sequence) == (-1, -1, -1)
+    plain = b.decode_batch_header(build_batch(records(0)))
+    assert (plain.delete_horizon_ms, plain.is_control, plain.is_transactional) == (None, False, False)
+
+
+@pytest.mark.parametrize(("magic", "least"), [(0, 14), (1, 22), (2, 49)])
+def test_an_entry_has_room_for_its_header(magic: int, least: int) -> None:
+    """Magic 1 has a timestamp more than magic 0."""
+    assert b.size_of_entry(least, magic) == b.LOG_OVERHEAD + least
+    with pytest.raises(CorruptBatchError, match=f"at least {least} are needed"):
+        b.size_of_entry(least - 1, magic)
+
+
 @pytest.mark.parametrize("kind", ["torn", "zeros"])
 def test_recorded_damaged_ends_are_tails(kind: str, recording: Callable[[str], Path]) -> None:
     folder = recording("kafka-4.3-live-copy")
@@ -283,12 +302,61 @@ def test_batches_that_overlap_in_part_are_not_read_twice() -> None:
     assert [damage.error.record_offset for damage in damages] == [4]
 
 
+def test_a_batch_that_begins_at_the_last_offset_read_is_not_read() -> None:
+    read, damages = read_log((0, segment_of(0, 2, 5)[0]))
+    assert read == [0, 5]
+    assert [damage.error.record_offset for damage in damages] == [2]
+
+
+def test_the_last_offset_of_a_segment_is_2_to_the_31_less_1_beyond_its_base() -> None:
+    """An index holds the difference in 4 bytes with a sign."""
+    last = (1 << 31) - 1
+    assert read_log((0, build_batch(records(last, 1))))[0] == [last]
+    read, (damage,) = read_log((0, build_batch(records(last + 1, 1))))
+    assert read == []
+    assert "cannot be in a segment that begins at 0" in str(damage.error)
+
+
+def test_of_two_batches_that_share_an_offset_the_one_behind_a_gap_is_the_odd_one() -> None:
+    read, (damage,) = read_log((0, segment_of(0, 10, 12)[0]))
+    assert read == [0, 12]
+    assert "offsets 10 to 12 are beyond the next batch's 12" in str(damage.error)
+
+
 @pytest.mark.parametrize("garbage", [b"hello world\n", b"\x02" * 3000, b"\xff" * 40, bytes(8) + b"\x7f" * 60])
 def test_garbage_behind_the_last_batch_is_no_torn_tail(garbage: bytes) -> None:
     data, _ = segment_of(0, 3)
     (damage,) = problems(data + garbage)
     assert isinstance(damage, Damage)
     assert damage.raw == garbage
+
+
+@pytest.mark.parametrize(("length", "is_torn"), [(0x07FFFFFF, True), (0x08000000, False)])
+def test_a_batch_longer_than_any_broker_takes_is_no_torn_tail(length: int, is_torn: bool) -> None:
+    data, _ = segment_of(0, 3)
+    head = bytes(8) + length.to_bytes(4) + bytes(4) + b"\x02" + bytes(20)
+    (found,) = problems(data + head)
+    assert isinstance(found, Tail if is_torn else Damage)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("value", [None, b"value"])
+def test_damage_before_a_tail_of_zeros_ends_where_its_batch_does(magic: int, value: bytes | None) -> None:
+    """The least batch of magic 0 is the least of all."""
+    data = build_batch([Record(offset=0, timestamp_ms=1, key=None, value=value)], magic=magic)
+    damaged = data[:-1] + bytes([data[-1] ^ 1])
+    damage, tail = problems(damaged + bytes(100))
+    assert isinstance(damage, Damage)
+    assert damage.raw == damaged
+    assert tail == Tail("zeros", len(data), 100)
+
+
+def test_of_a_large_damaged_piece_the_begin_is_kept_and_the_size_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment, "MAX_QUARANTINED_BYTES", 10)
+    (damage,) = problems(b"hello world, this is no batch")
+    assert isinstance(damage, Damage)
+    assert damage.raw == b"hello worl"
+    assert "(29 bytes left out)" in str(damage.error)
 
 
 @pytest.mark.parametrize("bit", [5, 9, 14, 20, 24])

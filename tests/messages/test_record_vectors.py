@@ -16,6 +16,7 @@ from offsets_log.log_format.primitives import ZERO_UUID, MalformedString, Uuid, 
 from offsets_log.messages.registry import (
     RECORD_TYPES,
     decode_coordinator_record,
+    decode_value,
     encode_coordinator_record,
 )
 from offsets_log.messages.schema import UNKNOWN_TAGS, ZEROS, ArrayOf, Field, Message, Scalar, Struct, WireType
@@ -464,6 +465,25 @@ def test_layouts_of_3_7_under_version_0(number: int) -> None:
         assert decode_coordinator_record(key, value).layout is later
         assert decode_coordinator_record(key, value, (4, 3)).layout is later
     assert len(lines) > 5
+
+
+def test_where_several_layouts_fit_that_of_the_release_is_taken() -> None:
+    """``B-9``: as of 4.1 three empty lists and an empty tag 1, as of 4.0 two and a tag 1 of one byte."""
+    value = bytes.fromhex("0000010101010100")
+    _, fields, _, _ = decode_value(RECORD_TYPES[15], value)
+    assert fields[UNKNOWN_TAGS] == [(1, b"")]
+    for release in ((4, 1), (4, 3)):
+        assert decode_value(RECORD_TYPES[15], value, release)[1] == fields
+    _, fields, _, _ = decode_value(RECORD_TYPES[15], value, (4, 0))
+    assert fields[UNKNOWN_TAGS] == [(1, b"\0")]
+
+
+def test_a_release_without_a_layout_reads_none_of_another() -> None:
+    """``B-9``: type 9 went with 4.0."""
+    value = bytes.fromhex("00000100")
+    assert decode_value(RECORD_TYPES[9], value, (4, 1))[1]["topics"] == []
+    with pytest.raises(UnsupportedVersionError):
+        decode_value(RECORD_TYPES[9], value, (4, 1), only_release=True)
 
 
 def test_version_1_with_a_retention_has_no_leader_epoch() -> None:

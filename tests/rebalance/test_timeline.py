@@ -268,6 +268,13 @@ def test_topic_ids_are_found_whatever_they_end_with() -> None:
     assert named_by(*(commit_of("t", bytes(16)) for _ in range(3))) == ({}, 0)
 
 
+def test_commits_that_can_name_nothing_are_not_decoded() -> None:
+    """A tombstone, a value without a version."""
+    key = encode_coordinator_record(commit_of("t", bytes(16)))[0]
+    records = [Record(offset=i, timestamp_ms=1, key=key, value=value) for i, value in enumerate((None, b"", b"\0"))]
+    assert [Timelines().wants(record) for record in records] == [False, False, False]
+
+
 def test_a_newer_version_of_commits_names_topics_once_its_table_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it moves the topic id under another tag."""
     row = RECORD_TYPES[1]

@@ -24,9 +24,8 @@ from offsets_log.replay.expiry import (
     Era,
     GroupExpiry,
     OffsetExpiry,
+    Retention,
     cycle_of,
-    expiry_of,
-    groups_removed,
     subscribed_topics,
     tombstones,
 )
@@ -67,6 +66,16 @@ CYCLES = {
 
 NO_EXPIRY = {(EXPIRED, 2): "a member left: its tombstones are followed by a new group epoch in the same batch"}
 """(recording, step) → why its tombstones are not those of a cycle."""
+
+
+def expiry_of(state: CoordinatorState, now_ms: int, retention: Retention) -> list[OffsetExpiry]:
+    """What a cycle does with every committed offset of every existing group, by group, topic and partition."""
+    return [offset for group in cycle_of(state, now_ms, retention) for offset in group.offsets]
+
+
+def groups_removed(state: CoordinatorState, now_ms: int, retention: Retention) -> list[GroupExpiry]:
+    """The groups a cycle removes, by group id."""
+    return [group for group in cycle_of(state, now_ms, retention) if group.removed]
 
 
 def era_at(name: str, facts: Json, step: int) -> Era:

@@ -14,7 +14,7 @@ from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import Marker, PartialState, offset_and_metadata
-from offsets_log.replay.profile import PROFILES, Profile
+from offsets_log.replay.profile import CLASSIC, PROFILES, Profile
 from tests.conftest import RECORDINGS, read_partitions
 
 Step = Callable[[PartialState], None]
@@ -126,6 +126,20 @@ def facts_of(state: CoordinatorState) -> tuple[object, ...]:
         sorted((value.key, value.record_offset, value.applied_offset) for value in state.committed),
         sorted((value.key, value.record_offset, value.producer_id) for value in state.pending),
     )
+
+
+def test_what_a_producer_cancels_behind_its_first_marker_is_of_no_earlier_run() -> None:
+    """``L-18``: the marker has applied the value of the run before; the tombstone comes after it."""
+    first = run(CLASSIC, [commit("g", 0, 0, 7)])
+    second = run(CLASSIC, [marker(1, 7, True), tombstone("g", 0, 2, 7)])
+    assert [value.record_offset for value in finish(first.merge(second)).committed] == [0]
+
+
+def test_what_a_producer_cancels_without_a_marker_is_told_on_to_the_run_before() -> None:
+    """``L-18``: whichever runs are joined first."""
+    pieces = ([commit("g", 0, 0, 7)], [commit("g", 1, 1, 7)], [tombstone("g", 0, 2, 7), marker(3, 7, True)])
+    first, second, third = (run(CLASSIC, piece) for piece in pieces)
+    assert [value.key for value in finish(first.merge(second.merge(third))).committed] == [("g", "t", 1)]
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)

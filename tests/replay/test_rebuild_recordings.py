@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from offsets_log.coordinator_document import Memory
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.memory import Memory
 from offsets_log.pipeline import Until, iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, PROFILES, RELEASES, Profile
-from offsets_log.survey import Survey
+from offsets_log.rows.survey import Survey
 from tests.conftest import log_directories, read_json, read_partitions
 from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, profile_of, steps
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from offsets_log.group_tables import group_row
 from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.record import Record, build_batch, empty_batch, iter_records
 from offsets_log.messages.embedded import expand_subscription
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, Profile
 from offsets_log.replay.topic_names import TopicNames
+from offsets_log.rows.groups import group_row
 from tests.builders import TIME, LogBuilder, member, record_bytes
 
 ALL = (MODERN, MODERN_3_7, CLASSIC)
@@ -200,6 +200,8 @@ def test_members_with_one_instance_id_end_the_load_and_with_one_member_id_do_not
     (kept,) = same.load(MODERN).groups["g"].members.values()
     assert kept.metadata["client_id"] == "two"
     assert same.load(MODERN).failure is None
+    static = log().group(member("a", group_instance_id="s"), member("a", group_instance_id="s"))
+    assert [rule_of(static, profile) for profile in (MODERN, CLASSIC)] == ["L-31", "L-31"]
 
 
 def test_rebalance_timeouts_that_are_not_there_are_the_session_timeout() -> None:
@@ -221,7 +223,7 @@ def test_values_say_minus_one_where_there_is_nothing() -> None:
     (plain,) = log().commit(5).load(MODERN).committed
     assert (plain.leader_epoch, plain.expire_timestamp_ms, plain.topic_id) == (None, None, None)
     (expiring,) = log().commit(5, version=1, expire_timestamp=TIME + 9).load(MODERN).committed
-    assert expiring.expire_timestamp_ms == TIME + 9
+    assert (expiring.expire_timestamp_ms, expiring.leader_epoch) == (TIME + 9, None)
     (epoch,) = log().commit(5, version=3, leader_epoch=4).load(MODERN).committed
     assert epoch.leader_epoch == 4
 
@@ -244,6 +246,8 @@ def test_unexpected_unload_is_an_error_that_is_served() -> None:
     assert state.failure.rule == "L-39"
     assert state.as_broker() is state
     assert log().group().group(gone=True).commit(5).load(CLASSIC).failure is None
+    another_tombstone = log().group().newer(5, None, member_id="m").load(RELEASES["3.0"])
+    assert {problem.rule for problem in another_tombstone.problems} == {"L-21", "J-19"}, "it removes no group"
 
 
 def test_unknown_types_end_a_load_before_3_4_1() -> None:
@@ -260,6 +264,17 @@ def test_a_type_0_key_has_values_of_version_0_only_from_4_1_on() -> None:
         assert built.load(RELEASES[release]).failure.rule == "records:Y6"  # type: ignore[union-attr]
     assert built.load(RELEASES["4.0"]).failure is None
     assert built.served(CLASSIC) == {K: 6}
+
+
+@pytest.mark.parametrize(("version", "rule"), [(1, None), (0x7FFF, None), (-1, "records:Y4"), (-0x8000, "records:Y4")])
+def test_a_value_of_a_later_version_is_read_as_the_newest_by_the_previews_and_a_negative_one_is_not(
+    version: int, rule: str | None
+) -> None:
+    """``records:Y4``, 3.7 to 3.9 of the Java coordinator."""
+    key, value = record_bytes(3, {"group_id": "g"}, {"epoch": 1, "metadata_hash": 0}, 0)
+    built = log().add((key, version.to_bytes(2, signed=True) + value[2:]))
+    assert rule_of(built, RELEASES["3.9-java"]) == rule
+    assert rule_of(built) == "records:Y4"
 
 
 def test_a_control_batch_in_the_middle_is_no_data() -> None:
@@ -351,6 +366,14 @@ def test_tombstones_in_another_order_end_the_load(teardown: list[tuple[int, str 
     assert rule_of(built) == "J-17"
 
 
+def test_a_group_with_targets_alone_is_not_removed() -> None:
+    """``J-17``: no members, and the epoch of the targets has gone before them."""
+    built = log().newer(3, {"epoch": 1, "metadata_hash": 0}).newer(6, None)
+    built.newer(7, {"topic_partitions": []}, member_id="m").newer(3, None)
+    assert rule_of(built) == "J-17"
+    assert list(built.load(MODERN).groups) == ["g"]
+
+
 def test_a_classic_tombstone_behind_a_consumer_group_removes_it() -> None:
     """``J-22``."""
     state = consumer_group().group(gone=True).load(MODERN)
@@ -386,6 +409,8 @@ def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
     moved = higher.newer(8, current(2), member_id="m")
     assert (rule_of(same), rule_of(same, RELEASES["4.1"])) == ("J-20", "J-20")
     assert (rule_of(moved), rule_of(moved, RELEASES["4.1"])) == (None, "J-20")
+    third = moved.newer(8, current(2, 0), member_id="o")
+    assert rule_of(third) == "J-20", "what m gave back was n's already"
 
 
 def test_upgrade_and_downgrade_between_classic_and_consumer() -> None:

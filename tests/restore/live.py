@@ -16,7 +16,7 @@ from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
 
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 from tests.coordinator import broker
 from tests.restore.plans import plan_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 
 def row(group: str, topic: str = "orders", partition: int = 0, offset: int = 5, **values: Any) -> Row:

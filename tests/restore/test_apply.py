@@ -13,7 +13,7 @@ from offsets_log.restore.journal import Journal
 from offsets_log.restore.policy import Policy
 from offsets_log.restore.rename import parse_renames, renamed
 from offsets_log.restore.target import UNKNOWN, Committed
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 from tests.restore.fake_cluster import LOG, FakeCluster
 from tests.restore.plans import row
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from offsets_log.restore.tools import TOOLS, accepted_by, left_out
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 from tests.restore.plans import row
 
 TOOLS_BY_NAME = {tool.name: tool for tool in TOOLS}

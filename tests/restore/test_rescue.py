@@ -18,7 +18,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
+from offsets_log.restore.doubts import is_active
+from offsets_log.restore.rescue import settle_duplicates
 from tests.builders import LogBuilder
 from tests.conftest import json_lines, read_json, read_json_lines
 
@@ -296,6 +299,33 @@ def test_a_missing_beginning_a_gap_and_a_group_astray_are_said(tmp_path: Path) -
     assert doubts(plan, "the log begins at 100 and should at 0")
     assert doubts(plan, "10 record offsets are in no segment")
     assert doubts(plan, "groups in an offsets partition that is not theirs (1)")
+
+
+def test_of_two_rows_of_one_offset_that_of_its_own_partition_counts_then_the_one_committed_last() -> None:
+    home = partition_for("g", 4)
+    places = [(home, 1, 1), (home + 1, 2, 9), (home + 2, 3, 5), (home + 3, None, 99)]
+    rows = [
+        {
+            "group": "g",
+            "topic": "t",
+            "partition": 0,
+            "offsets_partition": offsets_partition % 4,
+            "commit_timestamp_ms": committed_ms,
+            "record_offset": record_offset,
+        }
+        for offsets_partition, committed_ms, record_offset in places
+    ]
+    count = PartitionCount(4, "option")
+    kept, others = settle_duplicates(rows, count)
+    assert (kept, others) == ([rows[0]], [rows[3], rows[1], rows[2]])
+    assert settle_duplicates(rows[1:], count) == ([rows[2]], [rows[3], rows[1]])
+
+
+@pytest.mark.parametrize("state", ["Empty", "empty", "Dead", "dead", None])
+def test_a_group_without_members_is_not_active_in_any_spelling(state: str | None) -> None:
+    """The preview of 3.7 says states in lower case."""
+    assert not is_active(state)
+    assert is_active("stable")
 
 
 def test_a_load_that_fails_is_said_and_left_out_on_demand(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from offsets_log.restore.journal import JournalNote, read_journal, whole_lines
 from offsets_log.restore.policy import Policy
 from offsets_log.restore.target import Committed
 from offsets_log.restore.undo import undo
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 from tests.restore.fake_cluster import FakeCluster
 from tests.restore.plans import row
 

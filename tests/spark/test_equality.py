@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from benchmarks.generate import Options, generate
+from offsets_log.coordinator_document import Memory
 from offsets_log.disk.reader import open_logs
-from offsets_log.group_tables import group_row
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.memory import Memory
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, MODERN, PROFILES
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.survey import Survey
-from offsets_log.tables import COMPACT_COLUMNS
-from offsets_log.tables import PENDING_COLUMNS as PENDING
+from offsets_log.rows.groups import group_row
+from offsets_log.rows.survey import Survey
+from offsets_log.rows.tables import COMPACT_COLUMNS
+from offsets_log.rows.tables import PENDING_COLUMNS as PENDING
 from spark_jobs.fold import memory
 from spark_jobs.jobs import compact, compact_rows, read, rebuilt
 from spark_jobs.options import Reading

@@ -16,7 +16,7 @@ from offsets_log.columnar.finish.arrow import schema_of
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.pipeline import Event
-from offsets_log.tables import PLACE_COLUMNS, Column, Row
+from offsets_log.rows.tables import PLACE_COLUMNS, Column, Row
 
 EVENT_COLUMNS = (
     *PLACE_COLUMNS,

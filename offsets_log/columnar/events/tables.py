@@ -24,7 +24,7 @@ from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.pipeline import Event, LogEvent
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 Numbers = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

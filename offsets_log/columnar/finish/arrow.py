@@ -1,4 +1,4 @@
-"""Arrow tables: the columns of `tables` with their types, filled from rows or straight from a replay's arrays."""
+"""Arrow tables: the columns of `rows.tables` with their types, filled from rows or straight from a replay's arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from offsets_log.columnar.jit.kinds import Bytes, Ints, Longs
 from offsets_log.columnar.scan import winners as wn
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.tables import Column, Row
+from offsets_log.rows.tables import Column, Row
 
 TYPES = {
     "string": pa.string(),

@@ -1,4 +1,4 @@
-"""What `survey` counts of records, of those that a kernel has replayed: by numbers, which `surveys` gives their names.
+"""What `rows.survey` counts of records, of those that a kernel has replayed: by numbers; `surveys` gives their names.
 
 It is done when all that was staged is replayed, because until then a key may turn out to be no key. Which event counts
 for what is told by `survey.watched`; here are the same rules for what is plain.

@@ -32,7 +32,7 @@ from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMet
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent
-from offsets_log.survey import Survey
+from offsets_log.rows.survey import Survey
 
 GROUP_METADATA = 2
 

@@ -1,4 +1,4 @@
-"""Logs replayed and surveyed at once, in bulk: what the kernel has counted (`census`) gets its names of `survey`.
+"""Logs replayed and surveyed at once, in bulk: what the kernel has counted (`census`) gets its names of `rows.survey`.
 
 Whose own functions count what is read by hand, as they do record by record.
 """
@@ -21,7 +21,7 @@ from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
 from offsets_log.pipeline import LogEvent
 from offsets_log.replay.profile import Profile
-from offsets_log.survey import Kinds, Survey, watched
+from offsets_log.rows.survey import Kinds, Survey, watched
 
 MARKERS = ("COMMIT", "ABORT")
 

@@ -25,7 +25,7 @@ from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TakesNothing, Until
 from offsets_log.replay.profile import MODERN, Profile
-from offsets_log.shares import counted
+from offsets_log.rows.batch_bytes import counted
 
 PER = {
     "group": nm.PER_GROUP,

@@ -22,8 +22,8 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.folds.surveys import SurveyedState
 from offsets_log.columnar.folds.writers import WritersState, summed
 from offsets_log.replay.profile import MODERN
-from offsets_log.survey import Kinds, Survey
-from offsets_log.tables import Row
+from offsets_log.rows.survey import Kinds, Survey
+from offsets_log.rows.tables import Row
 
 COUNTED = {
     "batches": a.BATCHES,

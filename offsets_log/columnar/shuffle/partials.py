@@ -58,7 +58,7 @@ from offsets_log.replay.partial import NO_OFFSET, GroupTopicPartition, OffsetAnd
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent, Timeline
-from offsets_log.tables import COMPACT_COLUMNS, Column, Row, offset_row
+from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, offset_row
 
 NAMES_BASE64 = ("group_base64", "topic_base64", "metadata_base64")
 PARTIAL_COLUMNS = (

@@ -28,7 +28,7 @@ from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import Event, Until
-from offsets_log.tables import Column, Row
+from offsets_log.rows.tables import Column, Row
 
 HEADERS = Column("headers", "array<struct<key:string,value:binary>>", "null if there are none")
 KAFKA_COLUMNS = (

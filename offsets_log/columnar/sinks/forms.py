@@ -1,16 +1,16 @@
-"""Formats of lines: rows of `tables` by any writer, and the lines of kafka-dump-log."""
+"""Formats of lines: rows of `rows.tables` by any writer, and the lines of kafka-dump-log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from offsets_log import dump_log
 from offsets_log.columnar.sinks.marks import Form
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.pipeline import Event, LogEvent
-from offsets_log.tables import Row, decode_row, to_base64
+from offsets_log.rows import dump_log
+from offsets_log.rows.tables import Row, decode_row, to_base64
 
 
 def form_of_rows(line: Callable[[Row], bytes]) -> Form:
@@ -19,7 +19,7 @@ def form_of_rows(line: Callable[[Row], bytes]) -> Form:
 
 
 def dump_log_form(locate: Callable[[Damage], None]) -> Form:
-    """The lines of `offsets_log.dump_log`.
+    """The lines of `offsets_log.rows.dump_log`.
 
     Args:
         locate: sets the position of damage that is told of.

@@ -18,7 +18,7 @@ from offsets_log.columnar.sinks.marks import NoTemplateError
 from offsets_log.columnar.sinks.writers import SLACK
 from offsets_log.columnar.wire.programs import SIZES
 from offsets_log.messages.schema import ArrayOf, Field, Message, Scalar, Struct, in_versions
-from offsets_log.tables import to_json
+from offsets_log.rows.tables import to_json
 
 QUOTE = '"'
 UNSIGNED = frozenset({"uint16"})

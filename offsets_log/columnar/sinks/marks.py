@@ -32,7 +32,7 @@ from offsets_log.messages.schema import (
     in_versions,
 )
 from offsets_log.pipeline import Event, LogEvent
-from offsets_log.tables import Row, to_json
+from offsets_log.rows.tables import Row, to_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.messages.schema import Message
-from offsets_log.tables import Row
+from offsets_log.rows.tables import Row
 
 WITHOUT_VALUE = frozenset({k.TOMBSTONE, k.GROUP_TOMBSTONE})
 CLASSIC_TYPE = 2

@@ -1,4 +1,4 @@
-"""Programs that read kafka-dump-log's lines, cut out of the lines that `offsets_log.dump_log` writes.
+"""Programs that read kafka-dump-log's lines, cut out of the lines that `offsets_log.rows.dump_log` writes.
 
 So what a line looks like is written down once: `sinks.templates` cuts the same lines to write them.
 """
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from offsets_log import dump_log
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.sinks import kernels as sk
@@ -27,7 +26,8 @@ from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import ControlRecord, Record, control_record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.messages.schema import INT32, INT64, STRING, Field, Message
-from offsets_log.tables import Row
+from offsets_log.rows import dump_log
+from offsets_log.rows.tables import Row
 
 FLAGS = (TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK, CONTROL_MASK, DELETE_HORIZON_MASK)
 """Attributes of batches that are read; compressed ones are by hand."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from offsets_log import dump_log
 from offsets_log.columnar.scan.layout import read_only
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.lines import Known
 from offsets_log.columnar.texts import kernels as tk
 from offsets_log.columnar.texts.programs import FORM, dump_log_programs
 from offsets_log.log_format.segment import Buffer
+from offsets_log.rows import dump_log
 
 OUT_BYTES = 1 << 22
 MOST_OUT_BYTES = 1 << 28

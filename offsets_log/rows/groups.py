@@ -14,7 +14,7 @@ from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.tables import Row, to_base64, without_untold
+from offsets_log.rows.tables import Row, to_base64, without_untold
 
 DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
 """kind → the broker's own assignor where no member names one (``B-16``); it is not in the log."""

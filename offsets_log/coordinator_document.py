@@ -8,14 +8,14 @@ from typing import Any
 
 from offsets_log.broker.outcome import Outcome
 from offsets_log.broker.shutdowns import in_words
-from offsets_log.group_tables import GROUP_COLUMNS, MEMBER_COLUMNS, group_row, members_count
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.survey import Survey
-from offsets_log.tables import (
+from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, group_row, members_count
+from offsets_log.rows.survey import Survey
+from offsets_log.rows.tables import (
     COMPACT_COLUMNS,
     PENDING_COLUMNS,
     Row,
