@@ -148,6 +148,7 @@ def reported(log: Path, to: Path, *more: str) -> tuple[int, list[str], Any]:
     """The page's document, and what was said."""
     result = run(("report",), log, "--to", str(to), *more)
     document = json.loads(re.search(r"<script[^>]*application/json[^>]*>(.*?)</script>", to.read_text(), re.S)[1])
+    del document["about"]["made_ms"]
     return result.exit_code, sorted(result.stderr.splitlines()), document
 
 

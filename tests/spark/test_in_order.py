@@ -23,7 +23,7 @@ from offsets_log.replay.releases import known_releases
 from spark_jobs import tasks
 from spark_jobs.options import Reading
 from spark_jobs.source import plan_reading
-from tests.spark.test_engine import Recording, of_generator, of_recording, run
+from tests.spark.test_engine import Recording, of_generator, of_recording, reported, run
 
 PIECES = (1, 3, 7)
 QUESTIONS: dict[str, tuple[str, ...]] = {
@@ -114,6 +114,14 @@ def test_the_same_records_in_parquet(log: Path, in_pieces: Callable[[int], None]
     for pieces in PIECES:
         in_pieces(pieces)
         assert records(log, tmp_path / str(pieces), "--engine", "spark") == here
+
+
+@pytest.mark.parametrize("some", [(), ("-g", "*a*", "-t", "*e*", "--until-offset", "70")])
+def test_the_same_page(some: tuple[str, ...], log: Path, in_pieces: Callable[[int], None], tmp_path: Path) -> None:
+    here = reported(log, tmp_path / "page", *some)
+    for pieces in PIECES:
+        in_pieces(pieces)
+        assert reported(log, tmp_path / "page", *some, "--engine", "spark") == here
 
 
 def handed_over(log: Path, work: tasks.Work) -> int:
