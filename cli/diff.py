@@ -254,11 +254,11 @@ def _removals(
         session = session.bounded(((None, end_offset),))
     else:
         session = session.bounded(session.reading.until_offset, session.reading.until_time)
-    groups, start = {key[0] for key in gone}, part.start or 0
+    start = part.start or 0
 
     def read(selection: Selection, wants: Callable[[Record], bool]) -> Iterator[LogEvent]:
         for log in part.after.logs:
-            yield from session.events_of_groups(log, groups, selection, wants, start)
+            yield from session.selected(log, selection, wants, start)
 
     return removals(read, before, after, part.start, gone, ERAS[comparison.profile], retention)
 

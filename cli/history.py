@@ -80,7 +80,7 @@ def command(
         asking = _Asking(
             session, output, PROFILES[profile], None if shows_all else shows_key, read_topic_ids(topic_ids), rewinds
         )
-        counts = _answer_in_bulk(asking) if session.is_bulk else None
+        counts = _answer_in_bulk(asking) if session.is_bulk and session.is_here else None
         counts = counts or _answer(asking)
         session.finish(
             f"{counts.commits} commits, {counts.rewinds} rewinds, {counts.keys} topic partitions of "

@@ -32,6 +32,12 @@ COMMANDS = {
 }
 """Command → the module whose ``command`` it is."""
 
+READS_LOGS = (
+    "check", "compact", "decode", "diff", "expire", "groups", "history", "info", "rebalances", "rebuild", "report",
+    "rescue", "top", "where",
+)  # fmt: skip
+"""Commands that have --engine."""
+
 SENTENCE = 500
 """Characters that a command's first sentence may have in the list of commands."""
 

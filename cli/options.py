@@ -16,8 +16,6 @@ from typing import Any
 import click
 
 PROFILE_NAMES = ("modern", "modern-3.7", "classic")
-BY_SPARK = ("compact", "rebuild", "groups", "expire", "rescue", "diff", "info", "top")
-"""Commands that a cluster can answer."""
 INPUT_FORMATS = ("segments", "dump-log", "formatter", "kcat", "parquet", "jsonl")
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
@@ -116,6 +114,14 @@ class Output:
     to: str | None
 
 
+ENGINE = click.option(
+    "--engine",
+    type=click.Choice(("local", "spark")),
+    default="local",
+    show_default=True,
+    help="Where logs are read; Spark is for what outgrows a machine and needs the extra of that name, and Java.",
+)
+MASTER = click.option("--master", metavar="URL", help="Of Spark: local[*] if not given, spark://HOST:PORT, yarn …")
 READING = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
     click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable."),
@@ -162,14 +168,8 @@ READING = (
         type=click.IntRange(min=1),
         help="Threads for logs of more than a few megabytes; by default one for each processor.",
     ),
-    click.option(
-        "--engine",
-        type=click.Choice(("local", "spark")),
-        default="local",
-        show_default=True,
-        help="Where logs are read; Spark is for what outgrows a machine and needs the extra of that name, and Java.",
-    ),
-    click.option("--master", metavar="URL", help="Of Spark: local[*] if not given, spark://HOST:PORT, yarn …"),
+    ENGINE,
+    MASTER,
     click.option("--strict", is_flag=True, help="Stop at the first error, with exit status 1."),
     click.option(
         "--quarantine",

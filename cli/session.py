@@ -82,7 +82,10 @@ class Session:
         lost: log that is missing and that nothing explains, `absent` ones too.
         is_wrong: whether a command found something wrong that is no damage, for the exit status.
         tells_brokers: whether a command says itself what brokers make of damage.
+        is_here: whether this process may read the logs itself.
     """
+
+    is_here = True
 
     def __init__(self, reading: Reading, opened: DiskLogs, stack: ExitStack) -> None:
         self.reading = reading
@@ -169,26 +172,24 @@ class Session:
         log: PartitionLog,
         selection: Selection,
         wants: Callable[[Record], bool] | None = None,
-        start: int = 0,
+        start: int | None = None,
     ) -> Iterator[LogEvent]:
-        """The same of a question about few records: of bulk, batches that hold none of them are passed by."""
+        """The same of a question about few records: of bulk, batches that hold none of them are passed by.
+
+        Args:
+            start: given where this log alone is asked, and no other by the same selection.
+        """
         if not self.is_bulk:
-            return self.events(log, start, wants)
+            return self.events(log, start or 0, wants)
         from offsets_log.columnar.choose.choice import choose
         from offsets_log.columnar.choose.selected import selected_events
 
         self.compile_first(choose)
         until, release = self.until(log), self.reading.kafka
         events = selected_events(
-            log, selection, start=start, until=until, release=release, wants=wants, advance=self.advance
+            log, selection, start=start or 0, until=until, release=release, wants=wants, advance=self.advance
         )
         return self._told(log, events, lambda size_bytes: None)
-
-    def events_of_groups(
-        self, log: PartitionLog, groups: Set[str], selection: Selection, wants: Callable[[Record], bool], start: int
-    ) -> Iterator[LogEvent]:
-        """As `selected`, from a record offset on, of a selection of some groups."""
-        return self.selected(log, selection, wants, start)
 
     def _told(
         self, log: PartitionLog, events: Iterable[LogEvent], advance: Callable[[int], None]
@@ -391,7 +392,7 @@ class Session:
             return
         seen = {id(log): Survey.of(log) for log in self.logs}
         for replayed in self.replay_in_bulk(profile, seen):
-            yield _finished(replayed, seen[id(replayed.log)], whole_groups=whole_groups)
+            yield finished(replayed, seen[id(replayed.log)], whole_groups=whole_groups)
 
     def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
         """In bulk, every partition as `load_all` has it, and what else was noted of its records on the way."""
@@ -406,7 +407,7 @@ class Session:
         seen = {id(log): Survey.of(log) for log in self.logs}
         for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest=scan):
             assert isinstance(replayed.state, OverviewState)
-            log, state, found = _finished(replayed, seen[id(replayed.log)], whole_groups=True)
+            log, state, found = finished(replayed, seen[id(replayed.log)], whole_groups=True)
             yield log, state.showing(self.shows_group, self.shows_topic), found, replayed.state
 
     def survey_all(self, profile: Profile) -> Iterator[Surveyed]:
@@ -480,7 +481,7 @@ class Session:
         return EXIT_DAMAGED if self.corrupt or self.unsupported or self.lost or self.is_wrong else 0
 
 
-def _finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded:
+def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded:
     """What a load makes of a replay in bulk, with all groups and topics.
 
     Args:

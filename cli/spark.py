@@ -6,42 +6,59 @@ or is missing, and tails, come with the rows and are told the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
+from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import BY_SPARK, Reading
-from cli.session import Loaded, Session, Surveyed
-from offsets_log.columnar.folds.writers import HELD, PER, PER_OF_SOME
+from cli.options import Reading
+from cli.session import Loaded, Session, Surveyed, finished
+from offsets_log.checking.bulk_answers import partition_check
+from offsets_log.columnar.events.rows import ALL, Shown
+from offsets_log.columnar.events.tables import Chunk, TableChunk
+from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
+from offsets_log.columnar.folds.replay import Replayed
+from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
 from offsets_log.columnar.materialize.arrow import SORTED_BY
+from offsets_log.columnar.scan.reading import Order
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.pipeline import LogEnd
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
+    from offsets_log.errors import Damage
     from offsets_log.log_format.record import Record
     from offsets_log.pipeline import LogEvent
+    from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
+    from offsets_log.replay.releases import Release
     from spark_jobs.joined import JoinedLog
+    from spark_jobs.planning import Piece
+    from spark_jobs.tasks import Work
 
 try:
     from spark_jobs.joined import joined_logs
     from spark_jobs.options import Reading as SparkReading
-    from spark_jobs.records import events_of
-    from spark_jobs.run import joined_table, open_spark, rows_of_groups
+    from spark_jobs.options import matcher
+    from spark_jobs.run import joined_table, open_spark
     from spark_jobs.stores import find_logs, holds_parquet, path_here
+    from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
 except ImportError as error:
     raise click.UsageError(f"--engine spark needs the extra: pip install 'offsets-log[spark]' ({error})") from None
 
@@ -51,12 +68,8 @@ WITH_PARQUET = ("compact",)
 
 
 def check_usage(reading: Reading) -> None:
-    """Raises UsageError for what is answered on one machine only."""
+    """Raises UsageError for what only one machine can read."""
     context = click.get_current_context()
-    if context.command.name not in BY_SPARK:
-        raise click.UsageError(
-            f"--engine spark answers {', '.join(BY_SPARK)}; {context.command.name} is answered on this machine only"
-        )
     if context.params.get("as_broker"):
         raise click.UsageError("--as-broker reads files beside the segments, which --engine spark does not")
     if reading.input_format not in (None, "segments"):
@@ -91,11 +104,14 @@ def open_found(reading: Reading, stack: ExitStack) -> DiskLogs:
 class SparkSession(Session):
     """A run of which a cluster reads the logs."""
 
+    is_here = False
+
     def __init__(self, reading: Reading, opened: DiskLogs, stack: ExitStack) -> None:
         super().__init__(replace(reading, progress=False), opened, stack)
         self._stack = stack
         self._spark: Any = None
         self._writers: dict[int, list[JoinedLog]] = {}
+        self._chosen: dict[Selection | None, Made] = {}
         self._here = {str(Path(file).absolute()): file for log in self.logs for file in (s.file for s in log.segments)}
 
     @property
@@ -108,7 +124,7 @@ class SparkSession(Session):
         self._begun()
         other = super().bounded(until_offset, until_time)
         assert isinstance(other, SparkSession)
-        other._writers = {}
+        other._writers, other._chosen = {}, {}
         return other
 
     def _begun(self) -> Any:
@@ -116,6 +132,19 @@ class SparkSession(Session):
         if self._spark is None:
             self._spark = self._stack.enter_context(open_spark(self.reading.master, default="local[*]"))
         return self._spark
+
+    def finish(self, words: str) -> None:
+        """As `Session.finish`."""
+        for log in self.logs:
+            if id(log) in self.damaged_logs and log.size_bytes and not log.bytes_to_read:
+                self.damaged_logs.remove(id(log))  # what brokers make of it is asked of its files, which are not here
+                name = partition_name(log.offsets_partition)
+                self.say(f"offsets partition {name}: what a broker makes of damaged files in a store is not told")
+        super().finish(words)
+
+    @staticmethod
+    def locate(damage: Damage) -> None:
+        """Nothing: no lines of dumps are read. It goes to tasks, and the session must not."""
 
     def joined(self, **how: Any) -> pa.Table:
         """The joined rows of all logs.
@@ -144,10 +173,6 @@ class SparkSession(Session):
         for seen in joined.seen(lambda file: self._here.get(file, file)):
             if seen not in self.absent:
                 note(seen)
-        if id(log) in self.damaged_logs and log.size_bytes and not log.bytes_to_read:
-            self.damaged_logs.remove(id(log))  # what brokers make of it is asked of its files, which are not here
-            name = partition_name(log.offsets_partition)
-            self.say(f"offsets partition {name}: what a broker makes of damaged files in a store is not told")
 
     def load_whole(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
         """As `Session.load_whole`."""
@@ -169,9 +194,7 @@ class SparkSession(Session):
             yield log, found, joined.holdings()
 
     def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
-        """As `Session.count_in_bulk`; all logs are counted at the first. Holders are known to one machine only."""
-        if per in HELD:
-            self.events(log)
+        """As `Session.count_in_bulk`; all logs are counted at the first."""
         number = (PER_OF_SOME if is_filtered else PER)[per]
         if number not in self._writers:
             self._writers[number] = joined_logs(self.joined(per=number), len(self.logs))
@@ -179,14 +202,127 @@ class SparkSession(Session):
         self._tell_of(log, joined, None)
         return joined.writers()
 
-    def events_of_groups(
-        self, log: PartitionLog, groups: Set[str], selection: Selection, wants: Callable[[Record], bool], start: int
+    # ------------------------------------------------------------------------------- records, in log order
+
+    def _order(self, log: PartitionLog) -> Order:
+        return Order(log, self.until(log), self.reading.kafka)
+
+    def _made(self, work: Work, pieces: Sequence[Piece] | None = None) -> Made:
+        """What tasks make of all pieces, or of some."""
+        spark = self._begun()
+        made = Made(spark, self._asked(), self._pieces() if pieces is None else pieces, work)
+        self._stack.callback(made.close)
+        return made
+
+    def _pieces(self) -> list[Piece]:
+        names = {path: name for path, name in self._here.items() if path != name}
+        return plan(self._begun(), self._asked(), names)
+
+    def events(
+        self, log: PartitionLog, start: int = 0, wants: Callable[[Record], bool] | None = None
     ) -> Iterator[LogEvent]:
-        """As `Session.events_of_groups`, without others between them."""
-        of_log = {} if log.offsets_partition is None else {"offsets_partition": (log.offsets_partition,)}
-        files = {segment.file for segment in log.segments}
-        rows = rows_of_groups(self._begun(), self._asked(**of_log), groups)
-        return events_of(row for row in rows if self._here.get(row["file"], row["file"]) in files)
+        """As `Session.events`; all batches come here."""
+        return self._events(log, None, wants)
+
+    def selected(
+        self,
+        log: PartitionLog,
+        selection: Selection,
+        wants: Callable[[Record], bool] | None = None,
+        start: int | None = None,
+    ) -> Iterator[LogEvent]:
+        """As `Session.selected`; the batches that are asked for come here, those of all logs are found at the first."""
+        return self._events(log, selection, wants, start)
+
+    def _events(
+        self,
+        log: PartitionLog,
+        selection: Selection | None,
+        wants: Callable[[Record], bool] | None,
+        start: int | None = None,
+    ) -> Iterator[LogEvent]:
+        number, order = self.logs.index(log), self._order(log)
+        if start is not None:
+            pieces = [piece for piece in self._pieces() if piece.log == number and piece.reaches(start)]
+            made = self._made(choose(selection), pieces)
+        elif selection in self._chosen:
+            made = self._chosen[selection]
+        else:
+            made = self._chosen[selection] = self._made(choose(selection))
+        return self._told(log, chosen_events(order, made.of_log(number), wants), lambda size_bytes: None)
+
+    def export_in_bulk(
+        self,
+        write: Write,
+        *,
+        is_filtered: bool = False,
+        chunk: Callable[[tuple[int, int] | None], Chunk] = TableChunk,
+        finish: Callable[[int], None] = lambda number: None,
+        **how: Any,
+    ) -> int:
+        """As `Session.export_in_bulk`; a part is a piece."""
+        group = self.shows_group if self.reading.group else None
+        topic = self.shows_topic if self.reading.topic else None
+        made = self._made(export(chunk, Shown(group, topic) if is_filtered else ALL))
+        rows, numbers = 0, count()
+        for log, items in self._by_log(made):
+            for _, of_piece in groupby(items, key=lambda item: item[0].number):
+                number = next(numbers)
+                rows += write(log, number, (item for _, item in of_piece))
+                finish(number)
+        return rows
+
+    def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
+        """As `Session.overview_all`; what states refer to in a log is read here."""
+        reading = self.reading
+        replay = partial(
+            OverviewReplay,
+            profile=profile,
+            shows_group=matcher(reading.group),
+            shows_topic=matcher(reading.topic),
+            release=reading.kafka,
+        )
+        pieces, orders = self._opened_pieces()
+        made = self._made(fold(replay, [order.layout.begins for order in orders]), pieces)
+        for number, (log, order) in enumerate(zip(self.logs, orders, strict=True)):
+            found = Survey.of(log)
+            whole = joined(order, made.of_log(number), self.noting(log, found))
+            whole = whole or replay(log, until=order.until).new_state()
+            assert isinstance(whole, OverviewState)
+            log, state, found = finished(Replayed(log, order.layout, whole), found, whole_groups=True)
+            yield log, state.showing(self.shows_group, self.shows_topic), found, whole
+
+    def _by_log(self, made: Made) -> Iterator[tuple[PartitionLog, Iterator[tuple[Piece, Any]]]]:
+        """What was made of each log, without its end; what was seen is told."""
+        for number, log in enumerate(self.logs):
+            found = in_order(self._order(log), made.of_log(number), self.noting(log))
+            yield log, (item for item in found if not isinstance(item[1], LogEnd))
+
+    def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
+        """As `Session.check_in_bulk`; what is looked up in a log in the end is read here."""
+        pieces, orders = self._opened_pieces()
+        made = self._made(check(releases, [order.layout.begins for order in orders]), pieces)
+        for number, (log, order) in enumerate(zip(self.logs, orders, strict=True)):
+            state = joined_check(releases, order, made.of_log(number), self.noting(log))
+            replayed = Replayed(log, order.layout, state)
+            until, release = self.until(log), self.reading.kafka
+            yield partition_check(replayed, state, releases, until=until, release=release, shutdown=shutdown)
+
+    def _opened_pieces(self) -> tuple[list[Piece], list[Order]]:
+        """All pieces, and the logs with their bytes."""
+        pieces = self._pieces()
+        self.logs = [self._with_bytes(log, number, pieces) for number, log in enumerate(self.logs)]
+        return pieces, [self._order(log) for log in self.logs]
+
+    def _with_bytes(self, log: PartitionLog, number: int, pieces: Sequence[Piece]) -> PartitionLog:
+        """A log with its bytes: of a store they are brought here."""
+        if log.bytes_to_read or not log.size_bytes:
+            return log
+        files = {file.path: file for piece in pieces if piece.log == number for file in piece.files}
+        opened = (Segment(path, file.base_offset, file.open(self._stack)) for path, file in files.items())
+        return replace(log, segments=tuple(opened))
+
+    # ------------------------------------------------------------------------------------------ as a table
 
     def compact_table(self, profile: str, *, orphans: bool) -> pa.Table:
         """The answer of `compact` as one sorted table, with the column ``unstable``."""
@@ -201,21 +337,3 @@ class SparkSession(Session):
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
         raw = [name for name in RAW_NAMES if table[name].null_count < len(table)]
         return table.select([column.name for column in COMPACT_COLUMNS] + raw + ["unstable"])
-
-    # -------------------------------------------------------------------------- what only one machine does
-
-    def events(self, log: PartitionLog, *of: Any, **how: Any) -> NoReturn:
-        """Not here."""
-        raise click.UsageError("--engine spark cannot answer this, which is read record by record on one machine")
-
-    def selected(self, log: PartitionLog, *of: Any, **how: Any) -> NoReturn:
-        """Not here."""
-        self.events(log)
-
-    def replay_in_bulk(self, *of: Any, **how: Any) -> NoReturn:
-        """Not here."""
-        self.events(self.logs[0])
-
-    def export_in_bulk(self, *of: Any, **how: Any) -> NoReturn:
-        """Not here."""
-        self.events(self.logs[0])

@@ -38,7 +38,7 @@ class Parts:
         part = self._parts[number] = _Part(log)
         records = 0
 
-        def pieces() -> Iterator[memoryview]:
+        def pieces() -> Iterator[memoryview | bytes]:
             nonlocal records
             for lines in made:
                 records += lines.records

@@ -65,7 +65,7 @@ def command(
         names = session.topic_ids | read_topic_ids(topic_ids)
         tells_bytes = "bytes" not in session.untold
         remains = w.Remains()
-        if session.is_bulk:
+        if session.is_bulk and (session.is_here or not _is_held(per)):
             writers = _in_bulk(session, per, names, remains)
         else:
             writers = _one_by_one(session, per, names, remains)
@@ -92,12 +92,18 @@ def command(
         )
 
 
-def _in_bulk(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
+def _is_held(per: str) -> bool:
+    """Whether writers are known from groups, for which kernels need the whole log here."""
     from offsets_log.columnar.folds.writers import HELD
+
+    return per in HELD
+
+
+def _in_bulk(session: Session, per: str, names: dict[bytes, str], remains: Remains) -> Writers:
     from offsets_log.investigate.bulk_clients import HeldWriters
     from offsets_log.investigate.bulk_writers import BulkWriters
 
-    how = {"kind": partial(HeldWriters, topic_ids=names)} if per in HELD else {}
+    how = {"kind": partial(HeldWriters, topic_ids=names)} if _is_held(per) else {}
     shows = _shown(session)
     bulk = BulkWriters(per, shows)
     for log in session.logs:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import Output, Reading, output_option
+from cli.options import ENGINE, MASTER, Output, Reading, output_option
 
 if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
@@ -60,6 +60,8 @@ OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets
     type=click.Choice(["jsonl"]),
     help='What - holds: lines {"group", "partitions"}; without it, one group a line.',
 )
+@ENGINE
+@MASTER
 @output_option("table", "jsonl", "json", "csv")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
 def command(
@@ -71,6 +73,8 @@ def command(
     topic_partitions: int | None,
     partitioner: str,
     input_format: str | None,
+    engine: str,
+    master: str | None,
     quiet: bool,
 ) -> None:
     """Which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
@@ -100,7 +104,8 @@ def command(
             return
         asked = _questions(groups, partitions, input_format)
         if of:
-            _write_of(Reading(paths=of, quiet=quiet), output, {group for group, _ in asked} if groups else None)
+            reading = Reading(paths=of, engine=engine, master=master, quiet=quiet)
+            _write_of(reading, output, {group for group, _ in asked} if groups else None)
             return
         with destination(output) as stream:
             write_rows(

@@ -39,9 +39,33 @@ def _common(function: Any) -> Any:
     return function
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Programs(click.Group):
+    """The jobs here, and every command of offsets-log that reads logs, with its own options, on Spark."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The jobs first."""
+        from cli.main import READS_LOGS
+
+        return [*self.commands, *(name for name in READS_LOGS if name not in self.commands)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A job, or the command of that name."""
+        if cmd_name in self.commands:
+            return self.commands[cmd_name]
+        from cli.main import READS_LOGS, LazyGroup  # not there where only the jobs' packages were sent
+
+        if cmd_name not in READS_LOGS:
+            return None
+        ctx.default_map = {cmd_name: {"engine": "spark"}}
+        return LazyGroup().get_command(ctx, cmd_name)
+
+
+@click.group(cls=Programs, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Jobs over __consumer_offsets for what outgrows a machine.
+
+    compact, rebuild and replay write Parquet from the cluster. The others are commands of offsets-log with its options
+    and outputs, and --engine spark.
 
     Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
     unsupported (standard error says what).

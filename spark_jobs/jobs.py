@@ -49,10 +49,14 @@ def read_partials(spark: SparkSession, reading: Reading) -> DataFrame:
 
 def read_evenly(spark: SparkSession, reading: Reading) -> DataFrame:
     """Any level of files, in a few pieces for each core where the reading says nothing else."""
-    pieces = reading.pieces
-    if pieces is None and reading.piece_bytes is None and reading.split:
-        pieces = PIECES_PER_CORE * spark.sparkContext.defaultParallelism
-    return read(spark, replace(reading, pieces=pieces))
+    return read(spark, evenly(spark, reading))
+
+
+def evenly(spark: SparkSession, reading: Reading) -> Reading:
+    """In a few pieces for each core where the reading says nothing else."""
+    if reading.pieces is not None or reading.piece_bytes is not None or not reading.split:
+        return reading
+    return replace(reading, pieces=PIECES_PER_CORE * spark.sparkContext.defaultParallelism)
 
 
 def read(spark: SparkSession, reading: Reading) -> DataFrame:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from offsets_log.errors import InputError
@@ -73,7 +74,11 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], bool] | None:
         return None
     literals = {name for name in map(_unescaped, globs) if name is not None}
     others = [glob for glob in globs if _unescaped(glob) is None]
-    return lambda name: name in literals or any(fnmatchcase(name, glob) for glob in others)
+    return partial(_fits, literals, others)
+
+
+def _fits(literals: set[str], others: list[str], name: str) -> bool:
+    return name in literals or any(fnmatchcase(name, glob) for glob in others)
 
 
 def literal(name: str) -> str:

@@ -45,7 +45,7 @@ def columns_of(reading: Reading) -> tuple[Column, ...]:
 
 def open_piece(piece: Piece, stack: ExitStack) -> tuple[PartitionLog, Bounds]:
     """The segments of a piece as a log, and its place in it."""
-    segments = [Segment(file.path, file.base_offset, file.open(stack)) for file in piece.files]
+    segments = [Segment(file.name or file.path, file.base_offset, file.open(stack)) for file in piece.files]
     if not piece.is_last:
         segments.append(Segment("", piece.following, b""))
     count = len(piece.files)

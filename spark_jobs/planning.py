@@ -32,6 +32,7 @@ class Piece:
     Attributes:
         log, number, count: of its log and of the piece in it; how many pieces the log has.
         files: segments to open; the piece ends at ``end`` bytes of the last one, None at its end.
+        index: of the first one among the log's segments.
         position, last_offset: where it begins in the first one, and the offset before.
         following: base offset of the segment behind the last one; None where there is none, or its name tells none.
         is_last: whether there is no segment behind.
@@ -46,6 +47,7 @@ class Piece:
     count: int
     offsets_partition: int | None
     files: tuple[FoundFile, ...]
+    index: int = 0
     position: int = 0
     last_offset: int = -1
     end: int | None = None
@@ -57,6 +59,10 @@ class Piece:
     checkpoints: Checkpoints = NOTHING_TOLD
     selection: str | None = None
     absent: tuple[Missing, ...] = ()
+
+    def reaches(self, record_offset: int) -> bool:
+        """Whether it, or what stands behind it, may hold a record offset."""
+        return self.next_first_offset is None or self.next_first_offset > record_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +163,7 @@ def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[Piece]
             whole,
             number=i,
             files=tuple(replace(file, mapped=None) for file in log.files[begin.index : stop]),
+            index=begin.index,
             position=begin.position,
             last_offset=begin.last_offset,
             end=next_cut.position if next_cut is not None and next_cut.position else None,

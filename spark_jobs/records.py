@@ -11,8 +11,7 @@ cannot be told from other commits.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from itertools import groupby
 
 import pyarrow as pa
@@ -142,13 +141,6 @@ def replay_rows(records: Iterator[tuple[Record, RecordBatch]], profile: Profile)
     }  # fmt: skip
     rows = [{"kind": "piece", "facts": json.dumps(facts)}, *(seen_row(item, i) for i, item in enumerate(seen))]
     return pa.concat_tables([table_of(rows), table_of_partial(state)])
-
-
-def events_of(rows: Iterable[Row]) -> Iterator[Event]:
-    """Rows of the level ``events``, with the columns `RECORD_NAMES` and the time, as what they were made of."""
-    for row in rows:
-        record, batch = _event_record(row)
-        yield _event(replace(record, timestamp_ms=row["timestamp_ms"]), batch)
 
 
 _SEGMENT = Segment("", None, b"")

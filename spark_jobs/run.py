@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,9 +26,9 @@ from offsets_log.rows.survey import describe_tail
 from offsets_log.rows.tables import partition_name
 from spark_jobs import jobs
 from spark_jobs.fold import memory
-from spark_jobs.options import Reading, literal
+from spark_jobs.options import Reading
 from spark_jobs.pieces import tail_of
-from spark_jobs.records import RECORD_NAMES, partials_of
+from spark_jobs.records import partials_of
 from spark_jobs.source import register
 from spark_jobs.stores import holds_parquet
 from spark_jobs.writing import write_parquet
@@ -191,19 +191,6 @@ def joined_table(spark: SparkSession, reading: Reading) -> pa.Table:
     """All rows of `fold.memory`, in this process."""
     partials = _partials(spark, Order(reading=reading, output=""), reading.members)
     return memory(partials, reading.profile, topic=reading.topic, group=reading.group).toArrow()
-
-
-def rows_of_groups(spark: SparkSession, reading: Reading, groups: Collection[str]) -> list[dict[str, Any]]:
-    """The records of some groups, and the markers of producers that wrote them, as `records.events_of` takes them."""
-    whole = replace(reading, level="events", topic=(), group=())
-    names = [*RECORD_NAMES, "timestamp_ms"]
-    chosen = jobs.read_evenly(spark, replace(whole, group=tuple(map(literal, groups)))).select(*names)
-    rows = [row.asDict() for row in chosen.collect()]
-    producers = sorted({row["producer_id"] for row in rows if row["is_transactional"]})
-    if producers:
-        markers = jobs.read_evenly(spark, whole).where("is_control").where(f.col("producer_id").isin(producers))
-        rows += (row.asDict() for row in markers.select(*names).collect())
-    return sorted(rows, key=lambda row: (row["offsets_partition"] or 0, row["record_offset"]))
 
 
 def run_compact(spark: SparkSession, order: Order) -> tuple[str, Account]:

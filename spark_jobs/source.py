@@ -126,8 +126,15 @@ PUSHED = {
 """Level → column → the option that does the same. Rows of partials without a group belong to every group."""
 
 
-def plan_reading(reading: Reading) -> list[Piece]:
-    """The pieces of what was asked for. Raises InputError."""
+def plan_reading(reading: Reading, *, most_bytes: int = MOST_PIECE_BYTES) -> list[Piece]:
+    """The pieces of what was asked for.
+
+    Args:
+        most_bytes: of a piece, about, where the reading tells their number.
+
+    Raises:
+        InputError: nothing was found, or something cannot be read.
+    """
     with ExitStack() as stack:
         found = find_logs(
             reading.paths,
@@ -140,7 +147,7 @@ def plan_reading(reading: Reading) -> list[Piece]:
         piece_bytes = reading.piece_bytes
         if reading.pieces is not None:
             total = sum(file.size for log in logs for file in log.files)
-            piece_bytes = min(max(total // reading.pieces, 1), MOST_PIECE_BYTES)
+            piece_bytes = min(max(total // reading.pieces, 1), most_bytes)
         pieces = plan(logs, piece_bytes=piece_bytes, split=reading.split)
         return [replace(piece, absent=found.absent) if i == 0 else piece for i, piece in enumerate(pieces)]
 

@@ -54,6 +54,7 @@ class FoundFile:
         options: of the store.
         size: in bytes, as it lies there.
         mapped: a log of this one file, on the machine that found it.
+        name: what it is called by those who asked; None for its path.
     """
 
     path: str
@@ -62,6 +63,7 @@ class FoundFile:
     url: str | None = None
     options: tuple[tuple[str, Any], ...] = ()
     mapped: PartitionLog | None = None
+    name: str | None = None
 
     @property
     def is_packed(self) -> bool:

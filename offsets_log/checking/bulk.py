@@ -14,7 +14,9 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.inspected import InspectedPiece, InspectedState
 from offsets_log.columnar.folds.replay import Replay, Replayed, replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.scan.reading import Advance, Note, Seen
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Seen
+from offsets_log.columnar.scan.reading import Place as LogPlace
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
@@ -234,7 +236,7 @@ def check_logs(
     """All logs read once, in their order; arguments as of `replay_logs`."""
 
     class Checking(_CheckingReplay):
-        profiles = tuple(dict.fromkeys(release.profile for release in releases))
+        profiles = profiles_of(releases)
 
     seen: dict[int, list[Seen]] = {id(log): [] for log in logs}
 
@@ -254,12 +256,26 @@ def check_logs(
     for replayed in replays:
         state = replayed.state
         assert isinstance(state, CheckedState)
-        _complete(state, seen.pop(id(replayed.log)))
+        complete(state, seen.pop(id(replayed.log)))
         yield replayed, state
 
 
-def _complete(state: CheckedState, seen: Sequence[Seen]) -> None:
-    """What only the whole log tells."""
+def profiles_of(releases: Sequence[Release]) -> tuple[Profile, ...]:
+    """The rules of releases."""
+    return tuple(dict.fromkeys(release.profile for release in releases))
+
+
+def check_piece(
+    releases: Sequence[Release], order: Order, cursor: Cursor, end: LogPlace, scanner: Scanner, note: Note
+) -> CheckedState:
+    """The state of a piece of a log, from a cursor on; its layout must know what stands before it."""
+    state = CheckedState(profiles_of(releases))
+    _CheckedPiece(order, cursor, scanner, note, state).run(end, lambda size_bytes: None)
+    return state
+
+
+def complete(state: CheckedState, seen: Sequence[Seen]) -> None:
+    """Add what only the whole log tells, to the state of all of it."""
     state.note_types()
     desk, layout = state.arrays.desk, state.seen.layout
     for item in seen:

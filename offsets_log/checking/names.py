@@ -15,6 +15,10 @@ from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
 
 
+def _find_none(groups: Collection[str]) -> dict[str, Place]:
+    return {}
+
+
 @dataclass(slots=True)
 class Names:
     """Of all data records.
@@ -29,7 +33,7 @@ class Names:
     types: dict[int, tuple[Place, int]] = field(default_factory=dict)
     groups: dict[str, Place | None] = field(default_factory=dict)
     raw_names: dict[str, dict[bytes, Place]] = field(default_factory=dict)
-    find: Callable[[Collection[str]], dict[str, Place]] = lambda groups: {}
+    find: Callable[[Collection[str]], dict[str, Place]] = _find_none
 
     def saw_record(self, event: Event, place: Place) -> None:
         """A data record, whether it could be decoded or not."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -184,6 +184,11 @@ class CoordinatorRecord:
     key_trailing: bytes = b""
     value_trailing: bytes = b""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, which have tables of their own."""
+        number = None if self.layout is None else RECORD_TYPES[self.record_type].values.index(self.layout)
+        return _with_layout, (number, {name: getattr(self, name) for name in _PLAIN})
+
     @property
     def name(self) -> str:
         """Kafka's name of the record type."""
@@ -232,6 +237,14 @@ class CoordinatorRecord:
             for path, part in schema.walk(fields, root)
             if isinstance(part, primitives.MalformedString)
         ]
+
+
+_PLAIN = [field.name for field in fields(CoordinatorRecord) if field.name != "layout"]
+
+
+def _with_layout(number: int | None, plain: dict[str, Any]) -> CoordinatorRecord:
+    layout = None if number is None else RECORD_TYPES[plain["record_type"]].values[number]
+    return CoordinatorRecord(layout=layout, **plain)
 
 
 def _leading_int16(data: bytes, root: str, what: str) -> int:

@@ -97,6 +97,16 @@ def test_offsets_log_compact_on_spark_prints_the_same(damaged: Path, spark: Any)
         assert there.stderr == here.stderr
 
 
+def test_commands_are_programs_on_spark(spark: Any, tmp_path: Path) -> None:
+    arguments = ["history", str(SAMPLE), "-g", "metrics-*", "-o", "csv"]
+    there, here = run(*arguments), CliRunner().invoke(offsets_log, arguments)
+    assert (there.exit_code, there.stdout, there.stderr) == (here.exit_code, here.stdout, here.stderr)
+    help_text = run("--help").output
+    assert all(name in help_text for name in ("replay", "history", "where"))
+    assert "[default: spark]" in run("check", "--help").output
+    assert run("explain").exit_code == 2
+
+
 def test_errors_are_one_line(spark: Any, tmp_path: Path) -> None:
     missing = run("compact", "--input", str(tmp_path / "none"), "--output", str(tmp_path / "offsets"))
     assert missing.exit_code == 1

@@ -30,6 +30,8 @@ TOPIC_OF_ID = 2  # where the name is a topic id: 1 + the number of the topic it 
 NAME_SIZE = 3
 UNDECIDED, UNWANTED, WANTED = range(3)
 """Verdicts."""
+FOLLOWED, MARKED = range(2)
+"""What is known of a producer, in place of the offset of its head: its markers are wanted, or its first one was."""
 
 # What is asked, and how far it is, in ``counts``.
 TYPES = 0  # a bit for each record type that is wanted
@@ -45,7 +47,8 @@ HAS_HOLES = 9  # whether offsets between these are left out
 IS_BARE = 10  # whether the records of what is chosen are told
 TOLD = 11  # records told
 USED = 12  # bytes of their copy
-COUNTS = 13
+FIRST_MARKERS = 13  # whether each producer's first marker is wanted, too
+COUNTS = 14
 
 # Columns of ``chosen``; FIRST is NOTHING where no record was passed by, AT where only a run is told.
 BATCH_AT, BATCH_SIZE, IS_CHOSEN, RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES, TOLD_END, CHOSEN_SIZE = range(8)
@@ -147,9 +150,12 @@ def _look(
 ) -> Any:  # fmt: skip
     """Whether the batch that is staged is chosen is in ``counts[CHOSEN_AT]`` then; why it cannot be said yet."""
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
-        producer = producer_at(desk, staged[0, a.STAGED_PRODUCER])
-        if counts[WITH_MARKERS] and cold[producer + a.HEAD_OFFSET] != a.NOTHING:
+        head = producer_at(desk, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
+        if counts[WITH_MARKERS] and cold[head] == FOLLOWED:
             counts[CHOSEN_AT] = at
+        elif counts[FIRST_MARKERS] and cold[head] == a.NOTHING:
+            counts[CHOSEN_AT] = at
+            cold[head] = MARKED
         return np.int64(sc.FINISHED)
     outcome = np.int64(sc.FINISHED)
     for number in range(desk[a.STAGED]):
@@ -173,7 +179,7 @@ def _follow(desk: Any, cold: Any, producer_id: Any) -> Any:
     producer = intern_producer(desk, cold, producer_id)
     if producer < 0:
         return False
-    cold[producer_at(desk, producer) + a.HEAD_OFFSET] = 0
+    cold[producer_at(desk, producer) + a.HEAD_OFFSET] = FOLLOWED
     return True
 
 

@@ -7,8 +7,8 @@ was asked for are passed by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Advance, Order, Place, Reading
+from offsets_log.columnar.scan.reading import Advance, Cursor, Order, Place, Reading, Seen
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import decode_string
@@ -32,6 +32,62 @@ ROOM = 1 << 12
 """Batches that are chosen at a time, and records of these."""
 BYTES_TOLD = 1 << 22
 """Bytes of their keys and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A batch that is handed over.
+
+    Attributes:
+        segment_index: of its segment in the log.
+        is_whole: whether its records are asked for; else only that it begins.
+    """
+
+    segment_index: int
+    batch: RecordBatch
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A batch of which the records alone are handed over.
+
+    Attributes:
+        told: the records, see `choice`; ``copied`` holds their keys and values.
+    """
+
+    told: Sequence[list[int]]
+    copied: bytes
+
+    def records(
+        self, order: Order, wants: Callable[[Record], bool] | None
+    ) -> Iterator[tuple[Record, CoordinatorRecord | None]]:
+        """The records, decoded where they are asked for."""
+        for offset, time_ms, time_delta, at, key_size, value_size in self.told:
+            value_at = at + key_size
+            value = self.copied[value_at : value_at + value_size] if value_size >= 0 else None
+            record = Record(offset=offset, timestamp_ms=time_ms + time_delta, key=self.copied[at:value_at], value=value)
+            is_wanted = wants is None or wants(record)
+            yield record, decode_coordinator_record(record.key, value, order.release) if is_wanted else None
+
+
+Item = Taken | Bare | Passed | Seen
+"""What a reading hands over, in log order; `events_of` makes events of it."""
+
+
+def events_of(order: Order, item: Item, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
+    """The events of what was handed over of a log; ``wants`` as of `iter_events`."""
+    if isinstance(item, Bare):
+        yield BareBatch(order.log.offsets_partition, item.records(order, wants))
+        return
+    if not isinstance(item, Taken):
+        yield item
+        return
+    segment, batch = order.log.segments[item.segment_index], item.batch
+    if item.is_whole:
+        yield from batch_events(order.log, segment, batch, order.until, order.release, wants)
+    else:
+        yield BatchStart(segment, batch, batch.base_offset)
 
 
 def _counts(selection: Selection) -> a.Int64s:
@@ -68,36 +124,93 @@ def selected_events(
 
     Args:
         start: only from the segment on that holds this record offset.
-        wants: as of `iter_events`, of the batches that are read.
+        wants: as of `iter_events`, of the batches that are read; it may depend on what was handed over before.
         advance: called with the number of bytes read since.
     """
     with Scanner() as scanner:
         order = Order(log.since(start) if start else log, until, release)
-        reading = _SelectedReading(order, scanner, selection, wants)
+        cursor = order.begin(Place(0, 0))
+        assert cursor is not None
+        reading = _SelectedReading(order, cursor, scanner, selection)
         if not start:
             order.note_begin(reading.note)
-        yield from reading.run(advance)
+        for item in reading.items(order.end, advance):
+            yield from events_of(order, item, wants)
+        ends = list(order.note_end(cursor, reading.note))
+        for item in reading.handed_over():
+            yield from events_of(order, item, wants)
+        yield from ends
 
 
-class _SelectedReading(Reading):
+def items_of_piece(
+    order: Order, cursor: Cursor, end: Place, scanner: Scanner, selection: Selection | None
+) -> Iterator[Item]:
+    """What a piece of a log holds that was asked for, from a cursor on.
+
+    Args:
+        selection: None for all there is. With markers, the first one of each producer comes whatever was chosen, for
+            what it ends may stand in a piece before. No batch is bare.
+    """
+    reading: _ItemReading
+    if selection is None:
+        reading = _WholeReading(order, cursor, scanner)
+    else:
+        reading = _SelectedReading(order, cursor, scanner, replace(selection, is_bare=False))
+        reading.counts[ch.FIRST_MARKERS] = selection.with_markers
+    yield from reading.items(end, lambda size_bytes: None)
+
+
+class _ItemReading(Reading):
+    """Batches on their way to whoever asks for them.
+
+    Attributes:
+        ready: what was read and not yet handed over.
+    """
+
+    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner) -> None:
+        self.ready: list[Item] = []
+        super().__init__(order, cursor, scanner, lambda seen: self.ready.append(seen))
+
+    def items(self, end: Place, advance: Advance) -> Iterator[Item]:
+        """All up to the first batch at or behind ``end``."""
+        for _ in self.steps(end, advance):
+            yield from self.handed_over()
+
+    def handed_over(self) -> list[Item]:
+        """What is ready; nothing is then."""
+        ready, self.ready = self.ready, []
+        return ready
+
+    def take(self, index: int, batch: RecordBatch) -> None:
+        self.ready.append(Taken(index, batch))
+
+
+class _WholeReading(_ItemReading):
+    """Batches of which each one is asked for."""
+
+    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner) -> None:
+        super().__init__(order, cursor, scanner)
+        self._desk = np.zeros(a.CODE, np.int64)
+
+    @property
+    def desk(self) -> a.Int64s:
+        return self._desk
+
+    def scan(self, index: int, data: a.Bytes) -> int:
+        return sc.DOUBTFUL
+
+
+class _SelectedReading(_ItemReading):
     """Batches on their way, most of them passed by.
 
     Attributes:
         state: names and producers as numbers; nothing is replayed into it.
         names: what is known of the names (`choice`).
-        ready: what was read and not yet handed over. It is decoded on its way out: ``wants`` may depend on what was
-            handed over before.
     """
 
-    def __init__(
-        self, order: Order, scanner: Scanner, selection: Selection, wants: Callable[[Record], bool] | None
-    ) -> None:
-        begin = order.begin(Place(0, 0))
-        assert begin is not None
-        self.ready: list[Iterable[LogEvent]] = []
-        super().__init__(order, begin, scanner, lambda seen: self.ready.append((seen,)))
+    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, selection: Selection) -> None:
+        super().__init__(order, cursor, scanner)
         self.selection = selection
-        self.wants = wants
         self.state = ColumnarState(MODERN)
         self.counts = _counts(selection)
         self.names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
@@ -111,17 +224,6 @@ class _SelectedReading(Reading):
     @property
     def desk(self) -> a.Int64s:
         return self.state.arrays.desk
-
-    def run(self, advance: Advance) -> Iterator[LogEvent]:
-        """All events that are asked for."""
-        for _ in self.steps(self.order.end, advance):
-            yield from self._handed_over()
-        self.ready.append(list(self.order.note_end(self.cursor, self.note)))
-        yield from self._handed_over()
-
-    def _handed_over(self) -> Iterator[LogEvent]:
-        ready, self.ready = self.ready, []
-        return chain.from_iterable(ready)
 
     def scan(self, index: int, data: a.Bytes) -> int:
         while True:
@@ -150,35 +252,16 @@ class _SelectedReading(Reading):
         begin = 0
         for at, size, is_chosen, first, following, has_holes, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
             if first != a.NOTHING:
-                self.ready.append((Passed(first, following, bool(has_holes)),))
+                self.ready.append(Passed(first, following, bool(has_holes)))
             if at != a.NOTHING and is_chosen and self.selection.is_bare:
-                self.ready.append((BareBatch(self.order.log.offsets_partition, self._bare(told[begin:end], copied)),))
+                self.ready.append(Bare(told[begin:end], copied))
                 begin = end
             elif at != a.NOTHING:
-                raw = data[at : at + size].tobytes()
-                self.ready.append(self._read(index, raw, at) if is_chosen else self._begun(index, raw, at))
-
-    def _bare(self, told: Iterable[list[int]], copied: bytes) -> Iterator[tuple[Record, CoordinatorRecord | None]]:
-        for offset, time_ms, time_delta, at, key_size, value_size in told:
-            value_at = at + key_size
-            value = copied[value_at : value_at + value_size] if value_size >= 0 else None
-            record = Record(offset=offset, timestamp_ms=time_ms + time_delta, key=copied[at:value_at], value=value)
-            is_wanted = self.wants is None or self.wants(record)
-            yield record, decode_coordinator_record(record.key, value, self.order.release) if is_wanted else None
-
-    def _read(self, index: int, raw: bytes, at: int) -> Iterator[LogEvent]:
-        yield from self.events(index, decode_batch_header(raw, at))
-
-    def _begun(self, index: int, raw: bytes, at: int) -> Iterator[LogEvent]:
-        batch = decode_batch_header(raw, at)
-        yield BatchStart(self.order.log.segments[index], batch, batch.base_offset)
-
-    def events(self, index: int, batch: RecordBatch) -> Iterator[LogEvent]:
-        order = self.order
-        return batch_events(order.log, order.log.segments[index], batch, order.until, order.release, self.wants)
+                batch = decode_batch_header(data[at : at + size].tobytes(), at)
+                self.ready.append(Taken(index, batch, bool(is_chosen)))
 
     def take(self, index: int, batch: RecordBatch) -> None:
-        self.ready.append(self.events(index, batch))
+        super().take(index, batch)
         if self.selection.with_names and any(isinstance(it, Record) and may_name(it) for it in iter_records(batch)):
             self.names[:, ch.TOPIC_OF_ID] = 0
         if self.selection.with_markers and not batch.is_control:

@@ -211,6 +211,14 @@ class Book:
         self.samples = {kind: np.zeros((LEAST_ROOM, COLUMNS), np.int64) for kind in MOST}
         self.shows = shows
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes, without the room for more."""
+        return self.__dict__ | {"samples": {kind: self.used(kind) for kind in MOST}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copies are resized; what is unpickled may stand on memory of others.
+        self.__dict__ |= state | {"samples": {kind: found.copy() for kind, found in state["samples"].items()}}
+
     def used(self, kind: int) -> Samples:
         """The samples that there are."""
         return self.samples[kind][: self.counts[kind + USED]]

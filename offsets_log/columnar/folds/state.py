@@ -123,6 +123,14 @@ class ColumnarState:
         self.problems: list[Problem] = []
         self.names: list[tuple[int, bytes, str]] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes, which have tables of their own."""
+        return self.__dict__ | {"newer": bool(self.newer)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self.newer = newer_layouts(self.profile, self.release) if state["newer"] else {}
+
     # ---------------------------------------------------------------------- records read by hand
 
     def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:

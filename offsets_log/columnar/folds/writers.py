@@ -307,7 +307,7 @@ class Count(Replay):
 
     piece = _WrittenPiece
     per = nm.PER_GROUP
-    kind: NewState
+    kind: NewState = WritersState
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
         return self.kind(self.profile, self.per)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import secrets
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -53,6 +53,10 @@ class Press:
         self.escaped = {number: _text(row) for number, row in enumerate(self.escapes[:128])}
         self._templates: dict[tuple[int | None, str, Release | None], Templates] = {}
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Press], tuple[Form]]:
+        """For other processes, which make their own templates."""
+        return Press, (self.form,)
 
     def templates(self, segment: Segment, offsets_partition: int | None, release: Release | None) -> Templates:
         """Those of a segment, with what was already made of them."""
@@ -348,7 +352,9 @@ class Lines:
         headings: of the part, as far as it was iterated over.
     """
 
-    def __init__(self, count: int, records: int, headings: Headings, pieces: Iterator[memoryview]) -> None:
+    def __init__(
+        self, count: int, records: int, headings: Headings, pieces: Iterable[memoryview | bytes]
+    ) -> None:  # fmt: skip
         self.records = records
         self.headings = headings
         self._count = count
@@ -357,5 +363,12 @@ class Lines:
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[memoryview]:
-        return self._pieces
+    def __iter__(self) -> Iterator[memoryview | bytes]:
+        return iter(self._pieces)
+
+    def copies(self) -> Iterator[Lines]:
+        """The same on memory of their own, each with one piece of text."""
+        count, records = self._count, self.records
+        for piece in self._pieces:
+            yield Lines(count, records, replace(self.headings), (bytes(piece),))
+            count = records = 0
