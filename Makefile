@@ -11,7 +11,7 @@ help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
 	@echo "make test   install what the tests need and run everything, checks included"
 	@echo "make check  formatting, lint, types, import contracts"
-	@echo "make docs   write docs/cli.md and docs/rules.md: the help of all commands, the rules"
+	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
 	@echo "make bench  measure the commands and others on a generated log"
 
@@ -36,6 +36,10 @@ check: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.rule_reference
+	$(BIN)/python -m tools.format_reference
+	$(BIN)/python -m tools.sessions
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "the site is in build/site; open build/site/index.html"
 
 fuzz: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)

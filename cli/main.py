@@ -66,12 +66,36 @@ def _in_lines(epilog: str) -> str:
     return "\b\n" + "\n  ".join([f"{title}:", *examples.split(" · ")]) if " · " in examples else epilog
 
 
+def show_version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
+    """Print the version and what answers with it: the libraries whose releases may matter in a report of a fault."""
+    if not is_asked or context.resilient_parsing:
+        return
+    from importlib.metadata import version
+    from platform import python_version
+
+    engine = ", ".join(f"{name} {version(name)}" for name in ENGINE)
+    click.echo(f"offsets-log {version('offsets-log')} (reads Kafka 0.8.2 to 4.3)")
+    click.echo(f"columnar engine: {engine}; Python {python_version()}")
+    context.exit()
+
+
+ENGINE = ("numba", "numpy", "pyarrow")
+"""What reads large logs, beside what is here."""
+
+
 @click.command(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: offsets-log compact /var/lib/kafka/data",
 )
-@click.version_option(package_name="offsets-log", message="%(prog)s %(version)s (reads Kafka 0.8.2 to 4.3)")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Read Kafka's __consumer_offsets from its files, without a broker.
 

@@ -1,67 +1,71 @@
-"""The README cannot drift: its sessions are run and their output compared, its library example too."""
+"""Documentation cannot drift: every session is run and its output compared, every link leads on."""
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from cli.main import COMMANDS, main
+from tools import format_reference
+from tools.sessions import ROOT, blocks, name_of, pages, run, see_samples, sessions
 
-ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+SESSIONS = {
+    "README.md": "info compact check explain history rescue ls cat grep",
+    "docs/index.md": "info compact check explain rescue ls head",
+    "docs/inputs-and-outputs.md": "decode decode decode decode echo compact head compact decode ls report ls rebuild "
+    "rebuild expire assign vote rebalances where where",
+    "docs/runbooks/another-cluster.md": "rescue python3 ls head",
+    "docs/runbooks/coordinator-does-not-load.md": "check check explain decode cp printf check compact compact",
+    "docs/runbooks/dead-broker.md": "info check groups compact rescue ls cat",
+    "docs/runbooks/hanging-transaction.md": "rebuild compact check history",
+    "docs/runbooks/large-topic.md": "top top check clean clean ls check groups",
+    "docs/runbooks/who-moved-my-offsets.md": "diff history history history rebalances rescue cat",
+}
+"""What each page shows, by the names of its commands: none goes unseen."""
+LONGEST_README = 200
 
 
-def blocks(language: str) -> list[str]:
-    return [match["text"] for match in BLOCK.finditer(README.read_text()) if match["language"] == language]
+def subject(command: str) -> str:
+    """Of ``offsets-log info …`` info, of another command its first word."""
+    words = command.split()
+    return words[1] if words[0] == "offsets-log" else words[0]
 
 
-def sessions() -> list[tuple[str, str]]:
-    """(command, expected output) of every ``$`` line."""
-    found = []
-    for block in blocks("console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            found.append((command, output))
-    return found
+def test_every_session_is_known_by_name() -> None:
+    found = {name_of(page): " ".join(subject(command) for command, _ in sessions(page)) for page in pages()}
+    assert {name: commands for name, commands in found.items() if commands} == SESSIONS
 
 
-def run(command: str, folder: Path) -> str:
-    """Run in a folder that sees the samples, with this interpreter's scripts first."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_readme_sessions_print_what_they_show(tmp_path: Path) -> None:
-    (tmp_path / "samples").symlink_to(ROOT / "samples")
-    ran = 0
-    for command, expected in sessions():
+@pytest.mark.parametrize("name", SESSIONS)
+def test_sessions_print_what_they_show(name: str, tmp_path: Path) -> None:
+    see_samples(tmp_path)
+    for command, expected in sessions(ROOT / name):
         assert run(command, tmp_path) == expected, command
-        ran += 1
-    assert ran >= 8
 
 
-def test_readme_library_example_runs(tmp_path: Path) -> None:
-    (tmp_path / "samples").symlink_to(ROOT / "samples")
-    (example,) = blocks("python")
+def test_the_library_example_runs(tmp_path: Path) -> None:
+    see_samples(tmp_path)
+    (example,) = blocks(ROOT / "docs" / "library.md", "python")
     (tmp_path / "example.py").write_text(example)
     assert run("python example.py", tmp_path).count("groups,") == 4
+
+
+def test_commands_that_need_a_cluster_have_the_options_that_they_are_shown_with() -> None:
+    shown = [line for page in pages() for block in blocks(page, "sh") for line in block.splitlines()]
+    ours = [line.split() for line in shown if line.startswith("offsets-log ")]
+    assert len(ours) >= 4
+    for _, name, *words in ours:
+        command = main.get_command(click.Context(main), name)
+        assert command is not None, name
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known, words
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -70,3 +74,26 @@ def test_every_command_has_help_with_an_example_and_stands_in_the_readme(name: s
     assert result.exit_code == 0
     assert re.search(rf"Examples?:\s+offsets-log {name}", result.output)
     assert f"offsets-log {name}" in README.read_text()
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= LONGEST_README
+
+
+def test_layouts_are_those_of_the_tables() -> None:
+    assert format_reference.PAGE.read_text(encoding="utf-8") == format_reference.reference(), "make docs writes it anew"
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)", README.read_text())
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_site_is_built_with_every_page_and_link(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = {page.relative_to(tmp_path).with_suffix(".md").as_posix() for page in tmp_path.rglob("*.html")}
+    assert made >= {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert "://fonts." not in (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Writes `docs/cli.md`, the help of every command: ``python -m tools.cli_reference`` or ``make docs``."""
+"""Writes `docs/commands.md`, the help of every command: ``python -m tools.cli_reference`` or ``make docs``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from cli.main import COMMANDS, main
 
-PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
+PAGE = Path(__file__).parent.parent / "docs" / "commands.md"
 WIDTH = 100
 PREFACE = """\
 # Commands

@@ -21,7 +21,7 @@ from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import Reading, as_options, parse
-from tests.test_docs import blocks
+from tools.sessions import blocks
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "samples" / "kafka-4.3-mixed" / "log"
@@ -196,9 +196,9 @@ def test_filters_are_pushed_where_spark_allows_it(spark: Any) -> None:
 
 def test_the_readme_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    (program,) = blocks("py")
+    (program,) = blocks(ROOT / "docs" / "spark.md", "py")
     exec(program, {})
-    queries = blocks("sql")
+    queries = blocks(ROOT / "docs" / "spark.md", "sql")
     assert len(queries) == 3
     busiest, _, states = (spark.sql(query).collect() for query in queries)
     assert busiest[0]["commits"] >= busiest[-1]["commits"] > 0

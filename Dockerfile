@@ -1,0 +1,28 @@
+# offsets-log in a container, without root:
+#   docker build -t offsets-log .
+#   docker run --rm -v /var/lib/kafka/data:/data:ro offsets-log compact /data
+# Kernels for large logs are compiled for the processor they run on; --volume offsets-log:/home/reader/.cache keeps them.
+# With Spark and a JVM: docker build --build-arg EXTRAS=spark -t offsets-log:spark .
+ARG PYTHON=3.12
+
+FROM python:${PYTHON}-slim AS built
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY offsets_log offsets_log
+COPY spark_jobs spark_jobs
+COPY cli cli
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+FROM python:${PYTHON}-slim
+ARG EXTRAS=restore
+RUN if [ "${EXTRAS}" != "${EXTRAS#*spark}" ]; then \
+        apt-get update && apt-get install --yes --no-install-recommends default-jre-headless \
+        && rm -rf /var/lib/apt/lists/*; \
+    fi
+COPY --from=built /wheels /wheels
+RUN pip install --no-cache-dir "$(ls /wheels/*.whl)[${EXTRAS}]" && rm -rf /wheels
+RUN useradd --create-home reader
+USER reader
+WORKDIR /home/reader
+ENTRYPOINT ["offsets-log"]
+CMD ["--help"]

@@ -1,0 +1,121 @@
+"""The wheel, made from the source distribution, works in an environment of its own: with the lowest versions that
+`pyproject.toml` allows, and without the extras, which it names where they are needed. All other tests run with the
+newest versions."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
+PROGRAM = """
+import sys
+import cli.session
+from cli.main import run
+cli.session.BULK_FROM_BYTES = 0
+run()
+"""
+PARTS = re.compile(r"<(?:style|script)>.*?</(?:style|script)>", re.DOTALL)
+pytestmark = pytest.mark.xdist_group("packaging")  # one environment for all
+
+
+def lowest() -> list[str]:
+    """Each dependency at its lowest version, as pip takes it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    bounds = [dependency.split(",")[0].split(">=") for dependency in project["dependencies"]]
+    return [f"{name}=={version}" + ".0" * (2 - version.count(".")) for name, version in bounds]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of both distributions, the wheel made from the other's contents."""
+    folder = tmp_path_factory.mktemp("made")
+    subprocess.run([sys.executable, "-m", "build", "--outdir", folder, ROOT], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def python(made: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of the environment that has the wheel."""
+    if sys.version_info[:2] != (3, 11):
+        pytest.skip("the lowest versions are of the lowest Python")
+    folder = tmp_path_factory.mktemp("lowest")
+    venv.create(folder, with_pip=True)
+    made_python = str(folder / "bin" / "python")
+    (wheel,) = made.glob("*.whl")
+    subprocess.run([made_python, "-m", "pip", "install", "--quiet", str(wheel), *lowest()], check=True)
+    return made_python
+
+
+def run(program: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command line under an interpreter, far from the sources."""
+    command = [program, "-c", PROGRAM, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("compact", SAMPLE), ("check", SAMPLE), ("explain",)], ids=lambda words: words[0]
+)
+def test_the_wheel_with_the_lowest_versions_answers_as_the_newest(
+    arguments: tuple[str, ...], python: str, tmp_path: Path
+) -> None:
+    answers = []
+    for program in (sys.executable, python):
+        done = run(program, *arguments, "-o", "jsonl", folder=tmp_path)
+        answers.append((done.returncode, done.stdout))
+    assert answers[0] == answers[1]
+    assert answers[0][0] in (0, 3)
+    assert answers[0][1]
+
+
+def test_the_report_of_the_wheel_has_its_script_and_style(python: str, tmp_path: Path) -> None:
+    for program, name in ((sys.executable, "here.html"), (python, "there.html")):
+        assert run(program, "report", SAMPLE, "--to", name, folder=tmp_path).returncode == 0
+    here, there = ((tmp_path / name).read_text(encoding="utf-8") for name in ("here.html", "there.html"))
+    assert PARTS.findall(here) == PARTS.findall(there)
+    assert len(PARTS.findall(here)) >= 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (("compact", SAMPLE, "--engine", "spark"), "offsets-log[spark]"),
+        (("restore", "plan.json", "--bootstrap-server", "localhost:1"), "offsets-log[restore]"),
+    ],
+    ids=("spark", "restore"),
+)
+def test_what_needs_an_extra_names_it(arguments: tuple[str, ...], extra: str, python: str, tmp_path: Path) -> None:
+    assert run(python, "rescue", SAMPLE, "--to", "rescued", folder=tmp_path).returncode == 0
+    (tmp_path / "rescued" / "plan.json").rename(tmp_path / "plan.json")
+    done = run(python, *arguments, folder=tmp_path)
+    assert done.returncode in (1, 2)
+    assert f"pip install '{extra}'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version_names_what_reads_large_logs(python: str, tmp_path: Path) -> None:
+    said = run(python, "--version", folder=tmp_path).stdout
+    numba = next(name for name in lowest() if name.startswith("numba"))
+    assert numba.replace("==", " ") in said
+    assert "pyarrow 17.0.0" in said
+
+
+def test_the_source_distribution_can_be_tested(made: Path) -> None:
+    (archive,) = made.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    needed = {
+        name for name in tracked if name.startswith(("offsets_log/", "cli/", "spark_jobs/", "tests/", "samples/"))
+    }
+    assert needed - names == set()
