@@ -12,19 +12,19 @@ those that were read. Records keep their offsets, and batches of committed trans
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.answers import Answers, differences
 from offsets_log.cleaner.batches import batches, records
-from offsets_log.cleaner.bounds import OPEN_TRANSACTION
-from offsets_log.cleaner.editing import packed, pieces_of
+from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION, bounds_of
+from offsets_log.cleaner.editing import Store, packed, pieces_of
 from offsets_log.cleaner.kept import LATEST, MARKERS_WITH_DATA, TOMBSTONES_AT_WORK, Kept
-from offsets_log.cleaner.opening import open_for_cleaning
+from offsets_log.cleaner.opening import as_opened, reopened
+from offsets_log.cleaner.round import CLEANED, Round
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.survivors import Needs, Surviving, survivors
-from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import iter_events
 
 
@@ -42,7 +42,7 @@ class Deep:
     kept: Kept = field(default_factory=Kept)
 
 
-def clean_deep(log: PartitionLog, opened: OpenLog, settings: Settings) -> Deep:
+def clean_deep(log: PartitionLog, opened: OpenLog, settings: Settings, store: Store = b"".join) -> Deep:
     """Clean a log that a broker has opened.
 
     Raises:
@@ -57,36 +57,33 @@ def clean_deep(log: PartitionLog, opened: OpenLog, settings: Settings) -> Deep:
         choice = Surviving(survivors(iter_events(base), needs))
         pieces = pieces_of(opened, choice, rules)
         end_offset = opened.end_offset or 0
-        left = packed(log, pieces, settings.segment_bytes, first=first, end_offset=end_offset)
+        left = packed(log, pieces, settings.segment_bytes, first=first, end_offset=end_offset, store=store)
         found = differences(before, Answers.of(left))
         if not found:
             break
         needs.grow(found, before)
-    reopened = open_for_cleaning(left, settings, stopped_cleanly=True)
-    if reopened.refusal is not None:
-        raise reopened.refusal
-    return Deep(left, reopened, _kept(reopened))
+    after = reopened(left, settings)
+    return Deep(left, after, _kept(after))
 
 
-def as_opened(log: PartitionLog, opened: OpenLog) -> PartitionLog:
-    """The segments as a broker has opened them."""
-    files: Iterable[Segment] = (
-        Segment(file.file, base_offset, file.view[: file.size_bytes], modified_ms=file.modified_ms)
-        for base_offset, file in opened.files.items()
-    )
-    return replace(log, segments=tuple(files))
+def round_of(deep: Deep, settings: Settings) -> Round:
+    """The same as a round that came to the log's end."""
+    bounds = bounds_of(deep.opened, deep.log.checkpoints, settings)
+    end = bounds.log_end
+    whole = replace(bounds, first_uncleanable=end, held_at=end, held_by=ACTIVE_SEGMENT)
+    return Round(deep.opened, whole, settings, CLEANED, end, kept=deep.kept)
 
 
 def _kept(opened: OpenLog) -> Kept:
     """Why each batch is there."""
     kept = Kept()
-    begins = {producer_id: first_offset for first_offset, producer_id in opened.producers.ongoing.items()}
+    open_since = opened.producers.open_since()
     for file in opened.files.values():
         for batch in batches(file):
             found = list(records(batch))
             if batch.is_control:
                 why = MARKERS_WITH_DATA
-            elif batch.is_transactional and batch.offset >= begins.get(batch.producer_id, 1 << 63):
+            elif batch.is_transactional and batch.offset >= open_since.get(batch.producer_id, 1 << 63):
                 why = OPEN_TRANSACTION
             else:
                 why = TOMBSTONES_AT_WORK if any(record.value is None for record in found) else LATEST

@@ -35,6 +35,9 @@ class Choice(Protocol):
     def end_within(self, batch: FileBatch) -> int | None:
         """Where the log ends, if it ends before this batch does: no record from there on stays."""
 
+    def keeps_all(self, batch: FileBatch) -> bool:
+        """Whether a batch of data stays as it is, whatever its records are."""
+
     def keeps_bare(self, batch: FileBatch) -> bool:
         """Whether a batch stays that holds no data: a control batch, or one without records."""
 
@@ -69,6 +72,8 @@ def pieces_of(opened: OpenLog, choice: Choice, rules: Rules) -> Iterator[Piece]:
 
 
 def _piece(file: LogFile, batch: FileBatch, choice: Choice, rules: Rules, end: int | None) -> Piece | None:
+    if end is None and not batch.is_control and choice.keeps_all(batch):
+        return Piece(batch.view[batch.position : batch.end], batch.offset, batch.last_offset, file, True)
     found = [] if batch.is_control else list(records(batch))
     base_offset = found[0].offset if batch.is_legacy and found else batch.offset
     if end is not None and end <= base_offset:
@@ -125,7 +130,13 @@ def _segment(file: LogFile, pieces: list[Piece], store: Store) -> Segment:
 
 
 def packed(
-    log: PartitionLog, pieces: Iterable[Piece], segment_bytes: int, *, first: LogFile, end_offset: int
+    log: PartitionLog,
+    pieces: Iterable[Piece],
+    segment_bytes: int,
+    *,
+    first: LogFile,
+    end_offset: int,
+    store: Store = b"".join,
 ) -> PartitionLog:
     """The log in segments as large as they may be, and behind them an empty one that is active."""
     segments: list[Segment] = []
@@ -134,7 +145,7 @@ def packed(
 
     def close() -> None:
         written = held[-1].file.modified_ms if held else first.modified_ms
-        raw = b"".join(piece.raw for piece in held)
+        raw = store([piece.raw for piece in held])
         segments.append(Segment(f"{base_offset:020}.log", base_offset, raw, modified_ms=written))
 
     for piece in pieces:

@@ -137,6 +137,10 @@ class Surviving:
         """Nowhere."""
         return None
 
+    def keeps_all(self, batch: FileBatch) -> bool:
+        """Each record is looked at."""
+        return False
+
     def keeps_record(self, batch: FileBatch, record: Record) -> bool:
         """By its offset."""
         if record.offset not in self.offsets:
