@@ -135,17 +135,17 @@ class Staying:
 
 @dataclass(slots=True)
 class Unexpired:
-    """What stays where expired offsets and groups go: of them, what a transaction holds that is open (``E-9``).
-
-    So do tombstones of offsets, which may have ended some of that (``J-12``).
+    """What stays where expired offsets and groups go.
 
     Attributes:
+        pending: of these, what an open transaction holds, and tombstones, which end some of that (``J-12``).
         open_since: producer → where its open transaction begins.
     """
 
-    keys: set[GroupTopicPartition] = field(default_factory=set)
-    groups: set[str] = field(default_factory=set)
-    open_since: dict[int, int] = field(default_factory=dict)
+    keys: set[GroupTopicPartition]
+    groups: set[str]
+    pending: set[GroupTopicPartition]
+    open_since: dict[int, int]
 
     def end_within(self, batch: FileBatch) -> int | None:
         """Nowhere."""
@@ -162,25 +162,27 @@ class Unexpired:
     def keeps_record(self, batch: FileBatch, record: Record) -> bool:
         """By what its key names."""
         named = group_and_key(record)
-        if named is None or (
-            batch.is_transactional and batch.offset >= self.open_since.get(batch.producer_id, MAX_INT64)
-        ):
+        if named is None:
             return True
         group, key = named
-        if key is not None and record.value is None:
+        if key in self.pending and (record.value is None or self._is_open(batch)):
             return True
         return group not in self.groups and key not in self.keys
+
+    def _is_open(self, batch: FileBatch) -> bool:
+        return batch.is_transactional and batch.offset >= self.open_since.get(batch.producer_id, MAX_INT64)
 
 
 def _unexpired(log: PartitionLog, opened: OpenLog, now_ms: int, retention: Retention) -> Unexpired:
     profile = PROFILES[retention.era.profile]
     state = finish(replay(undamaged(iter_events(log)), profile, on_damage=lambda damage: None))
-    found = Unexpired(open_since=opened.producers.open_since())
-    for group in cycle_of(state, now_ms, retention):
-        found.keys |= {offset.value.key for offset in group.offsets if offset.expired}
-        if group.removed:
-            found.groups.add(group.group.group_id)
-    return found
+    cycle = cycle_of(state, now_ms, retention)
+    return Unexpired(
+        keys={offset.value.key for group in cycle for offset in group.offsets if offset.expired},
+        groups={group.group.group_id for group in cycle if group.removed},
+        pending={value.key for value in state.pending},
+        open_since=opened.producers.open_since(),
+    )
 
 
 def group_and_key(record: Record) -> tuple[str, GroupTopicPartition | None] | None:
