@@ -55,9 +55,8 @@ def clean_deep(log: PartitionLog, opened: OpenLog, settings: Settings, store: St
     first = next(iter(opened.files.values()))
     while True:
         choice = Surviving(survivors(iter_events(base), needs))
-        pieces = pieces_of(opened, choice, rules)
-        end_offset = opened.end_offset or 0
-        left = packed(log, pieces, settings.segment_bytes, first=first, end_offset=end_offset, store=store)
+        pieces = pieces_of(opened, choice, rules, opened.end_offset or 0)
+        left = packed(log, pieces, settings.segment_bytes, first=first, store=store)
         found = differences(before, Answers.of(left))
         if not found:
             break

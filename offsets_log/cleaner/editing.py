@@ -2,8 +2,8 @@
 
 A batch that keeps all its records is copied; one that loses some is written anew as the cleaner does it; one that
 loses all goes. Control batches go only where no data of theirs is left, if at all: a transaction that is in the log
-has its marker there (``CL-35``). Where the log's last batch goes, an empty segment tells by its name where the log
-goes on (``CL-55``).
+has its marker there (``CL-35``). Where the log's last batch goes, an empty one of nobody takes its place
+(``CL-21``, ``CL-32``): the Java coordinator answers from a log only once a batch reached its end.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from offsets_log.cleaner.folder import METADATA
 from offsets_log.cleaner.rewriting import rewritten
 from offsets_log.cleaner.settings import Rules
 from offsets_log.log_format import batch as b
+from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment
-from offsets_log.log_format.record import Record, encode_records, iter_records
+from offsets_log.log_format.record import Record, empty_batch, encode_records, iter_records
 from offsets_log.log_format.segment import Buffer
 
 Store = Callable[[list[Buffer]], Buffer]
@@ -55,20 +56,45 @@ class Piece(NamedTuple):
     is_copied: bool
 
 
-def pieces_of(opened: OpenLog, choice: Choice, rules: Rules) -> Iterator[Piece]:
+def pieces_of(opened: OpenLog, choice: Choice, rules: Rules, end_offset: int) -> Iterator[Piece]:
     """The batches that stay, or what is left of them.
+
+    Args:
+        end_offset: where the new log goes on.
 
     Raises:
         OffsetsLogError: something cannot be read, or not be written.
     """
-    for file in opened.files.values():
-        for batch in batches(file):
-            end = choice.end_within(batch)
-            piece = _piece(file, batch, choice, rules, end)
-            if piece is not None:
-                yield piece
-            if end is not None:
-                return
+    next_offset, last = min(opened.files), None
+    for file, batch in ((each, batch) for each in opened.files.values() for batch in batches(each)):
+        end = choice.end_within(batch)
+        piece = _piece(file, batch, choice, rules, end)
+        if piece is not None:
+            next_offset = piece.last_offset + 1
+            yield piece
+        if end is None or end > batch.offset:
+            last = file, batch
+        if end is not None:
+            break
+    if last is not None and next_offset < end_offset:
+        yield _last(*last, end_offset - 1)
+
+
+def _last(file: LogFile, batch: FileBatch, offset: int) -> Piece:
+    """An empty batch at the log's end, as late and of the same leader as the one that was there."""
+    whole = batch.whole()
+    empty = RecordBatch(
+        position=0,
+        raw=b"",
+        magic=NEWEST_MAGIC,
+        crc=0,
+        attributes=0,
+        base_offset=offset,
+        last_offset=offset,
+        partition_leader_epoch=whole.partition_leader_epoch,
+        max_timestamp_ms=whole.max_timestamp_ms,
+    )
+    return Piece(empty_batch(empty), offset, offset, file, False)
 
 
 def _piece(file: LogFile, batch: FileBatch, choice: Choice, rules: Rules, end: int | None) -> Piece | None:
@@ -111,15 +137,14 @@ def edited(
     """The log in the same segments; those that lose nothing are not copied.
 
     Args:
-        end_offset: where the new log goes on, unless the choice ends it before.
+        end_offset: where the new log goes on.
     """
     held: dict[int, list[Piece]] = {}
-    for piece in pieces_of(opened, choice, rules):
+    for piece in pieces_of(opened, choice, rules, end_offset):
         held.setdefault(piece.file.base_offset, []).append(piece)
-    files = [file for base_offset, file in opened.files.items() if base_offset < end_offset]
+    files = [file for base_offset, file in opened.files.items() if base_offset <= end_offset]
     segments = [_segment(file, held.get(file.base_offset, []), store) for file in files or [*opened.files.values()][:1]]
-    ends = [piece.last_offset + 1 for pieces in held.values() for piece in pieces[-1:]]
-    return _log_of(log, segments, end_offset, is_rolled=max(ends, default=0) < end_offset)
+    return _log_of(log, segments)
 
 
 def _segment(file: LogFile, pieces: list[Piece], store: Store) -> Segment:
@@ -130,15 +155,9 @@ def _segment(file: LogFile, pieces: list[Piece], store: Store) -> Segment:
 
 
 def packed(
-    log: PartitionLog,
-    pieces: Iterable[Piece],
-    segment_bytes: int,
-    *,
-    first: LogFile,
-    end_offset: int,
-    store: Store = b"".join,
+    log: PartitionLog, pieces: Iterable[Piece], segment_bytes: int, *, first: LogFile, store: Store = b"".join
 ) -> PartitionLog:
-    """The log in segments as large as they may be, and behind them an empty one that is active."""
+    """The log in segments as large as they may be."""
     segments: list[Segment] = []
     held: list[Piece] = []
     base_offset, size = first.base_offset, 0
@@ -156,13 +175,10 @@ def packed(
         held.append(piece)
         size += len(piece.raw)
     close()
-    return _log_of(log, segments, end_offset, is_rolled=end_offset > base_offset)
+    return _log_of(log, segments)
 
 
-def _log_of(log: PartitionLog, segments: list[Segment], end_offset: int, *, is_rolled: bool) -> PartitionLog:
+def _log_of(log: PartitionLog, segments: list[Segment]) -> PartitionLog:
     """Of other segments: what lies beside them is to be made anew."""
-    if is_rolled:
-        empty = Segment(f"{end_offset:020}.log", end_offset, b"", modified_ms=segments[-1].modified_ms)
-        segments = [*segments, empty]
     beside = {name: read for name, read in log.beside.items() if name in (LEADER_EPOCHS, METADATA)}
     return replace(log, segments=tuple(segments), beside=beside)

@@ -34,9 +34,9 @@ def offsets(log: PartitionLog) -> list[int]:
     return [event.record.offset for event in iter_events(log) if isinstance(event, Event)]
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.parametrize("name", sorted({*RECORDINGS} - {"random-scala"}))  # the bytes of random-java
 def test_a_log_as_it_was(name: str, recording: Callable[[str], Path]) -> None:
-    for log in logs(recording(name))[:8]:
+    for log in logs(recording(name))[:4]:
         found = offsets(log)
         for at in found[len(found) // 3 :: max(1, len(found) // 2)]:
             made = without(log, Drops(until=Until(at)))
@@ -49,7 +49,7 @@ def test_a_log_as_it_was(name: str, recording: Callable[[str], Path]) -> None:
 
 
 @given(st.integers(0, 1 << 30), st.integers(0, 70))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_a_random_log_as_it_was(seed: int, batch: int) -> None:
     log = in_segments(random_log(seed), 7)
     for until in (Until(batch), Until(time_ms=TIME + batch)):
@@ -76,13 +76,13 @@ def test_groups_go_with_all_of_theirs(name: str, recording: Callable[[str], Path
             assert opened(made).end_offset == opened(log).end_offset
 
 
-@pytest.mark.parametrize("name", ["kafka-4.3-expired", "kafka-4.3-mixed", "random-java"])
+@pytest.mark.parametrize("name", ["kafka-4.3-expired", "random-java"])
 @pytest.mark.parametrize("era", [MODERN_ERA, CLASSIC_ERA], ids=lambda era: era.name)
 def test_what_has_expired_goes(name: str, era: object, recording: Callable[[str], Path]) -> None:
     """As `expire` tells it: ``E-4``–``E-16``."""
     retention = era.retention(DAY_MS)  # type: ignore[attr-defined]
     profile = MODERN if era is MODERN_ERA else CLASSIC
-    for log in logs(recording(name)):
+    for log in logs(recording(name))[:12]:
         state = load(log, profile)
         now_ms = SETTINGS.now_ms
         cycle = cycle_of(state, now_ms, retention)
@@ -104,9 +104,10 @@ def test_a_record_goes_and_its_marker_stays() -> None:
 
 
 def test_the_last_record_goes_and_the_log_ends_where_it_did() -> None:
-    """``CL-55``."""
+    """``CL-21``, ``CL-32``."""
     made = without(LogBuilder().commit(1).commit(2).log, Drops(records=frozenset({1})))
-    assert [(segment.base_offset, bool(segment.buffer)) for segment in made.segments] == [(0, True), (2, False)]
+    assert offsets(made) == [0]
+    assert [len(segment.buffer) for segment in made.segments] == [LogBuilder().commit(1).log.size_bytes + 61]
     assert opened(made).end_offset == 2
 
 
