@@ -64,9 +64,9 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @click.command(
     "clean",
     epilog="Examples: offsets-log clean /var/lib/kafka/data --dry-run · "
-    "offsets-log clean backup.tar.gz -p 12 --to cleaned --broker 3.9 --delete-retention 1h · "
+    "offsets-log clean backup.tar.gz -p 3 --to cleaned --broker 3.9 --delete-retention 1h · "
     "offsets-log clean /var/lib/kafka/data --deep --drop-expired --to small · "
-    "offsets-log clean data.tar.gz -p 3 --drop-record 3:1200 --to mended",
+    "offsets-log clean backup.tar.gz -p 3 --drop-record 3:120 --to mended",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")

@@ -44,7 +44,7 @@ def check_same(log: PartitionLog) -> PartitionLog:
 
 @pytest.mark.parametrize("name", sorted({*RECORDINGS} - {"random-scala"}))  # the bytes of random-java
 def test_a_recording_is_answered_from_as_before(name: str, recording: Callable[[str], Path]) -> None:
-    """``CL-35``, ``CL-36``."""
+    """``CL-35``."""
     checked = 0
     for directory in log_directories(recording(name)):
         for log in list(read_partitions(directory).values())[: 12 if name == "random-java" else None]:

@@ -43,7 +43,7 @@ def clean(*words: str | Path) -> None:
 
 
 def place(real: broker.Broker, folder: Path) -> None:
-    """A partition's files in the place of the broker's, but the topic's id is its own (``CL-54``)."""
+    """A partition's files in the place of the broker's, but the topic's id is its own."""
     real.place(int(folder.name.rpartition("-")[2]), b"")
     for path in folder.iterdir():
         if path.name != "partition.metadata":
