@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.clean_options import Changes, change_options
 from cli.options import SHUTDOWN, Duration, Output, Reading, Time, UntilOffset
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @click.command(
     "clean",
     epilog="Examples: offsets-log clean /var/lib/kafka/data --dry-run · "
-    "offsets-log clean backup.tar.gz -p 2 --to cleaned --broker 3.9 --delete-retention 1h",
+    "offsets-log clean backup.tar.gz -p 3 --to cleaned --broker 3.9 --delete-retention 1h · "
+    "offsets-log clean /var/lib/kafka/data --deep --drop-expired --to small · "
+    "offsets-log clean backup.tar.gz -p 3 --drop-record 3:120 --to mended",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
@@ -89,6 +92,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @_offset("first-dirty-offset", "From where the log is not cleaned yet,", "the cleaner's checkpoint")
 @_offset("high-watermark", "How far followers have the log,", "its checkpoint, else the log's end")
 @_offset("log-start-offset", "Where the log begins,", "its checkpoint")
+@change_options
 @SHUTDOWN
 @click.option(
     "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
@@ -128,6 +132,11 @@ def command(
     broker's cleaner would end with an exception and leave the partition alone until a restart; aborted, where it gives
     up and tries again. And why each byte is kept that is left, such as an open transaction that holds all behind it.
 
+    Records are dropped before the round: --drop-record, --drop-group, --keep-group, --drop-expired; --until-offset and
+    --until-time give the log as it was then. Record offsets stay, and so does where the log goes on. A transaction that
+    loses records keeps its marker. With --deep, what is left is replayed by the rules of all profiles before it is
+    written: it answers as before, for offsets, groups, members, open transactions and what ends a load.
+
     Exit status 3 if a partition failed or aborted.
     """
     from cli.session import open_session
@@ -138,13 +147,16 @@ def command(
         paths=paths,
         as_partition=as_partition,
         offsets_partition=offsets_partition,
+        until_offset=settings["until_offset"],
+        until_time=settings["until_time"],
         input_format="segments",
         progress=progress,
         quiet=quiet,
     )
     now = int(time.time() * 1000) if now is None else now
+    changes = Changes.of(settings)
     with open_session(reading) as session, ExitStack() as stack:
-        cleaning = _Cleaning(session, _settings(now, broker, settings), shutdown, settings)
+        cleaning = _Cleaning(session, _settings(now, broker, settings), shutdown, settings, changes, stack)
         directory = None if to is None else _directory(session, to, stack)
         rows = [cleaning.clean(log, directory) for log in session.logs]
         if directory is not None:
@@ -176,10 +188,19 @@ def _directory(session: Session, to: str, stack: ExitStack) -> Path:
 class _Cleaning:
     """The rounds of a run."""
 
-    def __init__(self, session: Session, settings: Settings, shutdown: str | None, given: dict[str, Given]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        settings: Settings,
+        shutdown: str | None,
+        given: dict[str, Given],
+        changes: Changes,
+        stack: ExitStack,
+    ) -> None:
         from offsets_log.broker.shutdowns import SHUTDOWNS
 
         self._session, self._settings, self._given = session, settings, given
+        self._changes, self._stack = changes, stack
         self._stopped_cleanly = None if shutdown is None else SHUTDOWNS[shutdown]
         self._told: list[tuple[int, Checkpoints]] = []
 
@@ -199,20 +220,27 @@ class _Cleaning:
             raise InputError("no directory tells its partition: give --as-partition", file=log.segments[0].file)
         log = replace(log, checkpoints=self._checkpoints(log))
         in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
-        opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
+        before = opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
+        done: Round | None = None
+        refused = "a broker does not open this log"
         try:
             if opened.refusal is not None:
                 raise opened.refusal
+            refused = "what is asked for cannot be done"
+            if self._changes.are_some:
+                log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
             bounds = bounds_of(opened, log.checkpoints, self._settings)
         except OffsetsLogError as error:
-            self._session.say(
-                f"offsets partition {partition}: a broker does not open this log, it is left out: {error}"
-            )
+            self._session.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
             return refused_row(partition, FAILED, error)
-        done = self._round(partition, log, opened, bounds, directory)
-        return result_row(partition, done, in_bulk=in_bulk)
+        kept = None if done is None else done.kept
+        done = self._write(partition, log, opened, bounds, directory, done)
+        return result_row(partition, done, before if self._changes.are_some else None, kept, in_bulk=in_bulk)
 
-    def _round(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, directory: Path | None) -> Round:
+    def _write(
+        self, partition: int, log: PartitionLog, opened: Any, bounds: Any, directory: Path | None, done: Round | None
+    ) -> Round:
+        """A partition's folder, with a round if it is not done."""
         from cli.session import BULK_FROM_BYTES
         from offsets_log.cleaner.checkpoints import checkpoints_after
         from offsets_log.cleaner.folder import FolderFile, new_files, other_files
@@ -232,8 +260,9 @@ class _Cleaning:
 
         if folder is not None:
             folder.mkdir()
-        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
-        done = clean(opened, bounds, self._settings, emit, self._session.advance, in_bulk=in_bulk)
+        if done is None:
+            in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
+            done = clean(opened, bounds, self._settings, emit, self._session.advance, in_bulk=in_bulk)
         if folder is not None:
             for file in other_files(log, done):
                 write(file)

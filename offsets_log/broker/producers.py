@@ -138,6 +138,10 @@ class ProducerState:
         """Where the oldest transaction begins that is open or was read."""
         return min((*self.completed, *self.ongoing), default=None)
 
+    def open_since(self) -> dict[int, int]:
+        """Producer → where its open transaction begins."""
+        return {producer_id: first_offset for first_offset, producer_id in self.ongoing.items()}
+
     def reach(self, high_watermark: int) -> None:
         """Followers have all below an offset."""
         self.completed = {first: last for first, last in self.completed.items() if last >= high_watermark}

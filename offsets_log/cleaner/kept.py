@@ -11,6 +11,7 @@ from offsets_log.log_format.record import Record
 
 LATEST = "latest of their keys"
 TOMBSTONES = "tombstones waiting"
+TOMBSTONES_AT_WORK = "tombstones that change what is answered"
 MARKERS = "markers waiting"
 MARKERS_WITH_DATA = "markers of transactions with data"
 BEYOND_MAP = "beyond the offset map"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from offsets_log.broker.indexes import OffsetIndex
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.cleaner.settings import Settings
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 
 
 def open_for_cleaning(
@@ -24,6 +26,27 @@ def open_for_cleaning(
         index_interval_bytes=settings.index_interval_bytes,
         in_bulk=in_bulk,
     )
+
+
+def reopened(log: PartitionLog, settings: Settings) -> OpenLog:
+    """A log that was made here, with its indexes and snapshots.
+
+    Raises:
+        BrokerError: no broker opens it.
+    """
+    opened = open_for_cleaning(log, settings, stopped_cleanly=True)
+    if opened.refusal is not None:
+        raise opened.refusal
+    return opened
+
+
+def as_opened(log: PartitionLog, opened: OpenLog) -> PartitionLog:
+    """The segments as a broker has opened them."""
+    segments = (
+        Segment(file.file, base_offset, file.view[: file.size_bytes], modified_ms=file.modified_ms)
+        for base_offset, file in opened.files.items()
+    )
+    return replace(log, segments=tuple(segments))
 
 
 def was_stopped_cleanly(log: PartitionLog) -> bool:

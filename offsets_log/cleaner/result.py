@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION
 from offsets_log.cleaner.kept import BEYOND_MAP, Kept
@@ -27,17 +28,27 @@ CLEAN_ALREADY = "clean already"
 ENDED_BEFORE = "the round ended before"
 
 
-def result_row(offsets_partition: int | None, done: Round, *, in_bulk: bool = False) -> Row:
-    """What became of a partition; records are counted by a kernel if it is large."""
+def result_row(
+    offsets_partition: int | None,
+    done: Round,
+    before: OpenLog | None = None,
+    kept: Kept | None = None,
+    *,
+    in_bulk: bool = False,
+) -> Row:
+    """What became of a partition.
+
+    Args:
+        before: the log from which something was taken before the round.
+        kept: why the log's bytes are there, where no round did that.
+        in_bulk: whether records are counted by a kernel.
+    """
+    kept = _kept(done, in_bulk) if kept is None else kept
     bounds = done.bounds
-    replaced = {base_offset for new in done.new.values() for base_offset in new.replaced}
-    stay = [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
-    kept = Kept()
-    kept.add(done.kept)
-    for file in stay:
-        counted = _records_in(file, in_bulk)
-        kept.records_read += counted
-        kept.count(_why_untouched(file, done), file.size_bytes, counted)
+    first = done.opened if before is None else before
+    records_before = kept.records_read
+    if before is not None:
+        records_before = sum(_records_in(file, in_bulk) for file in before.files.values())
     return {
         "offsets_partition": offsets_partition,
         "outcome": done.outcome,
@@ -47,13 +58,25 @@ def result_row(offsets_partition: int | None, done: Round, *, in_bulk: bool = Fa
         "log_start_offset": bounds.log_start,
         "log_end_offset": bounds.log_end,
         "held_by": bounds.held_by,
-        "bytes_before": sum(file.size_bytes for file in done.opened.files.values()),
+        "bytes_before": sum(file.size_bytes for file in first.files.values()),
         "bytes_after": sum(counted.size_bytes for counted in kept.reasons.values()),
-        "records_before": kept.records_read,
+        "records_before": records_before,
         "records_after": kept.records,
         "kept": list(_kept_rows(kept, done)),
         "problem": None if done.problem is None else str(done.problem),
     }
+
+
+def _kept(done: Round, in_bulk: bool) -> Kept:
+    replaced = {base_offset for new in done.new.values() for base_offset in new.replaced}
+    stay = [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
+    kept = Kept()
+    kept.add(done.kept)
+    for file in stay:
+        counted = _records_in(file, in_bulk)
+        kept.records_read += counted
+        kept.count(_why_untouched(file, done), file.size_bytes, counted)
+    return kept
 
 
 def refused_row(offsets_partition: int | None, outcome: str, problem: OffsetsLogError) -> Row:

@@ -1,10 +1,11 @@
-"""Arrays in temporary files: what must be put in order before it goes out, and may be larger than the memory."""
+"""Bytes and arrays in temporary files: what must be put together or in order, and may be larger than the memory."""
 
 from __future__ import annotations
 
 import mmap
 import os
 import tempfile
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,6 +13,26 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.disk.writer import output_errors
+from offsets_log.log_format.segment import Buffer
+
+
+def mapped(stack: ExitStack, pieces: Iterable[Buffer]) -> Buffer:
+    """Bytes that may be more than the memory takes, put together in a temporary file; none of them if there are none.
+
+    Args:
+        stack: when it ends, so does the file.
+
+    Raises:
+        OutputError: they do not fit the folder for temporary files.
+    """
+    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    with output_errors(tempfile.gettempdir()):
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        if not file.tell():
+            return b""
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 class Scratch:

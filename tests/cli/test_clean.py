@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,74 @@ def test_durations(text: str, ms: int) -> None:
     from cli.options import Duration
 
     assert Duration().convert(text, None, None) == ms
+
+
+DATA = ("kafka-4.3-mixed", "kafka-lifetime", "kafka-3.9-classic")
+
+
+def told(*words: str | Path) -> str:
+    """What a command prints, whatever its exit status."""
+    return CliRunner().invoke(main, [str(word) for word in (*words, "-q")]).stdout
+
+
+def findings(folder: Path) -> set[tuple[Any, ...]]:
+    """What `check` finds: releases that do not load a partition, whatever record they fail at, and other faults."""
+    found = [json.loads(line) for line in told("check", folder, "-o", "jsonl").splitlines()]
+    loads = {(row["offsets_partition"], *row["releases"]) for row in found if row["kind"] == "load" and not row["ok"]}
+    return loads | {(row["offsets_partition"], row["rule"]) for row in found if row["severity"] in ("damage", "doubt")}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_deep_is_answered_from_as_before(name: str, tmp_path: Path, recording: Callable[[str], Path]) -> None:
+    log, out = recording(name) / "log", tmp_path / "out"
+    result = clean(log, "--deep", "--to", out, "-o", "jsonl")
+    assert result.exit_code == 0, result.stderr
+    for row in rows(result):
+        assert row["outcome"] == "cleaned"
+        assert row["end_offset"] == row["log_end_offset"] == row["first_uncleanable_offset"]
+        assert row["bytes_after"] == sum(kept["bytes"] for kept in row["kept"]) < row["bytes_before"]
+        assert row["records_after"] < row["records_before"]
+    for profile in ("modern", "classic"):
+        assert told("compact", out, "--profile", profile) == told("compact", log, "--profile", profile)
+        before, after = (json.loads(told("rebuild", folder, "--profile", profile)) for folder in (log, out))
+        assert before["groups"]
+        for part in ("groups", "offsets", "pending", "orphans", "problems"):
+            assert after[part] == before[part], part
+    assert findings(out) <= findings(log)
+    again = clean(out, "--deep", "--to", tmp_path / "again", "-o", "jsonl")
+    assert again.exit_code == 0, again.stderr
+    for folder in out.glob("__consumer_offsets-*"):
+        first, second = read(folder), read(tmp_path / "again" / folder.name)
+        assert {k: v for k, v in first.items() if k.endswith(".log")} == {
+            k: v for k, v in second.items() if k.endswith(".log")
+        }
+
+
+def test_a_log_as_it_was(tmp_path: Path, recording: Callable[[str], Path]) -> None:
+    log = recording("kafka-4.3-mixed") / "log"
+    result = clean(log, "-p", "1", "--until-offset", "1:200", "--to", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert told("compact", tmp_path / "out") == told("compact", log, "-p", "1", "--until-offset", "1:200")
+    assert rows(result)[0]["log_end_offset"] == 200
+
+
+def test_a_record_that_is_not_there_is_not_dropped(tmp_path: Path, recording: Callable[[str], Path]) -> None:
+    result = clean(recording("kafka-4.3-mixed") / "log", "-p", "1", "--drop-record", "1:9999", "--to", tmp_path / "out")
+    assert result.exit_code == 3
+    assert "no record of data with offset 9999" in result.stderr
+    assert not list((tmp_path / "out").glob("__*"))
+
+
+def test_groups_and_what_has_expired_are_not_there(tmp_path: Path, recording: Callable[[str], Path]) -> None:
+    log = recording("kafka-4.3-expired") / "log"
+    groups = {json.loads(line)["group"] for line in told("compact", log, "-o", "jsonl").splitlines()}
+    result = clean(
+        log, "--deep", "--keep-group", "*[a-m]", "--drop-expired", "--retention", "1ms", "--to", tmp_path / "o"
+    )
+    assert result.exit_code == 0, result.stderr
+    left = {json.loads(line)["group"] for line in told("compact", tmp_path / "o", "-o", "jsonl").splitlines()}
+    assert left < groups
+
+
+def test_a_retention_without_expiry_is_refused(tmp_path: Path) -> None:
+    assert clean(tmp_path, "--dry-run", "--retention", "1d").exit_code == 2

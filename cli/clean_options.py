@@ -1,0 +1,140 @@
+"""What `clean` takes out of a log beside what a round does: its options, and what they ask for of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import Duration, Time, UntilOffset
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.broker.recovery import OpenLog
+    from offsets_log.cleaner.drops import Drops
+    from offsets_log.cleaner.round import Round
+    from offsets_log.cleaner.settings import Settings
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.expiry import Retention
+
+ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
+
+_OPTIONS = (
+    click.option(
+        "--deep",
+        is_flag=True,
+        help="The smallest log with the same answers: the active segment too, no tombstone or marker that nobody "
+        "needs, nothing of transactions that were aborted.",
+    ),
+    click.option(
+        "--drop-record",
+        metavar="[P:]N",
+        type=UntilOffset(),
+        multiple=True,
+        help="Without the record at offset N (of offsets partition P), such as one that ends a load; repeatable.",
+    ),
+    click.option("--drop-group", metavar="GLOB", multiple=True, help="Without these groups, and all of theirs."),
+    click.option("--keep-group", metavar="GLOB", multiple=True, help="Without any group but these."),
+    click.option(
+        "--drop-expired",
+        is_flag=True,
+        help="Without what a coordinator's expiry would remove at --now: what `expire` shows.",
+    ),
+    click.option("--retention", type=Duration(), help="For that: offsets.retention.minutes.  [default: the era's]"),
+    click.option(
+        "--era", type=click.Choice(ERA_NAMES), default="modern", show_default=True, help="For that: whose expiry rules."
+    ),
+    click.option(
+        "--until-offset",
+        type=UntilOffset(),
+        multiple=True,
+        help="The log as it was when it ended at offset N (of offsets partition P, else every one); repeatable.",
+    ),
+    click.option("--until-time", type=Time(), help="The log as it was then: epoch ms, ISO 8601 (UTC), or 2h ago."),
+)
+
+
+def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """The options' values."""
+
+    deep: bool
+    drop_record: tuple[tuple[int | None, int], ...]
+    drop_group: tuple[str, ...]
+    keep_group: tuple[str, ...]
+    drop_expired: bool
+    retention: int | None
+    era: str
+    until_offset: tuple[tuple[int | None, int], ...]
+    until_time: int | None
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Changes:
+        """Of a command's parameters."""
+        changes = cls(**{field.name: given[field.name] for field in fields(cls)})
+        if changes.retention is not None and not changes.drop_expired:
+            raise click.UsageError("--retention is for --drop-expired")
+        return changes
+
+    @property
+    def are_some(self) -> bool:
+        """Whether more is asked for than a round."""
+        return any((
+            self.deep, self.drop_record, self.drop_group, self.keep_group, self.drop_expired, self.until_offset,
+            self.until_time is not None,
+        ))  # fmt: skip
+
+    def apply(
+        self, session: Session, log: PartitionLog, opened: OpenLog, settings: Settings, stack: ExitStack
+    ) -> tuple[PartitionLog, OpenLog, Round | None]:
+        """The log that is to be cleaned; what became of one that was cleaned deeply.
+
+        Raises:
+            OffsetsLogError: something of it cannot be read.
+        """
+        from offsets_log.cleaner.deep import clean_deep, round_of
+        from offsets_log.cleaner.drops import dropped
+        from offsets_log.disk.scratch import mapped
+
+        def store(pieces: Any) -> Any:
+            return mapped(stack, pieces)
+
+        drops = self._drops(session, log)
+        if drops:
+            log, opened = dropped(log, opened, drops, settings, store)
+        if not self.deep:
+            return log, opened, None
+        deep = clean_deep(log, opened, settings, store)
+        return deep.log, deep.opened, round_of(deep, settings)
+
+    def _drops(self, session: Session, log: PartitionLog) -> Drops:
+        from offsets_log.cleaner.drops import Drops
+
+        partition = log.offsets_partition
+        wanted: dict[str, Any] = {"keeps_group": self._keeps_group} if self.drop_group or self.keep_group else {}
+        return Drops(
+            until=session.until(log),
+            records=frozenset(offset for at, offset in self.drop_record if at in (None, partition)),
+            retention=self._retention(),
+            **wanted,
+        )
+
+    def _keeps_group(self, group: str) -> bool:
+        from cli.session import matcher
+
+        return matcher(self.keep_group)(group) and not (self.drop_group and matcher(self.drop_group)(group))
+
+    def _retention(self) -> Retention | None:
+        from offsets_log.replay.expiry import ERAS
+
+        return ERAS[self.era].retention(self.retention) if self.drop_expired else None

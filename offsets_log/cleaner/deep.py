@@ -1,0 +1,90 @@
+"""The smallest log with the same answers, of the whole log: the active segment too, and at the end of all times.
+
+    log ─► `answers` ─► `survivors` ─► `editing` ─► `answers` of what is left ─► the same?
+                            ▲                                  no: keep more        │ yes
+                            └───────────────────────────────────────┘               ▼
+                                                                            segments, indexes made anew
+
+Nothing is taken on trust: the bytes that are written were replayed, by the rules of every profile, and answer as
+those that were read. Records keep their offsets, and batches of committed transactions their markers: a row of
+`compact` tells both. A second time nothing changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from offsets_log.broker.recovery import OpenLog
+from offsets_log.cleaner.answers import Answers, differences
+from offsets_log.cleaner.batches import batches, records
+from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION, bounds_of
+from offsets_log.cleaner.editing import Store, packed, pieces_of
+from offsets_log.cleaner.kept import LATEST, MARKERS_WITH_DATA, TOMBSTONES_AT_WORK, Kept
+from offsets_log.cleaner.opening import as_opened, reopened
+from offsets_log.cleaner.round import CLEANED, Round
+from offsets_log.cleaner.settings import Settings
+from offsets_log.cleaner.survivors import Needs, Surviving, survivors
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import iter_events
+
+
+@dataclass(slots=True)
+class Deep:
+    """What is left of a log.
+
+    Attributes:
+        opened: as a broker opens it, with all indexes.
+        kept: why.
+    """
+
+    log: PartitionLog
+    opened: OpenLog
+    kept: Kept = field(default_factory=Kept)
+
+
+def clean_deep(log: PartitionLog, opened: OpenLog, settings: Settings, store: Store = b"".join) -> Deep:
+    """Clean a log that a broker has opened.
+
+    Raises:
+        OffsetsLogError: some of it cannot be read, so nobody knows what it answers.
+    """
+    base = as_opened(log, opened)
+    before = Answers.of(base)
+    needs = Needs.of(before)
+    rules = replace(settings.rules, makes_magic_2=False)
+    first = next(iter(opened.files.values()))
+    while True:
+        choice = Surviving(survivors(iter_events(base), needs))
+        pieces = pieces_of(opened, choice, rules, opened.end_offset or 0)
+        left = packed(log, pieces, settings.segment_bytes, first=first, store=store)
+        found = differences(before, Answers.of(left))
+        if not found:
+            break
+        needs.grow(found, before)
+    after = reopened(left, settings)
+    return Deep(left, after, _kept(after))
+
+
+def round_of(deep: Deep, settings: Settings) -> Round:
+    """The same as a round that came to the log's end."""
+    bounds = bounds_of(deep.opened, deep.log.checkpoints, settings)
+    end = bounds.log_end
+    whole = replace(bounds, first_uncleanable=end, held_at=end, held_by=ACTIVE_SEGMENT)
+    return Round(deep.opened, whole, settings, CLEANED, end, kept=deep.kept)
+
+
+def _kept(opened: OpenLog) -> Kept:
+    """Why each batch is there."""
+    kept = Kept()
+    open_since = opened.producers.open_since()
+    for file in opened.files.values():
+        for batch in batches(file):
+            found = list(records(batch))
+            if batch.is_control:
+                why = MARKERS_WITH_DATA
+            elif batch.is_transactional and batch.offset >= open_since.get(batch.producer_id, 1 << 63):
+                why = OPEN_TRANSACTION
+            else:
+                why = TOMBSTONES_AT_WORK if any(record.value is None for record in found) else LATEST
+            kept.count(why, batch.size_bytes, len(found))
+    return kept

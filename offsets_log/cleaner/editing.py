@@ -1,0 +1,184 @@
+"""A log with records taken out of it, for another reason than that of a round: batches stay what they are.
+
+A batch that keeps all its records is copied; one that loses some is written anew as the cleaner does it; one that
+loses all goes. Control batches go only where no data of theirs is left, if at all: a transaction that is in the log
+has its marker there (``CL-35``). Where the log's last batch goes, an empty one of nobody takes its place
+(``CL-21``, ``CL-32``): the Java coordinator answers from a log only once a batch reached its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+from offsets_log.broker.batches import NEWEST_MAGIC, FileBatch
+from offsets_log.broker.leader_epochs import LEADER_EPOCHS
+from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.recovery import OpenLog
+from offsets_log.cleaner.batches import batches, records
+from offsets_log.cleaner.folder import METADATA
+from offsets_log.cleaner.rewriting import rewritten
+from offsets_log.cleaner.settings import Rules
+from offsets_log.log_format import batch as b
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment
+from offsets_log.log_format.record import Record, empty_batch, encode_records, iter_records
+from offsets_log.log_format.segment import Buffer
+
+Store = Callable[[list[Buffer]], Buffer]
+"""Where a segment's pieces are put together."""
+
+
+class Choice(Protocol):
+    """What stays. It is asked in the log's order, of every batch and of every record of data."""
+
+    def end_within(self, batch: FileBatch) -> int | None:
+        """Where the log ends, if it ends before this batch does: no record from there on stays."""
+
+    def keeps_all(self, batch: FileBatch) -> bool:
+        """Whether a batch of data stays as it is, whatever its records are."""
+
+    def keeps_bare(self, batch: FileBatch) -> bool:
+        """Whether a batch stays that holds no data: a control batch, or one without records."""
+
+    def keeps_record(self, batch: FileBatch, record: Record) -> bool:
+        """Whether a record of data stays."""
+
+
+class Piece(NamedTuple):
+    """A batch of the new log."""
+
+    raw: Buffer
+    base_offset: int
+    last_offset: int
+    file: LogFile
+    is_copied: bool
+
+
+def pieces_of(opened: OpenLog, choice: Choice, rules: Rules, end_offset: int) -> Iterator[Piece]:
+    """The batches that stay, or what is left of them.
+
+    Args:
+        end_offset: where the new log goes on.
+
+    Raises:
+        OffsetsLogError: something cannot be read, or not be written.
+    """
+    next_offset, last = min(opened.files), None
+    for file, batch in ((each, batch) for each in opened.files.values() for batch in batches(each)):
+        end = choice.end_within(batch)
+        piece = _piece(file, batch, choice, rules, end)
+        if piece is not None:
+            next_offset = piece.last_offset + 1
+            yield piece
+        if end is None or end > batch.offset:
+            last = file, batch
+        if end is not None:
+            break
+    if last is not None and next_offset < end_offset:
+        yield _last(*last, end_offset - 1)
+
+
+def _last(file: LogFile, batch: FileBatch, offset: int) -> Piece:
+    """An empty batch at the log's end, as late and of the same leader as the one that was there."""
+    whole = batch.whole()
+    empty = RecordBatch(
+        position=0,
+        raw=b"",
+        magic=NEWEST_MAGIC,
+        crc=0,
+        attributes=0,
+        base_offset=offset,
+        last_offset=offset,
+        partition_leader_epoch=whole.partition_leader_epoch,
+        max_timestamp_ms=whole.max_timestamp_ms,
+    )
+    return Piece(empty_batch(empty), offset, offset, file, False)
+
+
+def _piece(file: LogFile, batch: FileBatch, choice: Choice, rules: Rules, end: int | None) -> Piece | None:
+    if end is None and not batch.is_control and choice.keeps_all(batch):
+        return Piece(batch.view[batch.position : batch.end], batch.offset, batch.last_offset, file, True)
+    found = [] if batch.is_control else list(records(batch))
+    base_offset = found[0].offset if batch.is_legacy and found else batch.offset
+    if end is not None and end <= base_offset:
+        return None
+    left = [record for record in found if (end is None or record.offset < end) and choice.keeps_record(batch, record)]
+    if len(left) == len(found) and (end is None or batch.is_legacy):
+        if not found and not choice.keeps_bare(batch):
+            return None
+        return Piece(batch.view[batch.position : batch.end], base_offset, batch.last_offset, file, True)
+    if not left:
+        return None
+    horizon_ms = b.NO_TIMESTAMP if batch.delete_horizon_ms is None else batch.delete_horizon_ms
+    raw = rewritten(batch, left, horizon_ms, rules).raw
+    if end is not None:
+        raw = _ending_before(raw, end)
+    return Piece(raw, left[0].offset if batch.is_legacy else batch.offset, _last_offset(raw), file, False)
+
+
+def _last_offset(raw: bytes) -> int:
+    return b.decode_batch_header(raw).last_offset
+
+
+def _ending_before(raw: bytes, end: int) -> bytes:
+    """A batch that was cut holds no offset behind the cut."""
+    batch = b.decode_batch_header(raw)
+    if batch.magic < NEWEST_MAGIC:
+        return raw
+    left = [record for record in iter_records(batch) if isinstance(record, Record)]
+    return b.encode_batch(replace(batch, last_offset=min(batch.last_offset, end - 1)), encode_records(batch, left))
+
+
+def edited(
+    log: PartitionLog, opened: OpenLog, choice: Choice, rules: Rules, *, end_offset: int, store: Store = b"".join
+) -> PartitionLog:
+    """The log in the same segments; those that lose nothing are not copied.
+
+    Args:
+        end_offset: where the new log goes on.
+    """
+    held: dict[int, list[Piece]] = {}
+    for piece in pieces_of(opened, choice, rules, end_offset):
+        held.setdefault(piece.file.base_offset, []).append(piece)
+    files = [file for base_offset, file in opened.files.items() if base_offset <= end_offset]
+    segments = [_segment(file, held.get(file.base_offset, []), store) for file in files or [*opened.files.values()][:1]]
+    return _log_of(log, segments)
+
+
+def _segment(file: LogFile, pieces: list[Piece], store: Store) -> Segment:
+    view: Buffer = file.view[: file.size_bytes]
+    if not all(piece.is_copied for piece in pieces) or sum(len(piece.raw) for piece in pieces) != file.size_bytes:
+        view = store([piece.raw for piece in pieces])
+    return Segment(file.file, file.base_offset, view, modified_ms=file.modified_ms)
+
+
+def packed(
+    log: PartitionLog, pieces: Iterable[Piece], segment_bytes: int, *, first: LogFile, store: Store = b"".join
+) -> PartitionLog:
+    """The log in segments as large as they may be."""
+    segments: list[Segment] = []
+    held: list[Piece] = []
+    base_offset, size = first.base_offset, 0
+
+    def close() -> None:
+        written = held[-1].file.modified_ms if held else first.modified_ms
+        raw = store([piece.raw for piece in held])
+        segments.append(Segment(f"{base_offset:020}.log", base_offset, raw, modified_ms=written))
+
+    for piece in pieces:
+        is_far = piece.last_offset - base_offset >= MAX_OFFSETS_IN_SEGMENT
+        if held and (size + len(piece.raw) > segment_bytes or is_far):
+            close()
+            held, base_offset, size = [], piece.base_offset, 0
+        held.append(piece)
+        size += len(piece.raw)
+    close()
+    return _log_of(log, segments)
+
+
+def _log_of(log: PartitionLog, segments: list[Segment]) -> PartitionLog:
+    """Of other segments: what lies beside them is to be made anew."""
+    beside = {name: read for name, read in log.beside.items() if name in (LEADER_EPOCHS, METADATA)}
+    return replace(log, segments=tuple(segments), beside=beside)

@@ -1,0 +1,170 @@
+"""Which records a log must keep to be answered from as before: a first choice, and how it grows where it is too small.
+
+Of offsets those that some profile answers from, whatever their key's type; of groups the last record of each key
+unless it is a tombstone; all of open transactions. That is not always enough, for records act on one another: a
+tombstone of a group hides offsets before it (``J-15``), an offset that was cancelled makes a group exist (``B-3``,
+``B-17``), a tombstone ends for one profile what stays for another (``L-19``). Where the answers differ, more is kept
+of that key or group: in the end all of it, and then it is answered from as before, for nothing else acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from offsets_log.broker.batches import FileBatch
+from offsets_log.cleaner.answers import Answers, Differences
+from offsets_log.cleaner.failures import CleaningError
+from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.record import ControlRecord, Record, decode_control_record, iter_records
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import Event, LogEvent
+from offsets_log.replay.partial import GroupTopicPartition
+
+VALUES, TOMBSTONES, LAST_OFFSET, ALL = range(4)
+"""How much is kept of a group: last values; last tombstones too; the last offset too, and what ends it; everything."""
+
+
+@dataclass(slots=True)
+class Needs:
+    """What is kept beyond the first choice.
+
+    Attributes:
+        keys: all records of these.
+        offsets: these records.
+        levels: group → how much of it.
+    """
+
+    keys: set[GroupTopicPartition] = field(default_factory=set)
+    offsets: set[int] = field(default_factory=set)
+    levels: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, answers: Answers) -> Needs:
+        """To begin with: what is answered from, and what ends a load."""
+        needs = cls(offsets=answers.standing_offsets())
+        for problem in (problem for state in answers.of_groups for problem in state.problems):
+            if problem.group is None:
+                needs.offsets.add(problem.record_offset)
+            else:
+                needs.levels[problem.group] = ALL
+        return needs
+
+    def grow(self, found: Differences, answers: Answers) -> None:
+        """Take in what was too little.
+
+        Raises:
+            CleaningError: all of it was there already.
+        """
+        before = len(self.keys), len(self.offsets), sum(self.levels.values())
+        self.keys |= found.keys
+        self.offsets |= found.offsets
+        groups = set(found.groups)
+        for offset, group in (answers.naming[topic_id] for topic_id in found.names if topic_id in answers.naming):
+            if offset in self.offsets:
+                groups.add(group)
+            self.offsets.add(offset)
+        for group in groups:
+            self.levels[group] = min(self.levels.get(group, VALUES) + 1, ALL)
+        if before == (len(self.keys), len(self.offsets), sum(self.levels.values())):
+            raise CleaningError("what is left of the log would be answered from otherwise; it stays as it is")
+
+
+def survivors(events: Iterable[LogEvent], needs: Needs) -> set[int]:
+    """Offsets of the records that stay. Memory: by these, and by open transactions."""
+    found = _Survivors(needs)
+    for event in events:
+        if isinstance(event, Event):
+            found.take(event)
+    return found.all()
+
+
+@dataclass(slots=True)
+class _Survivors:
+    needs: Needs
+    kept: set[int] = field(default_factory=set)
+    last: dict[tuple[str, bytes], tuple[int, bool]] = field(default_factory=dict)
+    last_offset: dict[str, tuple[GroupTopicPartition, list[int]]] = field(default_factory=dict)
+    open: dict[int, list[int]] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        batch, offset, decoded = event.batch, event.record.offset, event.decoded
+        if batch.is_control:
+            if event.control is not None and event.control.ends_transaction and batch.records_count == 1:
+                self.open.pop(batch.producer_id, None)
+            return
+        if batch.is_transactional:
+            self.open.setdefault(batch.producer_id, []).append(offset)
+        if decoded is None or self.needs.levels.get(decoded.group) == ALL:
+            self.kept.add(offset)
+        elif decoded.is_offset_commit:
+            self._take_offset(decoded, offset)
+        else:
+            self.last[decoded.group, event.record.key or b""] = offset, decoded.is_tombstone
+
+    def _take_offset(self, record: CoordinatorRecord, offset: int) -> None:
+        key = record.key["group"], record.key["topic"], record.key["partition"]
+        if key in self.needs.keys:
+            self.kept.add(offset)
+        if self.needs.levels.get(record.group) != LAST_OFFSET:
+            return
+        if not record.is_tombstone:
+            self.last_offset[record.group] = key, [offset]
+        elif record.group in self.last_offset and self.last_offset[record.group][0] == key:
+            self.last_offset[record.group][1].append(offset)
+
+    def all(self) -> set[int]:
+        levels = self.needs.levels
+        kept = self.kept | self.needs.offsets
+        kept |= {
+            offset
+            for (group, _), (offset, is_tombstone) in self.last.items()
+            if not is_tombstone or levels.get(group, VALUES) >= TOMBSTONES
+        }
+        for offsets in (*(offsets for _, offsets in self.last_offset.values()), *self.open.values()):
+            kept.update(offsets)
+        return kept
+
+
+@dataclass(slots=True)
+class Surviving:
+    """These records, and of control batches those that end a transaction with data among them."""
+
+    offsets: set[int]
+    _with_data: set[int] = field(default_factory=set)
+
+    def end_within(self, batch: FileBatch) -> int | None:
+        """Nowhere."""
+        return None
+
+    def keeps_all(self, batch: FileBatch) -> bool:
+        """Each record is looked at."""
+        return False
+
+    def keeps_record(self, batch: FileBatch, record: Record) -> bool:
+        """By its offset."""
+        if record.offset not in self.offsets:
+            return False
+        self._with_data.add(batch.producer_id)
+        return True
+
+    def keeps_bare(self, batch: FileBatch) -> bool:
+        """A control batch that is no single marker stays: releases do not agree what it does."""
+        if not batch.is_control or not batch.records_count:
+            return False
+        if not _is_marker(batch):
+            return True
+        has_data = batch.producer_id in self._with_data
+        self._with_data.discard(batch.producer_id)
+        return has_data
+
+
+def _is_marker(batch: FileBatch) -> bool:
+    found = list(iter_records(batch.whole()))
+    if len(found) != 1 or not isinstance(found[0], Record):
+        return False
+    try:
+        control: ControlRecord = decode_control_record(found[0])
+    except OffsetsLogError:
+        return False
+    return control.ends_transaction
