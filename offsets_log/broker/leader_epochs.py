@@ -6,6 +6,7 @@ References: ``CheckpointFile.java``, ``LeaderEpochCheckpointFile.java``, ``Leade
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from offsets_log.broker.failures import BrokerError
 from offsets_log.log_format.segment import Buffer
@@ -39,6 +40,12 @@ def check_leader_epochs(data: Buffer) -> None:
             raise _unreadable(f"{entry!r} is no epoch with its offset")
 
 
+def leader_epochs(data: Buffer) -> dict[int, int]:
+    """Epoch → where it begins, of a file that `check_leader_epochs` passes."""
+    lines = [line.split() for line in _LINE_END.split(bytes(data).decode())[2:] if line]
+    return {int(epoch): int(offset) for epoch, offset in lines}
+
+
 def leader_epochs_within(data: Buffer, start_checkpoint: int, end_offset: int) -> bytes:
     """The file of a log that was opened: epochs that end before it, or begin behind it, are gone (``CL-50``).
 
@@ -46,16 +53,20 @@ def leader_epochs_within(data: Buffer, start_checkpoint: int, end_offset: int) -
         data: a file that `check_leader_epochs` passes.
         start_checkpoint: the entry of ``log-start-offset-checkpoint``, 0 without one.
     """
-    lines = [line.split() for line in _LINE_END.split(bytes(data).decode())[2:] if line]
-    epochs = {int(epoch): int(offset) for epoch, offset in lines}
+    epochs = leader_epochs(data)
     before = [epoch for epoch, offset in epochs.items() if offset <= start_checkpoint]
     within = {epoch: offset for epoch, offset in epochs.items() if start_checkpoint < offset < end_offset}
     if before and start_checkpoint < end_offset:
         within[before[-1]] = start_checkpoint
     if within == epochs:
         return bytes(data)
-    entries = "".join(f"{epoch} {offset}\n" for epoch, offset in sorted(within.items()))
-    return f"{LEADER_EPOCHS_VERSION}\n{len(within)}\n{entries}".encode()
+    return encode_leader_epochs(within)
+
+
+def encode_leader_epochs(epochs: Mapping[int, int]) -> bytes:
+    """The file: epoch → where it begins (``CL-50``)."""
+    entries = "".join(f"{epoch} {offset}\n" for epoch, offset in sorted(epochs.items()))
+    return f"{LEADER_EPOCHS_VERSION}\n{len(epochs)}\n{entries}".encode()
 
 
 def _number(line: str) -> int | None:

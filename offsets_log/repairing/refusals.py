@@ -1,0 +1,55 @@
+"""Finding the records that end a load: all of them, each as if those before were not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import BatchEnd, BatchStart, LogEvent, decode_event, replay_into
+from offsets_log.repairing.picking import Picked, Picking
+from offsets_log.repairing.unloadable import Unloadable
+from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.partial import PartialState
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.refusal import verdict_on
+from offsets_log.replay.releases import Release
+
+Advance = Callable[[int], None]
+
+
+def find_unloadable(log: PartitionLog, release: Release, advance: Advance = lambda count: None) -> Unloadable:
+    """What of a log, without what is broken, ends the load on a release.
+
+    A record that does is left out before the next is looked at: of a group's records those behind may be sound then.
+    """
+    problems: dict[int, Problem] = {}
+    state = PartialState(release.profile)
+    replay_into(state, _loaded(log, release, problems, advance), on_damage=_ignore)
+    for problem in finish(state).problems:
+        if not problem.is_served:
+            problems.setdefault(problem.record_offset, problem)
+    return Unloadable(release, problems)
+
+
+def _loaded(log: PartitionLog, release: Release, problems: dict[int, Problem], advance: Advance) -> Iterator[LogEvent]:
+    """The events of a log without records that end the load whatever stands before them."""
+    for item in Picking(log, Unloadable(release)).items():
+        if not isinstance(item, Picked):
+            continue
+        yield BatchStart(item.segment, item.header, item.first_offset)
+        for record in item.records:
+            event = decode_event(log, item.segment, item.header, record, None, batch_base_offset=item.first_offset)
+            if not item.header.is_control:
+                error = None if event.damage is None else event.damage.error
+                verdict = verdict_on(record, event.decoded, error, release.profile)
+                if isinstance(verdict, Problem):
+                    problems[record.offset] = verdict
+                    continue
+            yield event
+        yield BatchEnd(item.segment, item.header, item.header.next_offset)
+        advance(item.header.size_bytes)
+
+
+def _ignore(damage: Damage) -> None:
+    """It is told where it is left out."""
