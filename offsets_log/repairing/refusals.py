@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 
 from offsets_log.errors import Damage
-from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import BatchEnd, BatchStart, LogEvent, decode_event, replay_into
+from offsets_log.log_format.partition_log import NOTHING_TOLD, PartitionLog
+from offsets_log.pipeline import BatchEnd, BatchStart, LogEnd, LogEvent, decode_event, replay_into
 from offsets_log.repairing.picking import Picked, Picking
 from offsets_log.repairing.unloadable import Unloadable
 from offsets_log.replay.coordinator_state import finish
@@ -15,27 +16,31 @@ from offsets_log.replay.problem import Problem
 from offsets_log.replay.refusal import verdict_on
 from offsets_log.replay.releases import Release
 
-Advance = Callable[[int], None]
 
-
-def find_unloadable(log: PartitionLog, release: Release, advance: Advance = lambda count: None) -> Unloadable:
+def find_unloadable(log: PartitionLog, release: Release) -> Unloadable:
     """What of a log, without what is broken, ends the load on a release.
 
     A record that does is left out before the next is looked at: of a group's records those behind may be sound then.
     """
     problems: dict[int, Problem] = {}
     state = PartialState(release.profile)
-    replay_into(state, _loaded(log, release, problems, advance), on_damage=_ignore)
+    start = log.checkpoints.log_start_offset or 0
+    replay_into(state, _loaded(log, release, start, problems), on_damage=_ignore)
+    if state.end_offset < start:  # it makes no sense, and will not be said again
+        return find_unloadable(replace(log, checkpoints=NOTHING_TOLD), release)
     for problem in finish(state).problems:
         if not problem.is_served:
             problems.setdefault(problem.record_offset, problem)
     return Unloadable(release, problems)
 
 
-def _loaded(log: PartitionLog, release: Release, problems: dict[int, Problem], advance: Advance) -> Iterator[LogEvent]:
-    """The events of a log without records that end the load whatever stands before them."""
+def _loaded(log: PartitionLog, release: Release, start: int, problems: dict[int, Problem]) -> Iterator[LogEvent]:
+    """The events of a log from its start on, without records that end the load whatever stands before them."""
     for item in Picking(log, Unloadable(release)).items():
         if not isinstance(item, Picked):
+            continue
+        if item.header.next_offset <= start:
+            yield LogEnd(item.header.next_offset)
             continue
         yield BatchStart(item.segment, item.header, item.first_offset)
         for record in item.records:
@@ -48,7 +53,6 @@ def _loaded(log: PartitionLog, release: Release, problems: dict[int, Problem], a
                     continue
             yield event
         yield BatchEnd(item.segment, item.header, item.header.next_offset)
-        advance(item.header.size_bytes)
 
 
 def _ignore(damage: Damage) -> None:
