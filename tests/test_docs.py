@@ -22,7 +22,8 @@ SESSIONS = {
     "docs/inputs-and-outputs.md": "decode decode decode decode echo compact head compact decode ls report ls rebuild "
     "rebuild expire assign vote rebalances where where",
     "docs/runbooks/another-cluster.md": "rescue python3 ls head",
-    "docs/runbooks/coordinator-does-not-load.md": "check check explain decode cp printf check compact compact",
+    "docs/runbooks/coordinator-does-not-load.md": "check check explain decode cp printf check compact compact "
+    "repair check repair ls sed",
     "docs/runbooks/dead-broker.md": "info check groups compact rescue ls cat",
     "docs/runbooks/hanging-transaction.md": "rebuild compact check history",
     "docs/runbooks/large-topic.md": "top top check clean clean ls check groups",

@@ -81,12 +81,18 @@ class Picking:
     Attributes:
         producers: what a broker knows of them behind the batches picked so far.
         next_offset: where the log goes on behind them.
+        end_offset: the same of the whole log, whatever of its end is left out: from there on a leader writes.
     """
 
     log: PartitionLog
     unloadable: Unloadable = NOTHING
     producers: ProducerState = field(default_factory=lambda: ProducerState(Snapshots({})))
     next_offset: int = 0
+    end_offset: int = 0
+
+    def __post_init__(self) -> None:
+        last = self.log.segments[-1].base_offset or 0
+        self.end_offset = min(last, LAST_OFFSET)  # the name of an empty segment alone tells it (``CL-55``)
 
     def items(self) -> Iterator[Picked | LeftOut]:
         """What stays and what does not, in log order."""
@@ -118,20 +124,25 @@ class Picking:
                 record_offset=header.base_offset,
                 field="batch",
             )
+            if error.reason != MISPLACED:
+                self.end_offset = max(self.end_offset, header.next_offset)
             count = max(header.records_count, 0)
             yield LeftOut(error.reason, Damage(problem, header.raw), header.size_bytes, count)
             return
         yield from left_out
         self.next_offset = header.next_offset
+        self.end_offset = max(self.end_offset, self.next_offset)
         yield picked
 
     def _pick(self, segment: Segment, batch: FileBatch, header: RecordBatch) -> tuple[Picked, list[LeftOut]]:
+        if header.last_offset > LAST_OFFSET:
+            raise _LeavesOutError(MISPLACED, f"no offset follows {header.last_offset}")
         if (problem := self.unloadable.of_batch(header)) is not None:
             raise _LeavesOutError(UNLOADABLE, f"{problem.rule}: {problem.problem}")
         records, left_out = self._records(segment, header)
         written = self._rewritten(batch, header, records, left_out) if left_out else None
         first_offset = records[0].offset if header.magic < b.SUPPORTED_MAGICS[-1] else header.base_offset
-        if header.last_offset - first_offset >= MAX_OFFSETS_IN_SEGMENT or header.last_offset > LAST_OFFSET:
+        if header.last_offset - first_offset >= MAX_OFFSETS_IN_SEGMENT:
             raise _LeavesOutError(MISPLACED, f"offsets {first_offset} to {header.last_offset} fit into no segment")
         if written is not None:
             batch = _as_written(batch, written)

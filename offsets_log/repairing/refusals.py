@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import NOTHING_TOLD, PartitionLog
-from offsets_log.pipeline import BatchEnd, BatchStart, LogEnd, LogEvent, decode_event, replay_into
+from offsets_log.pipeline import BatchEnd, BatchStart, LogEvent, decode_event, replay_into
 from offsets_log.repairing.picking import Picked, Picking
 from offsets_log.repairing.unloadable import Unloadable
 from offsets_log.replay.coordinator_state import finish
@@ -25,8 +25,9 @@ def find_unloadable(log: PartitionLog, release: Release) -> Unloadable:
     problems: dict[int, Problem] = {}
     state = PartialState(release.profile)
     start = log.checkpoints.log_start_offset or 0
-    replay_into(state, _loaded(log, release, start, problems), on_damage=_ignore)
-    if state.end_offset < start:  # it makes no sense, and will not be said again
+    picking = Picking(log, Unloadable(release))
+    replay_into(state, _loaded(picking, release, start, problems), on_damage=_ignore)
+    if picking.end_offset < start:  # it makes no sense, and will not be said again
         return find_unloadable(replace(log, checkpoints=NOTHING_TOLD), release)
     for problem in finish(state).problems:
         if not problem.is_served:
@@ -34,17 +35,16 @@ def find_unloadable(log: PartitionLog, release: Release) -> Unloadable:
     return Unloadable(release, problems)
 
 
-def _loaded(log: PartitionLog, release: Release, start: int, problems: dict[int, Problem]) -> Iterator[LogEvent]:
+def _loaded(picking: Picking, release: Release, start: int, problems: dict[int, Problem]) -> Iterator[LogEvent]:
     """The events of a log from its start on, without records that end the load whatever stands before them."""
-    for item in Picking(log, Unloadable(release)).items():
-        if not isinstance(item, Picked):
-            continue
-        if item.header.next_offset <= start:
-            yield LogEnd(item.header.next_offset)
+    for item in picking.items():
+        if not isinstance(item, Picked) or item.header.next_offset <= start:
             continue
         yield BatchStart(item.segment, item.header, item.first_offset)
         for record in item.records:
-            event = decode_event(log, item.segment, item.header, record, None, batch_base_offset=item.first_offset)
+            event = decode_event(
+                picking.log, item.segment, item.header, record, None, batch_base_offset=item.first_offset
+            )
             if not item.header.is_control:
                 error = None if event.damage is None else event.damage.error
                 verdict = verdict_on(record, event.decoded, error, release.profile)

@@ -20,7 +20,7 @@ from offsets_log.cleaner.folder import METADATA, FolderFile
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 from offsets_log.repairing.left_out import LeftOut, Sum
-from offsets_log.repairing.picking import LAST_OFFSET, Picked, Picking
+from offsets_log.repairing.picking import Picked, Picking
 from offsets_log.repairing.unloadable import NOTHING, Unloadable
 
 MAX_SEGMENT_BYTES = (1 << 31) - 1
@@ -133,9 +133,8 @@ class _Repairing:
         """All batches were taken: the end of the log, and what lies beside the segments."""
         self._close_segment()
         self._segment = self.done.log.segments[-1]
-        last = min(self._segment.base_offset or 0, LAST_OFFSET)
-        if not self.done.segments or self._end < last:
-            self._end = max(self._end, last)
+        if not self.done.segments or self._end < self.picking.end_offset:
+            self._end = self.picking.end_offset
             self._begin(self._end)  # its name alone tells where the log goes on (``CL-55``)
             self._close_segment()
         self.done.end_offset = self._end

@@ -11,6 +11,8 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
+from offsets_log.broker.hand_over import hand_over, of_topic
+from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES
 from tests.builders import LogBuilder, record_bytes
@@ -193,3 +195,30 @@ def test_checkpoints_that_make_no_sense_are_not_said_again() -> None:
         assert (again.log_start_offset, again.cleaned_until) == kept
         assert (again.high_watermark, again.recovery_point) == (2, 2)
         assert read_again(done, files).checkpoints == again
+
+
+def test_a_topic_id_is_written_as_a_broker_writes_it(recording: Callable[[str], Path]) -> None:
+    """``CL-51``."""
+    (told, *_) = [path.read_bytes() for path in recording("kafka-4.3-mixed").rglob("partition.metadata")]
+    log = of_topic(LogBuilder().commit(1).log, told.rpartition(b" ")[2].decode())
+    assert repaired(log)[1]["partition.metadata"] == told
+    assert of_topic(log, None) is log
+
+
+def test_a_folder_comes_with_the_steps_to_put_it_under_a_broker() -> None:
+    """``CL-54``."""
+    text = hand_over([12, 3], "HCJdBQf7Qv-GGlbH64RFkg")
+    assert "__consumer_offsets-3\n    __consumer_offsets-12\n" in text
+    assert "says topic id HCJdBQf7Qv-GGlbH64RFkg" in text
+    assert "--topic-id" in hand_over([0], None)
+    for name in (*CHECKPOINTS.values(), ".kafka_cleanshutdown", "partition.metadata", "-stray", "ISR"):
+        assert name in text
+    assert all(len(line) <= 120 for line in text.splitlines())
+
+
+def test_the_end_of_a_log_stays_where_it_was_whatever_ends_the_load_there() -> None:
+    """``CL-55``."""
+    builder = LogBuilder().commit(1).add(UNREADABLE).add(UNREADABLE)
+    done, files = must_hold(builder.log, "4.3.0")
+    assert (done.end_offset, done.batches) == (3, 1)
+    assert files[f"{3:020}.log"] == b""
