@@ -77,6 +77,8 @@ On one broker
 4. In the data directory, delete .kafka_cleanshutdown. In recovery-point-offset-checkpoint, delete the lines of these
    partitions and lower the second line, the number of entries, by as many. The broker then reads these partitions from
    the begin and checks every byte, of the others only what is behind their recovery points.
+   Or leave .kafka_cleanshutdown there, and put the lines of the file here in the place of theirs: then the broker takes
+   the indexes and snapshots here as they are, and starts at once.
 5. In log-start-offset-checkpoint, cleaner-offset-checkpoint and replication-offset-checkpoint, put the lines of the
    files here in the place of those of these partitions (no line where there is none here), and set the number of
    entries. A log start behind the end of a log deletes all of it. Never copy these files as a whole over the broker's.
