@@ -160,7 +160,7 @@ class Picking:
             if isinstance(item, Damage):
                 item.error.at(file=segment.file)
                 left_out.append(LeftOut(UNREADABLE, item, 0))
-            elif (taken := self._why_not(item, least)) is not None:
+            elif (taken := self._why_not(item, least, header.last_offset)) is not None:
                 reason, error = taken
                 error.at(file=segment.file, position=item.position, record_offset=item.offset)
                 left_out.append(LeftOut(reason, Damage(error, (item.key or b"") + (item.value or b"")), 0, 1))
@@ -170,10 +170,10 @@ class Picking:
             _check_markers(records, left_out)
         return records, left_out
 
-    def _why_not(self, record: Record, least: int) -> tuple[str, OffsetsLogError] | None:
-        if record.offset < least:
-            problem = f"offset {record.offset} in a message behind offset {least - 1}"
-            return OVERLAP, CorruptBatchError(problem, field="base_offset")
+    def _why_not(self, record: Record, least: int, most: int) -> tuple[str, OffsetsLogError] | None:
+        if not least <= record.offset <= most:  # inside of a message of magic 0 or 1: a load would look for it for ever
+            problem = f"offset {record.offset} in a message that may hold {least} to {most}"
+            return (OVERLAP if record.offset < least else MISPLACED), CorruptBatchError(problem, field="base_offset")
         refused = self.unloadable.problems.get(record.offset)
         if refused is None:
             return None
@@ -196,7 +196,8 @@ class Picking:
         except CleaningError as error:
             raise _LeavesOutError(first.reason, f"{first.damage.error.problem}; {error.problem}") from None
         made = decode_batch_header(written.raw)
-        if any(isinstance(item, Damage) for item in iter_records(made)) or made.last_offset != header.last_offset:
+        is_moved = made.last_offset != header.last_offset and not batch.is_legacy
+        if is_moved or any(isinstance(item, Damage) for item in iter_records(made)):
             raise _LeavesOutError(first.reason, f"{first.damage.error.problem}; what is left makes no batch")
         return written
 

@@ -125,7 +125,7 @@ class _Repairing:
         epoch = picked.header.partition_leader_epoch
         if epoch >= 0 and epoch > max(self._epochs, default=-1):
             self._epochs[epoch] = picked.first_offset
-        self._end = picked.header.next_offset
+        self._end = picked.batch.next_offset
         self.done.batches += 1
         self.done.size_bytes += picked.batch.size_bytes
 

@@ -14,6 +14,7 @@ import pytest
 from offsets_log.broker.hand_over import hand_over, of_topic
 from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.record import Record, build_batch
 from offsets_log.replay.profile import PROFILES
 from tests.builders import LogBuilder, record_bytes
 from tests.conftest import RECORDINGS, log_directories, read_partitions
@@ -221,4 +222,25 @@ def test_the_end_of_a_log_stays_where_it_was_whatever_ends_the_load_there() -> N
     builder = LogBuilder().commit(1).add(UNREADABLE).add(UNREADABLE)
     done, files = must_hold(builder.log, "4.3.0")
     assert (done.end_offset, done.batches) == (3, 1)
+    assert files[f"{3:020}.log"] == b""
+
+
+def test_messages_inside_of_one_stay_within_its_offsets() -> None:
+    """One of magic 0 beyond them would be looked for for ever (``D-7``)."""
+    records = [Record(offset=offset, key=OFFSET[0], value=OFFSET[1]) for offset in (0, 1, 2)]
+    wrapper = build_batch(records, magic=0, compression="gzip")
+    assert reasons(log_of(wrapper)) == {}
+    lower = (1).to_bytes(8) + wrapper[8:]  # its offset is covered by no checksum
+    done, files = must_hold(log_of(lower))
+    assert done.left_out["offsets out of place"].records == 1
+    (batch,) = batches_of(files[NAME])
+    assert (batch.last_offset, done.end_offset) == (1, 2)
+
+
+def test_a_message_that_loses_its_last_one_ends_before_it() -> None:
+    keys = [OFFSET, OFFSET, UNREADABLE]
+    records = [Record(offset=offset, key=key, value=value) for offset, (key, value) in enumerate(keys)]
+    done, files = must_hold(log_of(build_batch(records, magic=1, compression="gzip")), "4.3.0")
+    (batch,) = batches_of(files[NAME])
+    assert (batch.last_offset, done.end_offset, done.rewritten) == (1, 3, 1)
     assert files[f"{3:020}.log"] == b""
