@@ -86,7 +86,7 @@ class Broker:
     """One KRaft broker with its own folder."""
 
     def __init__(self, libs: Path, work: Path, partitions: int) -> None:
-        self.libs, self.work = libs, work
+        self.libs, self.work, self.classes = libs, work, work / "classes"
         self.data, self.properties, self.output = work / "data", work / "server.properties", work / "broker.log"
         self.port, controller = free_port(), free_port()
         settings: dict[str, Any] = {
@@ -112,7 +112,9 @@ class Broker:
         self._java(60, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self.properties))
 
     def _java(self, seconds: int, *arguments: str) -> None:
-        command = ["java", *QUICK, "-cp", f"{self.libs}/*", *arguments]
+        self._run(seconds, "java", *QUICK, "-cp", f"{self.libs}/*{os.pathsep}{self.classes}", *arguments)
+
+    def _run(self, seconds: int, *command: str) -> None:
         ran = subprocess.run(command, timeout=seconds, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
@@ -160,7 +162,9 @@ class Broker:
         asked, answered = self.work / "questions.json", self.work / "answers.json"
         asked.write_text(json.dumps(questions))
         told = [str(word) for commit in (commits or {}).items() for word in commit]
-        self._java(ASK_SECONDS, str(ASK), str(self.port), str(asked), str(answered), *told)
+        if not self.classes.exists():
+            self._run(ASK_SECONDS, "javac", "-cp", f"{self.libs}/*", "-d", str(self.classes), str(ASK))
+        self._java(ASK_SECONDS, ASK.stem, str(self.port), str(asked), str(answered), *told)
         answers: dict[str, Any] = json.loads(answered.read_bytes())
         return answers
 
