@@ -25,6 +25,7 @@ from offsets_log.replay.partition_count import partition_count
 from offsets_log.replay.releases import release_named
 
 Files = dict[str, bytes]
+RELEASES = (None, "4.3.0", "3.9.1", "3.7.2-java", "2.0.0", "0.10.2.0")
 
 OF_FILES = ("records:T", "L-7", "C-24", "D-8")
 """Rules of findings about bytes that are no batch, or that overlap."""
@@ -103,6 +104,13 @@ def _holds_for_check(again: PartitionLog, release: str | None) -> None:
         assert not [finding for finding in findings if finding.severity == FAILS and finding.rule != "L-39"]
         skipped = [finding for finding in findings if finding.severity == DAMAGE]
         assert {finding.rule for finding in skipped} <= {"J-3"}, "only of records that this release passes over"
+
+
+def check_repaired(data: bytes) -> tuple[int, int]:
+    """Repair hostile bytes, for a release or for none; (batches that stay, pieces left out)."""
+    dice = random.Random(data)
+    done, _ = must_hold(PartitionLog(0, tuple(segments_of(data, dice))), dice.choice(RELEASES))
+    return done.batches, sum(one.pieces for one in done.left_out.values())
 
 
 def batches_of(data: bytes) -> Iterator[FileBatch]:

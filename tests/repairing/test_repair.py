@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
@@ -20,9 +19,8 @@ from tests.builders import LogBuilder, record_bytes
 from tests.conftest import RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import RECORDINGS as PACKED
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
-from tests.repairing.repaired import batches_of, must_hold, read_again, repaired, segments_of
+from tests.repairing.repaired import batches_of, check_repaired, must_hold, read_again, repaired
 
-RELEASES = (None, "4.3.0", "3.9.1", "3.7.2-java", "2.0.0", "0.10.2.0")
 NAME = f"{0:020}.log"
 OFFSET = record_bytes(
     1, {"group": "g", "topic": "t", "partition": 0}, {"offset": 5, "metadata": "", "commit_timestamp": 1}, 1
@@ -57,12 +55,9 @@ def test_a_sound_log_stays_as_it_is(name: str, recording: Callable[[str], Path])
 @pytest.mark.parametrize("seed", range(4))
 def test_hostile_segments_become_logs_with_nothing_to_repair(seed: int) -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in ("kafka-lifetime", "kafka-4.3-mixed")]))
-    dice = random.Random(seed)
-    left_out: set[str] = set()
-    for data in islice(hostile_segments(seeds, seed), 250):
-        done, _ = must_hold(PartitionLog(0, tuple(segments_of(data, dice))), dice.choice(RELEASES))
-        left_out |= done.left_out.keys()
-    assert len(left_out) > 5
+    found = [check_repaired(data) for data in islice(hostile_segments(seeds, seed), 250)]
+    assert sum(batches for batches, _ in found) > 20
+    assert sum(pieces for _, pieces in found) > 100
 
 
 def test_a_broken_batch_is_left_out_and_the_others_stay() -> None:
