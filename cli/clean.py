@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.clean_options import Changes, change_options
-from cli.options import SHUTDOWN, Duration, Output, Reading, Time, UntilOffset
+from cli.options import SHUTDOWN, TOPIC_ID, Duration, Output, Reading, Time, UntilOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +94,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @_offset("log-start-offset", "Where the log begins,", "its checkpoint")
 @change_options
 @SHUTDOWN
+@TOPIC_ID
 @click.option(
     "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
     help="Only these partitions of __consumer_offsets; repeatable.",
@@ -115,6 +116,7 @@ def command(
     broker: tuple[int, ...],
     now: int | None,
     shutdown: str | None,
+    topic_id: str | None,
     offsets_partition: tuple[int, ...],
     as_partition: int | None,
     output: str | None,
@@ -125,8 +127,8 @@ def command(
     """Partitions as Kafka's own log cleaner would leave them after one round, byte for byte.
 
     DIR gets a folder __consumer_offsets-N for each, with segments, all their indexes, producer snapshots, leader epochs
-    and partition.metadata, and beside them the checkpoints of a data directory. What the round rewrites, it rewrites
-    as the cleaner of that release does; other segments are copied.
+    and partition.metadata, beside them the checkpoints of a data directory, and README.txt: how to put the folders
+    under a broker. What the round rewrites, it rewrites as the cleaner of that release does; other segments are copied.
 
     A row a partition says what became of it: cleaned; not started, if there is nothing to clean; failed, where a
     broker's cleaner would end with an exception and leave the partition alone until a restart; aborted, where it gives
@@ -140,6 +142,7 @@ def command(
     Exit status 3 if a partition failed or aborted.
     """
     from cli.session import open_session
+    from offsets_log.broker.hand_over import of_topic
 
     if (to is None) != dry_run:
         raise click.UsageError("give --to DIR, or --dry-run to write nothing")
@@ -158,9 +161,9 @@ def command(
     with open_session(reading) as session, ExitStack() as stack:
         cleaning = _Cleaning(session, _settings(now, broker, settings), shutdown, settings, changes, stack)
         directory = None if to is None else _directory(session, to, stack)
-        rows = [cleaning.clean(log, directory) for log in session.logs]
+        rows = [cleaning.clean(of_topic(log, topic_id), directory) for log in session.logs]
         if directory is not None:
-            cleaning.write_checkpoints(directory)
+            cleaning.write_beside(directory, topic_id)
         stack.close()
         _tell(rows, Output(output=output, to=None))
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
@@ -285,14 +288,17 @@ class _Cleaning:
             log_start_offset=told.log_start_offset if start is None else start,
         )
 
-    def write_checkpoints(self, directory: Path) -> None:
-        """Those of a data directory."""
+    def write_beside(self, directory: Path, topic_id: str | None) -> None:
+        """The checkpoints of a data directory, and how to put the folders under a broker."""
+        from offsets_log.broker.hand_over import README, hand_over
         from offsets_log.cleaner.checkpoints import checkpoint_texts
         from offsets_log.disk.folder import CHECKPOINTS
         from offsets_log.disk.folders import write_file
 
         for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
             write_file(directory / name, [text.encode()])
+        partitions = [partition for partition, _ in self._told]
+        write_file(directory / README, [hand_over(partitions, topic_id).encode()])
 
 
 def _given_for(partition: int | None, given: Given) -> int | None:

@@ -23,6 +23,7 @@ COMMANDS = {
     "info": "cli.info",
     "rebalances": "cli.rebalances",
     "rebuild": "cli.rebuild",
+    "repair": "cli.repair",
     "report": "cli.report",
     "rescue": "cli.rescue",
     "restore": "cli.restore",

@@ -83,6 +83,24 @@ class Release(click.ParamType):  # type: ignore[type-arg]
         return int(match[1]), int(match[2])
 
 
+class TopicId(click.ParamType):  # type: ignore[type-arg]
+    """The id of a topic, as Kafka's tools show it."""
+
+    name = "ID"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Fails for anything but 16 bytes in URL-safe base64, and for the id of zeros, which a broker refuses."""
+        from offsets_log.log_format.primitives import ZERO_UUID, Uuid
+
+        try:
+            found = Uuid.from_text(str(value).strip())
+        except ValueError:
+            self.fail(f"{value!r} is no topic id, such as HCJdBQf7Qv-GGlbH64RFkg", param, ctx)
+        if found == ZERO_UUID:
+            self.fail("a topic has no id of zeros", param, ctx)
+        return str(found)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """What to read and how far: the value of `reading_options`."""
@@ -199,6 +217,12 @@ TOPIC_IDS = click.option(
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
     help="JSON object topic id -> name, for records that name topics by id only.",
+)
+TOPIC_ID = click.option(
+    "--topic-id",
+    type=TopicId(),
+    help="Write this into every partition.metadata: the id that __consumer_offsets has in the cluster that gets the "
+    "folders; by default what the source's files say.",
 )
 SHUTDOWN = click.option(
     "--shutdown",

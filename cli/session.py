@@ -449,9 +449,7 @@ class Session:
             self.unsupported += 1
         else:
             self.corrupt += 1
-        if self._quarantine is not None:
-            with output_errors(str(self.reading.quarantine)):
-                self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
+        self.keep(damage)
         if len(self.damages) < MAX_DAMAGES_KEPT:
             self.damages.append(problem_row(damage))
         count = self.corrupt + self.unsupported
@@ -460,6 +458,12 @@ class Session:
             self.say(f"{kind}: {damage.error}")
         elif count == DAMAGE_SHOWN + 1:
             self.say("more pieces could not be read; -v names them all")
+
+    def keep(self, damage: Damage) -> None:
+        """Write a piece where what could not be read is kept, if that was asked for."""
+        if self._quarantine is not None:
+            with output_errors(str(self.reading.quarantine)):
+                self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
 
     def finish(self, words: str) -> None:
         """Say the result, and what it lacks."""

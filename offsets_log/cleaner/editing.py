@@ -77,12 +77,14 @@ def pieces_of(opened: OpenLog, choice: Choice, rules: Rules, end_offset: int) ->
         if end is not None:
             break
     if last is not None and next_offset < end_offset:
-        yield _last(*last, end_offset - 1)
+        file, whole, offset = last[0], last[1].whole(), end_offset - 1
+        yield Piece(
+            last_batch(offset, whole.partition_leader_epoch, whole.max_timestamp_ms), offset, offset, file, False
+        )  # fmt: skip
 
 
-def _last(file: LogFile, batch: FileBatch, offset: int) -> Piece:
-    """An empty batch at the log's end, as late and of the same leader as the one that was there."""
-    whole = batch.whole()
+def last_batch(offset: int, leader_epoch: int, max_timestamp_ms: int) -> bytes:
+    """An empty batch of nobody for the last offset of a log, as late and of the same leader as the one before it."""
     empty = RecordBatch(
         position=0,
         raw=b"",
@@ -91,10 +93,10 @@ def _last(file: LogFile, batch: FileBatch, offset: int) -> Piece:
         attributes=0,
         base_offset=offset,
         last_offset=offset,
-        partition_leader_epoch=whole.partition_leader_epoch,
-        max_timestamp_ms=whole.max_timestamp_ms,
+        partition_leader_epoch=leader_epoch,
+        max_timestamp_ms=max_timestamp_ms,
     )
-    return Piece(empty_batch(empty), offset, offset, file, False)
+    return empty_batch(empty)
 
 
 def _piece(file: LogFile, batch: FileBatch, choice: Choice, rules: Rules, end: int | None) -> Piece | None:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from offsets_log.broker.hand_over import README
 from offsets_log.disk.folder import CHECKPOINTS
 from tests.cleaner.cases import Case, Files, all_cases
 
@@ -85,7 +86,11 @@ def test_a_round_into_a_folder(name: str, release: str, tmp_path: Path) -> None:
     for log in folder.glob("*.log"):
         assert log.stat().st_mtime_ns // 1_000_000 == recorded["files"][log.name]["mtime_ms"]
     assert read(partition) == before
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {partition.name, *CHECKPOINTS.values()}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        partition.name,
+        README,
+        *CHECKPOINTS.values(),
+    }
     checkpoint = (tmp_path / "out" / CHECKPOINTS["cleaned_until"]).read_text().split()
     if recorded["outcome"] == "cleaned":
         assert checkpoint == ["0", "1", "__consumer_offsets", partition.name.split("-")[1], str(row["end_offset"])]

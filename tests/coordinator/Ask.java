@@ -38,6 +38,11 @@ public class Ask {
         JsonNode questions = JSON.readTree(Path.of(args[1]).toFile());
         ObjectNode answers = JSON.createObjectNode();
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", "127.0.0.1:" + port))) {
+            for (int at = 3; at + 1 < args.length; at += 2) {
+                var committed = Map.of(
+                    new TopicPartition("__consumer_offsets", 0), new OffsetAndMetadata(Long.parseLong(args[at + 1])));
+                admin.alterConsumerGroupOffsets(args[at], committed).all().get(60, TimeUnit.SECONDS);
+            }
             ArrayNode offsets = answers.putArray("offsets");
             // Offsets first: a client waits until the partition of a group is loaded, a listing does not.
             for (String group : (Iterable<String>) questions::fieldNames) {

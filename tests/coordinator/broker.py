@@ -27,6 +27,8 @@ DEPENDENCIES = (
 DOWNLOAD_SECONDS = 300
 START_SECONDS = 60
 ASK_SECONDS = 120
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For processes that live for seconds."""
 
 
 class NotAvailableError(Exception):
@@ -84,7 +86,7 @@ class Broker:
     """One KRaft broker with its own folder."""
 
     def __init__(self, libs: Path, work: Path, partitions: int) -> None:
-        self.libs, self.work = libs, work
+        self.libs, self.work, self.classes = libs, work, work / "classes"
         self.data, self.properties, self.output = work / "data", work / "server.properties", work / "broker.log"
         self.port, controller = free_port(), free_port()
         settings: dict[str, Any] = {
@@ -110,7 +112,9 @@ class Broker:
         self._java(60, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(self.properties))
 
     def _java(self, seconds: int, *arguments: str) -> None:
-        command = ["java", "-cp", f"{self.libs}/*", *arguments]
+        self._run(seconds, "java", *QUICK, "-cp", f"{self.libs}/*{os.pathsep}{self.classes}", *arguments)
+
+    def _run(self, seconds: int, *command: str) -> None:
         ran = subprocess.run(command, timeout=seconds, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
@@ -120,7 +124,7 @@ class Broker:
         command = [
             "java",
             "-Xmx512m",
-            "-XX:TieredStopAtLevel=1",
+            *QUICK,
             "-cp",
             f"{self.libs}/*",
             "kafka.Kafka",
@@ -147,11 +151,20 @@ class Broker:
             time.sleep(0.2)
         raise AssertionError(f"the broker did not start: {self.output.read_text(errors='replace')[-2000:]}")
 
-    def ask(self, questions: Mapping[str, list[tuple[str, int]]]) -> dict[str, Any]:
-        """What it answers of these groups and partitions; the first question creates ``__consumer_offsets``."""
+    def ask(
+        self, questions: Mapping[str, list[tuple[str, int]]], commits: Mapping[str, int] | None = None
+    ) -> dict[str, Any]:
+        """What it answers of these groups and partitions; the first question creates ``__consumer_offsets``.
+
+        Args:
+            commits: group → offset of partition 0 of that topic, committed before.
+        """
         asked, answered = self.work / "questions.json", self.work / "answers.json"
         asked.write_text(json.dumps(questions))
-        self._java(ASK_SECONDS, str(ASK), str(self.port), str(asked), str(answered))
+        told = [str(word) for commit in (commits or {}).items() for word in commit]
+        if not self.classes.exists():
+            self._run(ASK_SECONDS, "javac", "-cp", f"{self.libs}/*", "-d", str(self.classes), str(ASK))
+        self._java(ASK_SECONDS, ASK.stem, str(self.port), str(asked), str(answered), *told)
         answers: dict[str, Any] = json.loads(answered.read_bytes())
         return answers
 

@@ -1,4 +1,4 @@
-"""Fuzz the reading of segments: ``python -m tests.fuzz --inputs 1000000``.
+"""Fuzz the reading of segments, or their repair: ``python -m tests.fuzz --inputs 1000000 [--what repair]``.
 
 Each process has a memory limit and each input a time limit. A finding is written to the folder ``crashers`` beside
 this file, where the tests pick it up.
@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from tests.fuzz.mutation import check_segment, hostile_segments, recorded_segments, seeds_of
+from tests.repairing.repaired import check_repaired
 
 CRASHERS = Path(__file__).parent / "crashers"
 MEMORY_LIMIT = 1 << 30
@@ -29,16 +30,16 @@ def _too_slow(signum: int, frame: FrameType | None) -> None:
     raise TimeoutError(f"an input took more than {SECONDS_PER_INPUT} s")
 
 
-def _work(job: tuple[int, int]) -> tuple[int, int, int, int]:
+def _work(job: tuple[int, int, str]) -> tuple[int, int, int, int]:
     """Check so many inputs; (inputs, events, damaged pieces, findings)."""
-    seed, inputs = job
+    seed, inputs, what = job
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     signal.signal(signal.SIGALRM, _too_slow)
     events = damages = findings = 0
     for _, data in zip(range(inputs), hostile_segments(SEEDS, seed), strict=False):
         signal.alarm(SECONDS_PER_INPUT)
         try:
-            found = check_segment(data)
+            found = CHECKS[what](data)
             events, damages = events + found[0], damages + found[1]
         except Exception:  # noqa: BLE001 - whatever it is, it is a finding
             findings += 1
@@ -51,6 +52,7 @@ def _work(job: tuple[int, int]) -> tuple[int, int, int, int]:
     return inputs, events, damages, findings
 
 
+CHECKS = {"read": check_segment, "repair": check_repaired}
 SEEDS = seeds_of(recorded_segments())
 
 
@@ -59,9 +61,13 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--what", choices=CHECKS, default="read")
     options = parser.parse_args()
     chunk = 5_000
-    jobs = [(options.seed + i, min(chunk, options.inputs - i * chunk)) for i in range(-(-options.inputs // chunk))]
+    jobs = [
+        (options.seed + i, min(chunk, options.inputs - i * chunk), options.what)
+        for i in range(-(-options.inputs // chunk))
+    ]
     started = time.monotonic()
     totals = [0, 0, 0, 0]
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:

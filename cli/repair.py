@@ -1,0 +1,215 @@
+"""``offsets-log repair``: all of a log that can be read, as segments that a broker loads, in a new folder."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import TOPIC_ID, Output, Reading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cli.session import Session
+    from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
+    from offsets_log.repairing.left_out import LeftOut
+    from offsets_log.replay.releases import Release
+    from offsets_log.rows.tables import Row
+
+
+class OneRelease(click.ParamType):  # type: ignore[type-arg]
+    """``4.3.0``, ``3.7.2-java`` → the release."""
+
+    name = "RELEASE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Release:
+        """Fails for a release whose rules are not known."""
+        from offsets_log.replay.releases import release_named
+
+        try:
+            return release_named(str(value).strip())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command(
+    "repair",
+    epilog="Examples: offsets-log repair /var/lib/kafka/data --to repaired --quarantine broken.jsonl · "
+    "offsets-log repair backup.tar.gz -p 12 --to repaired --drop-unloadable 4.3.0",
+)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+@click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
+@click.option("--dry-run", is_flag=True, help="Write nothing: only tell what would stay, and what is left out why.")
+@click.option(
+    "--drop-unloadable",
+    type=OneRelease(),
+    help="Also leave out the records that end a load on this release, such as 4.3.0 or 3.7.2-java.",
+)
+@TOPIC_ID
+@click.option(
+    "--quarantine", metavar="FILE", type=click.Path(),
+    help="Write what is left out there, JSON Lines with raw bytes.",
+)  # fmt: skip
+@click.option(
+    "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
+    help="Only these partitions of __consumer_offsets; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--as-partition", metavar="N", type=click.IntRange(min=0),
+    help="The offsets partition of a lone file whose directory does not tell.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Choice(("table", "jsonl", "csv")),
+    help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
+)  # fmt: skip
+@click.option("--progress/--no-progress", default=None, help="How far it is.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few.")
+def command(
+    paths: tuple[str, ...],
+    to: str | None,
+    dry_run: bool,
+    drop_unloadable: Release | None,
+    topic_id: str | None,
+    quarantine: str | None,
+    offsets_partition: tuple[int, ...],
+    as_partition: int | None,
+    output: str | None,
+    progress: bool | None,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """All of a log that can be read, as segments that a broker loads.
+
+    DIR gets a folder __consumer_offsets-N for each partition, with indexes, producer snapshots and leader epochs made
+    anew, beside them the checkpoints of a data directory, and README.txt: how to put the folders under a broker.
+
+    Intact batches stay byte for byte, at their offsets. Left out are broken batches, torn tails, batches at offsets
+    that were read already or that cannot be there, and what a broker refuses at its start; a record that cannot be
+    read, or that ends a load, goes out of its batch as Kafka's own cleaner takes records out. Markers of transactions
+    stay. A transaction whose marker is broken is left open: last_stable_offset tells. Where a record is left out, an
+    older one of the same key counts again.
+
+    Exit status 3 if something was left out.
+    """
+    from cli.session import open_session
+
+    if (to is None) != dry_run:
+        raise click.UsageError("give --to DIR, or --dry-run to write nothing")
+    reading = Reading(
+        paths=paths,
+        as_partition=as_partition,
+        offsets_partition=offsets_partition,
+        input_format="segments",
+        quarantine=quarantine,
+        progress=progress,
+        quiet=quiet,
+        verbose=verbose,
+    )
+    with open_session(reading) as session, ExitStack() as stack:
+        session.tells_brokers = True
+        repairing = _Repairing(session, drop_unloadable, topic_id)
+        directory = None if to is None else repairing.directory(to, stack)
+        rows = [repairing.repair(log, directory) for log in session.logs]
+        if directory is not None:
+            repairing.write_beside(directory)
+        stack.close()
+        _tell(rows, Output(output=output, to=None))
+        session.is_wrong = any(row["left_out"] for row in rows)
+        session.finish(_in_words(rows))
+
+
+class _Repairing:
+    """The partitions of a run."""
+
+    def __init__(self, session: Session, drop_unloadable: Release | None, topic_id: str | None) -> None:
+        self._session, self._release, self._topic_id = session, drop_unloadable, topic_id
+        self._told: list[tuple[int, Checkpoints]] = []
+
+    def directory(self, to: str, stack: ExitStack) -> Path:
+        """A new one, beside the inputs."""
+        from offsets_log.disk.folders import refuse_inside_inputs
+        from offsets_log.disk.writer import atomic_directory
+
+        refuse_inside_inputs(to, self._session.reading.paths, self._session.files)
+        return stack.enter_context(atomic_directory(to))
+
+    def repair(self, log: PartitionLog, directory: Path | None) -> Row:
+        """One partition; its folder is made in the directory."""
+        from offsets_log.broker.hand_over import of_topic
+        from offsets_log.cleaner.folder import FolderFile
+        from offsets_log.disk.folder import OFFSETS_TOPIC
+        from offsets_log.disk.folders import write_file
+        from offsets_log.errors import InputError
+        from offsets_log.repairing.refusals import find_unloadable
+        from offsets_log.repairing.result import repair_row
+        from offsets_log.repairing.unloadable import NOTHING
+        from offsets_log.repairing.writing import repair
+
+        partition = log.offsets_partition
+        if partition is None:
+            raise InputError("no directory tells its partition: give --as-partition", file=log.segments[0].file)
+        log = of_topic(log, self._topic_id)
+        folder = None if directory is None else directory / f"{OFFSETS_TOPIC}-{partition}"
+        if folder is not None:
+            folder.mkdir()
+
+        def write(file: FolderFile) -> None:
+            if folder is not None:
+                write_file(folder / file.name, file.pieces, file.modified_ms)
+
+        done = repair(
+            log,
+            write,
+            unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
+            tell=self._leave_out,
+            advance=self._session.advance,
+        )
+        self._told.append((partition, done.checkpoints()))
+        return repair_row(done)
+
+    def _leave_out(self, left_out: LeftOut) -> None:
+        if left_out.is_told_as_damage:
+            self._session.on_damage(left_out.damage)
+            return
+        self._session.keep(left_out.damage)
+        self._session.say(f"left out, {left_out.reason}: {left_out.damage.error}")
+
+    def write_beside(self, directory: Path) -> None:
+        """The checkpoints of a data directory, and how to go on."""
+        from offsets_log.broker.hand_over import README, hand_over
+        from offsets_log.cleaner.checkpoints import checkpoint_texts
+        from offsets_log.disk.folder import CHECKPOINTS
+        from offsets_log.disk.folders import write_file
+
+        for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
+            write_file(directory / name, [text.encode()])
+        partitions = [partition for partition, _ in self._told]
+        write_file(directory / README, [hand_over(partitions, self._topic_id).encode()])
+
+
+def _tell(rows: list[Row], output: Output) -> None:
+    from cli.output import chosen_format, destination, write_rows
+    from offsets_log.repairing.result import REPAIR_COLUMNS
+
+    format_name = chosen_format(output)
+    shown = rows
+    if format_name == "table":
+        shown = [row | {"left_out": "; ".join(map(_left_out_in_words, row["left_out"]))} for row in rows]
+    with destination(output) as stream:
+        write_rows(stream, shown, REPAIR_COLUMNS, format_name)
+
+
+def _left_out_in_words(left_out: Row) -> str:
+    return f"{left_out['reason']} {left_out['pieces']:,} ({left_out['bytes']:,} bytes)"
+
+
+def _in_words(rows: list[Row]) -> str:
+    batches, size_bytes = (sum(row[name] for row in rows) for name in ("batches", "bytes"))
+    pieces, lost = (sum(one[name] for row in rows for one in row["left_out"]) for name in ("pieces", "bytes"))
+    return (
+        f"{len(rows)} partitions: {batches:,} batches of {size_bytes:,} bytes stay, "
+        f"{pieces:,} pieces of {lost:,} bytes are left out"
+    )

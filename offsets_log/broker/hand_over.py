@@ -1,0 +1,104 @@
+"""What to do with partition folders that were made anew, in words: a page for whoever puts them under a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from offsets_log.log_format.partition_log import PartitionLog
+
+METADATA = "partition.metadata"
+README = "README.txt"
+TOPIC = "__consumer_offsets"
+
+
+def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
+    """A log whose ``partition.metadata`` says a topic id, without a line end behind it (``CL-51``).
+
+    Args:
+        topic_id: None for what it says.
+    """
+    if topic_id is None:
+        return log
+    metadata = f"version: 0\ntopic_id: {topic_id}".encode()
+    return replace(log, beside={**log.beside, METADATA: lambda: metadata})
+
+
+def hand_over(partitions: Sequence[int], topic_id: str | None) -> str:
+    """The steps from a folder made anew to a broker that serves it (``CL-54``).
+
+    Args:
+        topic_id: what was asked to stand in every ``partition.metadata``; None for what stood there before.
+    """
+    names = [f"{TOPIC}-{partition}" for partition in sorted(partitions)]
+    first = names[0] if names else f"{TOPIC}-N"
+    identity = (
+        f"Every partition.metadata here says topic id {topic_id}, as asked for with --topic-id."
+        if topic_id
+        else "partition.metadata is that of the source. A source without one gives none: then make it anew with\n"
+        "   --topic-id, which is also the way to write for another cluster than that of the source."
+    )
+    return TEXT.format(folders="\n".join(f"    {name}" for name in names), first=first, identity=identity)
+
+
+TEXT = """\
+How to put these folders under a Kafka broker
+=============================================
+
+{folders}
+
+Each is a whole partition folder: segments, all their indexes, producer snapshots, leader epochs. Offsets are those of
+the source. The *-offset-checkpoint files beside them have a line for each of these partitions and for no other.
+
+Whether it is needed
+--------------------
+If another replica of the partition is sound, use that one instead: stop the broker with the bad replica, move its
+folder out of the data directory, start it, and it copies everything from the leader. The folders here are for what all
+replicas have in common: a record that ends every load, a log that no cleaner gets through, or no sound replica at all.
+
+Before
+------
+1. {identity}
+   A broker takes a folder with another id than its cluster's for a stray one: it renames it to
+   NAME.ID-stray and begins with an empty partition. The id of the cluster's own topic stands in the
+   partition.metadata of the folder that is there now, and in: kafka-topics.sh --describe --topic {topic}
+2. What was committed after these files were copied is in no folder here. Take the copy from a stopped broker, or stop
+   the consumers first. A replica that comes back beside a leader fetches from it what it does not have.
+3. Keep the old folders until all is well, but outside of every directory of log.dirs: a folder of any other name there
+   (such as {first}.bak) keeps the broker from starting.
+
+On one broker
+-------------
+1. Stop the broker in order (kafka-server-stop.sh), and wait for its end.
+2. Move the old folder away as a whole. Never copy new files into an old folder: an old index, snapshot or .txnindex
+   beside a new segment is believed, and old .cleaned, .swap and .deleted files take part in the next start.
+   The same partition must not lie in a second directory of log.dirs.
+3. Copy the new folder to the place of the old one, with the owner and the rights of its neighbours.
+4. In the data directory, delete .kafka_cleanshutdown. In recovery-point-offset-checkpoint, delete the lines of these
+   partitions and lower the second line, the number of entries, by as many. The broker then reads these partitions from
+   the begin and checks every byte, of the others only what is behind their recovery points.
+   Or leave .kafka_cleanshutdown there, and put the lines of the file here in the place of theirs: then the broker takes
+   the indexes and snapshots here as they are, and starts at once.
+5. In log-start-offset-checkpoint, cleaner-offset-checkpoint and replication-offset-checkpoint, put the lines of the
+   files here in the place of those of these partitions (no line where there is none here), and set the number of
+   entries. A log start behind the end of a log deletes all of it. Never copy these files as a whole over the broker's.
+6. Start the broker. Its log says for each partition "Finished loading offsets and group metadata from
+   {first}" (or the name of another). It must not say "stray", "truncating", or "Error loading".
+
+With several replicas
+---------------------
+A replica with these bytes and one with the old bytes may stand side by side, as after any cleaning: offsets are what
+counts. So go from broker to broker, one at a time:
+1. Begin with the followers. After each, wait until it is in the ISR again (kafka-topics.sh --describe
+   --under-replicated-partitions names none).
+2. The leader comes last. When it stops, a follower with the new folder becomes the leader and loads it.
+3. If no replica is whole, or the log here ends before those of the followers do, stop all brokers with a replica, put
+   the folder on all of them, and start first the one that is to lead: one with the old bytes would lead with them.
+A replica that keeps the old folder keeps what was left out: it fails again as soon as it becomes the leader.
+
+After
+-----
+    kafka-consumer-groups.sh --bootstrap-server HOST:PORT --all-groups --describe --offsets
+    offsets-log compact DIR        (of this folder: the same offsets)
+"""
+TEXT = TEXT.replace("{topic}", TOPIC)

@@ -1,0 +1,246 @@
+"""What stays of a log: batch by batch, in the order of offsets, as a broker's recovery takes them without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from offsets_log.broker.batches import FileBatch, entry_at
+from offsets_log.broker.failures import BrokerError
+from offsets_log.broker.indexes import AbortedTransaction
+from offsets_log.broker.producers import ProducerEntry, Producers, ProducerState, Snapshots
+from offsets_log.cleaner.failures import CleaningError
+from offsets_log.cleaner.rewriting import Written, emptied, rewritten
+from offsets_log.cleaner.settings import Rules
+from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError, ReplayError
+from offsets_log.log_format import batch as b
+from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment, iter_log
+from offsets_log.log_format.record import Record, decode_control_record, iter_records
+from offsets_log.log_format.segment import MAX_QUARANTINED_BYTES, Tail
+from offsets_log.repairing.left_out import (
+    CHECKSUM,
+    MARKER,
+    MISPLACED,
+    NO_BATCH,
+    OVERLAP,
+    REFUSED,
+    TORN,
+    UNLOADABLE,
+    UNREADABLE,
+    LeftOut,
+)
+from offsets_log.repairing.unloadable import NOTHING, Unloadable
+
+KEEPS_MAGIC = Rules.of((3, 9))
+"""Batches of magic 0 and 1 that lose messages stay what they are (``CL-33``)."""
+LAST_OFFSET = (1 << 63) - 2
+"""Behind it there must be one more: where the log goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A batch that stays.
+
+    Attributes:
+        batch: as it is written: in its segment's file, or made anew.
+        header: as it was read.
+        first_offset: of its first record; of magic 2 its base offset.
+        written: of one that lost records.
+        aborted: of a marker that ends a transaction so.
+        producer: what was known of its producer before.
+    """
+
+    segment: Segment
+    batch: FileBatch
+    header: RecordBatch
+    first_offset: int
+    records: Sequence[Record]
+    written: Written | None = None
+    aborted: AbortedTransaction | None = None
+    producer: ProducerEntry | None = None
+
+    def producers_before(self, behind: Producers) -> Producers:
+        """All producers before this batch, of those behind it."""
+        before = {producer_id: entry for producer_id, entry in behind.items() if producer_id != self.batch.producer_id}
+        return before if self.producer is None else before | {self.batch.producer_id: self.producer}
+
+
+class _LeavesOutError(Exception):
+    """A batch does not stay."""
+
+    def __init__(self, reason: str, problem: str) -> None:
+        super().__init__(problem)
+        self.reason, self.problem = reason, problem
+
+
+@dataclass(slots=True)
+class Picking:
+    """One walk over a log. Iterate `items` to the end.
+
+    Attributes:
+        producers: what a broker knows of them behind the batches picked so far.
+        next_offset: where the log goes on behind them.
+        end_offset: the same of the whole log, whatever of its end is left out: from there on a leader writes.
+    """
+
+    log: PartitionLog
+    unloadable: Unloadable = NOTHING
+    producers: ProducerState = field(default_factory=lambda: ProducerState(Snapshots({})))
+    next_offset: int = 0
+    end_offset: int = 0
+
+    def __post_init__(self) -> None:
+        last = self.log.segments[-1].base_offset or 0
+        self.end_offset = min(last, LAST_OFFSET)  # the name of an empty segment alone tells it (``CL-55``)
+
+    def items(self) -> Iterator[Picked | LeftOut]:
+        """What stays and what does not, in log order."""
+        for segment, item in iter_log(self.log):
+            match item:
+                case RecordBatch():
+                    yield from self._take(segment, item)
+                case Damage():
+                    yield LeftOut(self._reason(item), item, len(item.raw))
+                case Tail(kind="torn"):
+                    yield _torn(segment, item)
+
+    def _reason(self, damage: Damage) -> str:
+        error = damage.error
+        if error.field == "base_offset":
+            return OVERLAP if (error.record_offset or 0) < self.next_offset else MISPLACED
+        return CHECKSUM if error.field == "crc" else NO_BATCH
+
+    def _take(self, segment: Segment, header: RecordBatch) -> Iterator[Picked | LeftOut]:
+        batch = entry_at(segment.file, memoryview(segment.buffer), header.position, len(segment.buffer))
+        assert batch is not None
+        try:
+            picked, left_out = self._pick(segment, batch, header)
+        except _LeavesOutError as error:
+            problem = CorruptBatchError(
+                error.problem,
+                file=segment.file,
+                position=header.position,
+                record_offset=header.base_offset,
+                field="batch",
+            )
+            if error.reason != MISPLACED:
+                self.end_offset = max(self.end_offset, header.next_offset)
+            count = max(header.records_count, 0)
+            yield LeftOut(error.reason, Damage(problem, header.raw), header.size_bytes, count)
+            return
+        yield from left_out
+        self.next_offset = header.next_offset
+        self.end_offset = max(self.end_offset, self.next_offset)
+        yield picked
+
+    def _pick(self, segment: Segment, batch: FileBatch, header: RecordBatch) -> tuple[Picked, list[LeftOut]]:
+        if header.last_offset > LAST_OFFSET:
+            raise _LeavesOutError(MISPLACED, f"no offset follows {header.last_offset}")
+        if (problem := self.unloadable.of_batch(header)) is not None:
+            raise _LeavesOutError(UNLOADABLE, f"{problem.rule}: {problem.problem}")
+        records, left_out = self._records(segment, header)
+        written = self._rewritten(batch, header, records, left_out) if left_out else None
+        first_offset = records[0].offset if header.magic < b.SUPPORTED_MAGICS[-1] else header.base_offset
+        if header.last_offset - first_offset >= MAX_OFFSETS_IN_SEGMENT:
+            raise _LeavesOutError(MISPLACED, f"offsets {first_offset} to {header.last_offset} fit into no segment")
+        if written is not None:
+            batch = _as_written(batch, written)
+            left_out = _with_sizes(left_out, header.size_bytes - batch.size_bytes)
+        producer = self.producers.entries.get(batch.producer_id)
+        aborted = self._tell_producers(batch)
+        return Picked(segment, batch, header, first_offset, records, written, aborted, producer), left_out
+
+    def _records(self, segment: Segment, header: RecordBatch) -> tuple[list[Record], list[LeftOut]]:
+        """Those that stay, and what does not."""
+        least = max(self.next_offset, segment.base_offset or 0)
+        records: list[Record] = []
+        left_out: list[LeftOut] = []
+        for item in iter_records(header):
+            if isinstance(item, Damage):
+                item.error.at(file=segment.file)
+                left_out.append(LeftOut(UNREADABLE, item, 0))
+            elif (taken := self._why_not(item, least, header.last_offset)) is not None:
+                reason, error = taken
+                error.at(file=segment.file, position=item.position, record_offset=item.offset)
+                left_out.append(LeftOut(reason, Damage(error, (item.key or b"") + (item.value or b"")), 0, 1))
+            else:
+                records.append(item)
+        if header.is_control:
+            _check_markers(records, left_out)
+        return records, left_out
+
+    def _why_not(self, record: Record, least: int, most: int) -> tuple[str, OffsetsLogError] | None:
+        if not least <= record.offset <= most:  # inside of a message of magic 0 or 1: a load would look for it for ever
+            problem = f"offset {record.offset} in a message that may hold {least} to {most}"
+            return (OVERLAP if record.offset < least else MISPLACED), CorruptBatchError(problem, field="base_offset")
+        refused = self.unloadable.problems.get(record.offset)
+        if refused is None:
+            return None
+        return UNLOADABLE, ReplayError(f"{refused.rule}: {refused.problem}", rule=refused.rule)
+
+    def _rewritten(
+        self, batch: FileBatch, header: RecordBatch, records: list[Record], left_out: list[LeftOut]
+    ) -> Written:
+        """The batch with the records that stay; one of a producer stays empty, for its sequence numbers (``CL-21``)."""
+        first = left_out[0]
+        if not records and (header.magic < b.SUPPORTED_MAGICS[-1] or header.producer_id < 0):
+            raise _LeavesOutError(first.reason, first.damage.error.problem)
+        horizon_ms = header.delete_horizon_ms
+        try:
+            written = (
+                rewritten(batch, records, b.NO_TIMESTAMP if horizon_ms is None else horizon_ms, KEEPS_MAGIC)
+                if records
+                else emptied(batch)
+            )
+        except CleaningError as error:
+            raise _LeavesOutError(first.reason, f"{first.damage.error.problem}; {error.problem}") from None
+        made = decode_batch_header(written.raw)
+        is_moved = made.last_offset != header.last_offset and not batch.is_legacy
+        if is_moved or any(isinstance(item, Damage) for item in iter_records(made)):
+            raise _LeavesOutError(first.reason, f"{first.damage.error.problem}; what is left makes no batch")
+        return written
+
+    def _tell_producers(self, batch: FileBatch) -> AbortedTransaction | None:
+        """As recovery does (``CL-58``); the entry of ``.txnindex`` that is due (``CL-43``)."""
+        if batch.is_legacy or batch.producer_id < 0:
+            return None
+        try:
+            completed = self.producers.append(batch)
+        except BrokerError as error:
+            raise _LeavesOutError(REFUSED, error.problem) from None
+        if completed is None:
+            return None
+        entry = self.producers.aborted_entry(completed) if completed.is_aborted else None
+        self.producers.complete(completed)
+        self.producers.completed.clear()
+        return entry
+
+
+def _torn(segment: Segment, tail: Tail) -> LeftOut:
+    error = CorruptBatchError("a batch is cut off at the end", file=segment.file, position=tail.position, field="batch")
+    raw = bytes(memoryview(segment.buffer)[tail.position :][:MAX_QUARANTINED_BYTES])
+    return LeftOut(TORN, Damage(error, raw), tail.size_bytes)
+
+
+def _check_markers(records: Sequence[Record], left_out: Sequence[LeftOut]) -> None:
+    """Raises _LeavesOutError: one cannot be read; a marker stays whole or goes whole (``CL-35``)."""
+    if left_out:
+        raise _LeavesOutError(MARKER, left_out[0].damage.error.problem)
+    try:
+        for record in records:
+            decode_control_record(record)
+    except OffsetsLogError as error:
+        raise _LeavesOutError(MARKER, error.problem) from None
+
+
+def _as_written(batch: FileBatch, written: Written) -> FileBatch:
+    made = entry_at(batch.file, memoryview(written.raw), 0, len(written.raw))
+    assert made is not None
+    return made
+
+
+def _with_sizes(left_out: Sequence[LeftOut], size_bytes: int) -> list[LeftOut]:
+    """What a batch became smaller by, told with the first of what it lost."""
+    first, *others = left_out
+    return [LeftOut(first.reason, first.damage, max(size_bytes, 0), first.records), *others]

@@ -1,0 +1,59 @@
+"""Finding the records that end a load: all of them, each as if those before were not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import NOTHING_TOLD, PartitionLog
+from offsets_log.pipeline import BatchEnd, BatchStart, LogEvent, decode_event, replay_into
+from offsets_log.repairing.picking import Picked, Picking
+from offsets_log.repairing.unloadable import Unloadable
+from offsets_log.replay.coordinator_state import finish
+from offsets_log.replay.partial import PartialState
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.refusal import verdict_on
+from offsets_log.replay.releases import Release
+
+
+def find_unloadable(log: PartitionLog, release: Release) -> Unloadable:
+    """What of a log, without what is broken, ends the load on a release.
+
+    A record that does is left out before the next is looked at: of a group's records those behind may be sound then.
+    """
+    problems: dict[int, Problem] = {}
+    state = PartialState(release.profile)
+    start = log.checkpoints.log_start_offset or 0
+    picking = Picking(log, Unloadable(release))
+    replay_into(state, _loaded(picking, release, start, problems), on_damage=_ignore)
+    if picking.end_offset < start:  # it makes no sense, and will not be said again
+        return find_unloadable(replace(log, checkpoints=NOTHING_TOLD), release)
+    for problem in finish(state).problems:
+        if not problem.is_served:
+            problems.setdefault(problem.record_offset, problem)
+    return Unloadable(release, problems)
+
+
+def _loaded(picking: Picking, release: Release, start: int, problems: dict[int, Problem]) -> Iterator[LogEvent]:
+    """The events of a log from its start on, without records that end the load whatever stands before them."""
+    for item in picking.items():
+        if not isinstance(item, Picked) or item.header.next_offset <= start:
+            continue
+        yield BatchStart(item.segment, item.header, item.first_offset)
+        for record in item.records:
+            event = decode_event(
+                picking.log, item.segment, item.header, record, None, batch_base_offset=item.first_offset
+            )
+            if not item.header.is_control:
+                error = None if event.damage is None else event.damage.error
+                verdict = verdict_on(record, event.decoded, error, release.profile)
+                if isinstance(verdict, Problem):
+                    problems[record.offset] = verdict
+                    continue
+            yield event
+        yield BatchEnd(item.segment, item.header, item.header.next_offset)
+
+
+def _ignore(damage: Damage) -> None:
+    """It is told where it is left out."""

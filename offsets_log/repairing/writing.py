@@ -1,0 +1,231 @@
+"""The files of a repaired partition: segments with their indexes, snapshots of producers, leader epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from offsets_log.broker.failures import BrokerError
+from offsets_log.broker.indexes import Indexing
+from offsets_log.broker.leader_epochs import (
+    LEADER_EPOCHS,
+    LeaderEpochs,
+    check_leader_epochs,
+    decode_leader_epochs,
+    encode_leader_epochs,
+    leader_epochs_within,
+)
+from offsets_log.broker.producers import Producers, encode_snapshot
+from offsets_log.broker.segment_writer import SegmentWriter
+from offsets_log.cleaner.editing import last_batch
+from offsets_log.cleaner.folder import METADATA, FolderFile
+from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, decode_batch_header
+from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, Checkpoints, PartitionLog, Segment
+from offsets_log.repairing.left_out import LeftOut, Sum
+from offsets_log.repairing.picking import Picked, Picking
+from offsets_log.repairing.unloadable import NOTHING, Unloadable
+
+MAX_SEGMENT_BYTES = (1 << 31) - 1
+"""Positions in an index have 4 bytes."""
+
+Emit = Callable[[FolderFile], None]
+Tell = Callable[[LeftOut], None]
+Advance = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class Repaired:
+    """What a repair has made.
+
+    Attributes:
+        first_offset: where the first segment begins.
+        end_offset: where the log goes on.
+        last_stable_offset: where the oldest transaction begins that has no marker; else the end.
+        rewritten: batches that lost records.
+        left_out: by reason.
+    """
+
+    log: PartitionLog
+    first_offset: int = 0
+    end_offset: int = 0
+    last_stable_offset: int = 0
+    segments: int = 0
+    batches: int = 0
+    size_bytes: int = 0
+    rewritten: int = 0
+    left_out: dict[str, Sum] = field(default_factory=dict)
+
+    @property
+    def start_offset(self) -> int:
+        """Where the log begins: records before are deleted."""
+        return self._within(self.log.checkpoints.log_start_offset) or self.first_offset
+
+    def checkpoints(self) -> Checkpoints:
+        """What a data directory is to say of it; what made no sense before is not said again (``CL-2``)."""
+        told = self.log.checkpoints
+        return Checkpoints(
+            cleaned_until=self._within(told.cleaned_until),
+            high_watermark=self.end_offset,
+            log_start_offset=self._within(told.log_start_offset),
+            recovery_point=self.end_offset,
+        )
+
+    def _within(self, offset: int | None) -> int | None:
+        return offset if offset is not None and self.first_offset < offset <= self.end_offset else None
+
+
+def repair(
+    log: PartitionLog,
+    emit: Emit,
+    *,
+    unloadable: Unloadable = NOTHING,
+    tell: Tell = lambda left_out: None,
+    advance: Advance = lambda count: None,
+) -> Repaired:
+    """Write a partition anew from all that can be read of it.
+
+    Args:
+        emit: takes each file as soon as it is whole.
+        tell: takes what is left out, in log order.
+        advance: to be told of bytes that were read.
+    """
+    repairing = _Repairing(log, emit, unloadable)
+    for item in repairing.picking.items():
+        if isinstance(item, Picked):
+            repairing.take(item)
+            advance(item.header.size_bytes)
+        else:
+            repairing.done.left_out.setdefault(item.reason, Sum()).add(item)
+            tell(item)
+    repairing.close()
+    return repairing.done
+
+
+class _Repairing:
+    """Batches on their way into new segments."""
+
+    def __init__(self, log: PartitionLog, emit: Emit, unloadable: Unloadable) -> None:
+        self.done = Repaired(log)
+        self.picking = Picking(log, unloadable)
+        self._emit = emit
+        self._writer: SegmentWriter | None = None
+        self._segment: Segment | None = None
+        self._end = 0
+        self._epochs: dict[int, int] = {}
+        self._latest_ms = NO_TIMESTAMP
+
+    def take(self, picked: Picked) -> None:
+        """The next batch."""
+        writer = self._writer_for(picked)
+        if picked.written is None:
+            writer.copy(picked.batch)
+        else:
+            written = picked.written
+            writer.write(written.raw, written.last_offset, written.max_timestamp_ms)
+            self.done.rewritten += 1
+        if picked.aborted is not None:
+            writer.aborted.append(picked.aborted)
+        epoch = picked.header.partition_leader_epoch
+        if epoch >= 0 and epoch > max(self._epochs, default=-1):
+            self._epochs[epoch] = picked.first_offset
+        self._end = picked.batch.next_offset
+        self._latest_ms = picked.header.max_timestamp_ms
+        self.done.batches += 1
+        self.done.size_bytes += picked.batch.size_bytes
+
+    def close(self) -> None:
+        """All batches were taken: the end of the log, and what lies beside the segments."""
+        if self._writer is not None and self._end < self.picking.end_offset:
+            self._reach(self._writer, self.picking.end_offset - 1)
+        self._close_segment()
+        self._segment = self.done.log.segments[-1]
+        if not self.done.segments or self._end < self.picking.end_offset:
+            self._end = self.picking.end_offset
+            self._begin(self._end)  # its name alone tells where the log goes on (``CL-55``)
+            self._close_segment()
+        self.done.end_offset = self._end
+        if self._end > self.done.first_offset:
+            self._snapshot(self._end, self.picking.producers.entries)
+        self.done.last_stable_offset = min(self.picking.producers.ongoing, default=self._end)
+        beside = self.done.log.beside
+        self._emit(FolderFile(LEADER_EPOCHS, [self._leader_epochs()]))
+        if METADATA in beside:
+            self._emit(FolderFile(METADATA, [beside[METADATA]()]))
+
+    def _reach(self, writer: SegmentWriter, offset: int) -> None:
+        """Have the log end behind an offset, though its last batches are left out: by an empty batch, where the release
+        asked for reads such, because the Java coordinator answers from a log only once a batch reached its end."""
+        raw = last_batch(offset, max(self._epochs, default=NO_PARTITION_LEADER_EPOCH), self._latest_ms)
+        if self.picking.unloadable.of_batch(decode_batch_header(raw)) is not None:
+            return
+        if offset - writer.base_offset >= MAX_OFFSETS_IN_SEGMENT:
+            self._close_segment()
+            self._snapshot(offset, self.picking.producers.entries)
+            writer = self._begin(offset)
+        writer.write(raw, offset, self._latest_ms)
+        self._end = offset + 1
+        self.done.batches += 1
+        self.done.size_bytes += len(raw)
+
+    def _leader_epochs(self) -> bytes:
+        """As the log's file tells, which knows of epochs whose batches were cleaned away; else as recovery finds."""
+        told = _told_epochs(self.done.log)
+        epochs = self._epochs if told is None or not _agree(told, self._epochs) else told
+        within = leader_epochs_within(epochs, self.done.checkpoints().log_start_offset or 0, self._end)
+        return encode_leader_epochs(within)
+
+    def _writer_for(self, picked: Picked) -> SegmentWriter:
+        writer = self._writer
+        if writer is not None and picked.segment is self._segment and _fits(writer, picked):
+            return writer
+        is_begin = picked.segment is not self._segment and picked.segment.base_offset is not None
+        base_offset = max(picked.segment.base_offset or 0, self._end) if is_begin else picked.first_offset
+        self._close_segment()
+        self._segment = picked.segment
+        if self.done.segments:
+            self._snapshot(base_offset, picked.producers_before(self.picking.producers.entries))
+        return self._begin(base_offset)
+
+    def _begin(self, base_offset: int) -> SegmentWriter:
+        if not self.done.segments:
+            self.done.first_offset = base_offset
+        self.done.segments += 1
+        self._writer = SegmentWriter(base_offset, Indexing.of(base_offset))
+        return self._writer
+
+    def _close_segment(self) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        for suffix, pieces in self._writer.files():
+            modified_ms = self._segment.modified_ms if suffix == "log" and self._segment else None
+            self._emit(FolderFile(f"{self._writer.base_offset:020}.{suffix}", pieces, modified_ms))
+        self._writer = None
+
+    def _snapshot(self, offset: int, producers: Producers) -> None:
+        self._emit(FolderFile(f"{offset:020}.snapshot", [encode_snapshot(producers)]))
+
+
+def _fits(writer: SegmentWriter, picked: Picked) -> bool:
+    is_near = picked.header.last_offset - writer.base_offset < MAX_OFFSETS_IN_SEGMENT
+    return is_near and writer.size_bytes + picked.batch.size_bytes <= MAX_SEGMENT_BYTES
+
+
+def _told_epochs(log: PartitionLog) -> LeaderEpochs | None:
+    """The log's own file, if a broker can read that."""
+    if LEADER_EPOCHS not in log.beside:
+        return None
+    data = log.beside[LEADER_EPOCHS]()
+    try:
+        check_leader_epochs(data)
+    except BrokerError:
+        return None
+    return decode_leader_epochs(data)
+
+
+def _agree(told: Mapping[int, int], seen: Mapping[int, int]) -> bool:
+    """Whether batches that begin an epoch lie in it."""
+    return all(
+        epoch == max((one for one, first in told.items() if first <= offset), default=-1)
+        for epoch, offset in seen.items()
+    )

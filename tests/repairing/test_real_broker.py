@@ -1,0 +1,77 @@
+"""Folders that `clean` and `repair` made, under a real broker: it serves what was there, appends, and starts again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from offsets_log.disk.folder import OFFSETS_TOPIC
+from offsets_log.replay.partition_for import partition_for
+from tests.coordinator import broker
+from tests.repairing.under_broker import answers, put_under, topic_id
+
+PARTITIONS = 4
+CLEANED, REPAIRED = (0, 1), (2, 3)
+"""Partitions that come from `clean` of one recording, and from `repair` of another."""
+NEW_GROUP, NEW_OFFSET = "committed afterwards", 17
+
+
+def command(*words: str | Path) -> str:
+    result = CliRunner().invoke(main, [*map(str, words), "--quiet"])
+    assert result.exit_code in (0, 3), result.output
+    return result.stdout
+
+
+def damaged(log: Path, folder: Path) -> Path:
+    """A copy with a broken batch, a torn tail, and a segment that overlaps."""
+    shutil.copytree(log, folder)
+    third = folder / f"{OFFSETS_TOPIC}-3" / f"{0:020}.log"
+    data = bytearray(third.read_bytes())
+    data[9000] ^= 0xFF
+    third.write_bytes(data)
+    second = folder / f"{OFFSETS_TOPIC}-2" / f"{0:020}.log"
+    data = bytearray(second.read_bytes())
+    (second.parent / f"{1:020}.log").write_bytes(bytes(data) + bytes(data)[:100])
+    return folder
+
+
+@pytest.mark.kafka
+def test_a_real_broker_serves_cleaned_and_repaired_folders(
+    tmp_path: Path, recording: Callable[[str], Path], record_property: pytest.RecordProperty
+) -> None:
+    """By the steps of README.txt (``CL-54``)."""
+    try:
+        libs = broker.jars()
+    except broker.NotAvailableError as reason:
+        pytest.skip(f"no real broker: {reason}")
+    real = broker.Broker(libs, tmp_path, PARTITIONS)
+    with real.running():
+        real.ask({"nobody": []})
+    identity = topic_id(real.data)
+    grown = recording("kafka-4.3-cleaned") / "log-before"
+    broken = damaged(recording("kafka-4.3-mixed") / "log", tmp_path / "broken")
+    command("clean", grown, "--to", tmp_path / "cleaned", "--topic-id", identity)
+    command("repair", broken, "--to", tmp_path / "repaired", "--topic-id", identity, "--drop-unloadable", "4.3.0")
+    put_under(real.data, tmp_path / "cleaned", CLEANED, tmp_path / "old-1")
+    put_under(real.data, tmp_path / "repaired", REPAIRED, tmp_path / "old-2")
+    expected = answers(command("compact", grown, "-o", "jsonl"), CLEANED)
+    expected |= answers(command("compact", broken, "-o", "jsonl"), REPAIRED)
+    assert len(expected) > 40
+    questions = {group: [] for group, *_ in expected} | {NEW_GROUP: []}
+    new = (NEW_GROUP, OFFSETS_TOPIC, 0, NEW_OFFSET, "", None)
+    with real.running():
+        first = real.ask(questions, commits={NEW_GROUP: NEW_OFFSET})
+    with real.running():
+        second = real.ask(questions)
+    assert {tuple(row) for row in first["offsets"]} == expected | {new}
+    assert {tuple(row) for row in second["offsets"]} == expected | {new}
+    assert not list(real.data.glob("*-stray"))
+    written = answers(command("compact", real.data, "-o", "jsonl"), range(PARTITIONS))
+    assert written == expected | {new}
+    assert partition_for(NEW_GROUP, PARTITIONS) in range(PARTITIONS)
+    record_property("offsets", len(expected))
