@@ -37,7 +37,7 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
 @click.command(
     "repair",
     epilog="Examples: offsets-log repair /var/lib/kafka/data --to repaired --quarantine broken.jsonl · "
-    "offsets-log repair backup.tar.gz -p 12 --to repaired --drop-unloadable 4.3.0",
+    "offsets-log repair backup.tar.gz -p 3 --to repaired --drop-unloadable 4.3.0",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
