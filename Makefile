@@ -13,7 +13,7 @@ SUBJECTS ?=
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
 	@echo "make test   install what the tests need and run everything, checks included"
-	@echo "make check  formatting, lint, types, import contracts"
+	@echo "make check  formatting, lint, types, import contracts, dead code"
 	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
 	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
 	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
@@ -36,6 +36,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.cli_reference

@@ -122,7 +122,6 @@ GROUPS = (
 MEMBERS = (*(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in MEMBER_COLUMNS), DOCUMENT)
 PENDING = ("group", "topic", "partition", "producer_id", "producer_epoch", "committed_offset", "leader_epoch",
            "metadata", "record_offset", "offsets_partition")  # fmt: skip
-LOADS = "offsets_partition int, ok boolean, record_offset bigint, rule string, problem string, is_served boolean"
 
 
 @dataclass(frozen=True, slots=True)

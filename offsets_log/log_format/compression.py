@@ -125,7 +125,6 @@ class _Lz4Header:
     end: int
     block_size: int
     has_block_checksum: bool
-    has_content_checksum: bool
 
 
 def _read_lz4_header(data: bytes, at: int, magic: int) -> _Lz4Header:
@@ -144,7 +143,7 @@ def _read_lz4_header(data: bytes, at: int, magic: int) -> _Lz4Header:
         raise CorruptBatchError("lz4: unknown block size")
     if magic > 0 and data[descriptor_end] != _lz4_header_checksum(data[at + 4 : descriptor_end], magic):
         raise CorruptBatchError("lz4: the header checksum is wrong")
-    return _Lz4Header(descriptor_end + 1, block_size, bool(flags & 0x10), bool(flags & 0x04))
+    return _Lz4Header(descriptor_end + 1, block_size, bool(flags & 0x10))
 
 
 def _decompress_lz4(data: bytes, magic: int) -> bytes:

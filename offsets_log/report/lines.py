@@ -29,7 +29,6 @@ class Share:
 
 SHARES = (Share(groups=100, lines=12, points=120_000), Share(groups=1 << 62, lines=2, points=200_000))
 """Of the groups with the most commits, and of all others."""
-POINTS_OF_GENERATIONS = 20_000
 
 
 def offset_lines(commits: Lines, served: Mapping[LineName, OffsetAndMetadata]) -> dict[str, Row]:

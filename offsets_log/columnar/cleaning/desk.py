@@ -22,7 +22,6 @@ DUE_COLUMNS = 4
 
 # Columns of active producers.
 PRODUCER_ID = 0
-PRODUCER_COLUMNS = 1
 
 # The desk. Of the segment that is read:
 POSITION = 0  # where to go on
