@@ -74,8 +74,9 @@ $(VENV)/.installed-mutants: $(VENV)/.installed-dev
 	@touch $@
 
 java:
-	@command -v java >/dev/null || ./tools/apt-install openjdk-17-jdk-headless default-jdk-headless
-	@command -v mvn >/dev/null || ./tools/apt-install maven
+	@command -v java >/dev/null || ./tools/apt-install openjdk-17-jdk-headless default-jdk-headless \
+		|| echo "without Java the tests of Spark and of real brokers are skipped" >&2
+	@command -v mvn >/dev/null || ./tools/apt-install maven || echo "without Maven those of real brokers are skipped" >&2
 
 browser:
 	@command -v chromium >/dev/null || ./tools/apt-install chromium || echo "without a browser its tests are skipped" >&2
