@@ -23,7 +23,7 @@ SESSIONS = {
     "rebuild expire assign vote rebalances where where",
     "docs/runbooks/another-cluster.md": "rescue python3 ls head",
     "docs/runbooks/coordinator-does-not-load.md": "check check explain decode cp printf check compact compact "
-    "repair check repair ls sed clean check",
+    "repair check repair ls sed compact repair compact clean check",
     "docs/runbooks/dead-broker.md": "info check groups compact rescue ls cat",
     "docs/runbooks/hanging-transaction.md": "rebuild compact check history",
     "docs/runbooks/large-topic.md": "top top check clean clean ls clean compact compact check groups",

@@ -69,21 +69,22 @@ Before
 
 On one broker
 -------------
-1. Stop the broker in order (kafka-server-stop.sh), and wait for its end.
+1. Shut the broker down cleanly (kafka-server-stop.sh), and wait until it has exited.
 2. Move the old folder away as a whole. Never copy new files into an old folder: an old index, snapshot or .txnindex
    beside a new segment is believed, and old .cleaned, .swap and .deleted files take part in the next start.
    The same partition must not lie in a second directory of log.dirs.
-3. Copy the new folder to the place of the old one, with the owner and the rights of its neighbours.
+3. Copy the new folder to the place of the old one, with the owner and permissions of its neighbours.
 4. In the data directory, delete .kafka_cleanshutdown. In recovery-point-offset-checkpoint, delete the lines of these
    partitions and lower the second line, the number of entries, by as many. The broker then reads these partitions from
-   the begin and checks every byte, of the others only what is behind their recovery points.
+   the beginning and checks every byte, of the others only what is behind their recovery points.
    Or leave .kafka_cleanshutdown there, and put the lines of the file here in the place of theirs: then the broker takes
    the indexes and snapshots here as they are, and starts at once.
 5. In log-start-offset-checkpoint, cleaner-offset-checkpoint and replication-offset-checkpoint, put the lines of the
    files here in the place of those of these partitions (no line where there is none here), and set the number of
    entries. A log start behind the end of a log deletes all of it. Never copy these files as a whole over the broker's.
-6. Start the broker. Its log says for each partition "Finished loading offsets and group metadata from
-   {first}" (or the name of another). It must not say "stray", "truncating", or "Error loading".
+6. Start the broker. For each partition its log says "Finished loading of metadata from {first}" (4.0 and
+   later, and the Java preview before) or "Finished loading offsets and group metadata from {first}" (the Scala
+   coordinator, up to 3.9). It must not say "Failed to load metadata", "Error loading", "stray" or "truncating".
 
 With several replicas
 ---------------------
@@ -99,6 +100,7 @@ A replica that keeps the old folder keeps what was left out: it fails again as s
 After
 -----
     kafka-consumer-groups.sh --bootstrap-server HOST:PORT --all-groups --describe --offsets
-    offsets-log compact DIR        (of this folder: the same offsets)
+    offsets-log compact DIR --profile P        (of this folder, by the rules of its coordinator: the same offsets;
+                                               P is modern for 4.x, modern-3.7 for its preview, classic up to 3.9)
 """
 TEXT = TEXT.replace("{topic}", TOPIC)

@@ -336,7 +336,7 @@ def register(
 @inlined
 def hash_producer(producer_id: Any, seed: Any) -> Any:
     """A 64-bit hash of a producer id."""
-    value = (U(producer_id) ^ U(seed)) * MULTIPLIER
+    value = (U(np.int64(producer_id)) ^ U(seed)) * MULTIPLIER
     return np.int64(value ^ value >> U(32))
 
 

@@ -164,8 +164,10 @@ class Marks(Values):
         return Sized(size)
 
     def columns(self, fields: Sequence[Field], *, but: frozenset[str] = frozenset()) -> Row:
-        """Fields that columns tell; some are not there."""
-        return {row.name: row.default if row.name in but else self.of(*FROM_COLUMNS[row.name]) for row in fields}
+        """Fields that columns tell; those that are not there, and those that no column tells, have their defaults: of
+        records that say more of these no kernel makes rows."""
+        told = FROM_COLUMNS.keys() - but
+        return {row.name: self.of(*FROM_COLUMNS[row.name]) if row.name in told else row.default for row in fields}
 
     def fields(self, fields: Sequence[Field], version: int) -> Row:
         """Fields that are read from the bytes of the record.
