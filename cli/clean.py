@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.session import Session
+    from offsets_log.broker.recovery import OpenLog
     from offsets_log.cleaner.round import Round
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
@@ -143,6 +144,7 @@ def command(
     """
     from cli.session import open_session
     from offsets_log.broker.hand_over import of_topic
+    from offsets_log.cleaner.offset_map import OffsetMap
 
     if (to is None) != dry_run:
         raise click.UsageError("give --to DIR, or --dry-run to write nothing")
@@ -158,16 +160,20 @@ def command(
     )
     now = int(time.time() * 1000) if now is None else now
     changes = Changes.of(settings)
+    round_settings = _settings(now, broker, settings)
+    if OffsetMap.of(round_settings).usable == 0:
+        raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
     with open_session(reading) as session, ExitStack() as stack:
-        cleaning = _Cleaning(session, _settings(now, broker, settings), shutdown, settings, changes, stack)
+        cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack)
         directory = None if to is None else _directory(session, to, stack)
         rows = [cleaning.clean(of_topic(log, topic_id), directory) for log in session.logs]
+        changes.tell_of_others(session, {log.offsets_partition for log in session.logs})
         if directory is not None:
             cleaning.write_beside(directory, topic_id)
         stack.close()
         _tell(rows, Output(output=output, to=None))
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
-        session.is_wrong = bool(counts["failed"] or counts["aborted"])
+        session.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
         session.finish(f"{len(rows)} partitions: {told}; {_sizes(rows)}")
 
@@ -224,6 +230,7 @@ class _Cleaning:
         log = replace(log, checkpoints=self._checkpoints(log))
         in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
         before = opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
+        self._tell_of_start(log, opened)
         done: Round | None = None
         refused = "a broker does not open this log"
         try:
@@ -239,6 +246,28 @@ class _Cleaning:
         kept = None if done is None else done.kept
         done = self._write(partition, log, opened, bounds, directory, done)
         return result_row(partition, done, before if self._changes.are_some else None, kept, in_bulk=in_bulk)
+
+    def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
+        """Say what a broker's start cuts away, and what is missing: a round makes both look as if it was cleaned."""
+        from itertools import pairwise
+
+        from offsets_log.log_format.completeness import missing_before, missing_between
+
+        for cut in opened.cuts:
+            self._session.is_wrong = True
+            self._session.say(
+                f"{cut.file}: at its start a broker cuts {cut.size_bytes:,} bytes away, from position {cut.position} "
+                "on; repair keeps what can be read of them"
+            )
+        segments = {segment.base_offset: segment for segment in log.segments}
+        found = [*missing_before(log)]
+        for before, after in pairwise(opened.files.values()):
+            if after.base_offset in segments and not any(cut.file == before.file for cut in opened.cuts):
+                segment = segments[after.base_offset]
+                found += missing_between(log, segment, before.read_next_offset(), is_broken=False)
+        for missing in found:
+            if missing.is_lost:
+                self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
     def _write(
         self, partition: int, log: PartitionLog, opened: Any, bounds: Any, directory: Path | None, done: Round | None

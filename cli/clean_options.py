@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -116,6 +116,13 @@ class Changes:
             return log, opened, None
         deep = clean_deep(log, opened, settings, store)
         return deep.log, deep.opened, round_of(deep, settings)
+
+    def tell_of_others(self, session: Session, partitions: Set[int | None]) -> None:
+        """Say which records are of partitions that are not there, and so are in nothing that was written."""
+        for partition, offset in self.drop_record:
+            if partition is not None and partition not in partitions:
+                session.is_wrong = True
+                session.say(f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found")
 
     def _drops(self, session: Session, log: PartitionLog) -> Drops:
         from offsets_log.cleaner.drops import Drops
