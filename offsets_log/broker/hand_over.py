@@ -82,9 +82,10 @@ On one broker
 5. In log-start-offset-checkpoint, cleaner-offset-checkpoint and replication-offset-checkpoint, put the lines of the
    files here in the place of those of these partitions (no line where there is none here), and set the number of
    entries. A log start behind the end of a log deletes all of it. Never copy these files as a whole over the broker's.
-6. Start the broker. For each partition its log says "Finished loading of metadata from {first}" (4.0 and
-   later, and the Java preview before) or "Finished loading offsets and group metadata from {first}" (the Scala
-   coordinator, up to 3.9). It must not say "Failed to load metadata", "Error loading", "stray" or "truncating".
+6. Start the broker. For each partition its log says "Finished loading of metadata from {first}"
+   (4.0 and later, and the Java preview before), or
+   "Finished loading offsets and group metadata from {first}" (the Scala coordinator, up to 3.9).
+   It must not say "Failed to load metadata", "Error loading", "stray" or "truncating".
 
 With several replicas
 ---------------------
