@@ -47,9 +47,9 @@ class Broker(click.ParamType):  # type: ignore[type-arg]
         return release
 
 
-def _bytes(name: str, what: str, default: str) -> Callable[..., Any]:
+def _bytes(name: str, what: str, default: str, *, least: int = 1) -> Callable[..., Any]:
     help_ = f"{what}  [default: {default}]"
-    return click.option(f"--{name}", metavar="BYTES", type=click.IntRange(min=1), help=help_)
+    return click.option(f"--{name}", metavar="BYTES", type=click.IntRange(min=least), help=help_)
 
 
 def _duration(name: str, what: str, default: str) -> Callable[..., Any]:
@@ -79,7 +79,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @_duration("producer-id-expiration", "The broker's producer.id.expiration.ms.", "1d")
 @_bytes("segment-bytes", "The topic's segment.bytes.", "100 MiB")
 @_bytes("segment-index-bytes", "The topic's segment.index.bytes.", "10 MiB")
-@_bytes("index-interval-bytes", "The topic's index.interval.bytes.", "4096")
+@_bytes("index-interval-bytes", "The topic's index.interval.bytes.", "4096", least=0)
 @_bytes("max-message-bytes", "The topic's max.message.bytes.", "1048588")
 @_bytes("io-buffer-bytes", "The broker's log.cleaner.io.buffer.size, of one thread.", "512 KiB")
 @_bytes("cleaner-max-message-bytes", "The broker's message.max.bytes.", "1048588")
@@ -249,9 +249,7 @@ class _Cleaning:
 
     def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
         """Say what a broker's start cuts away, and what is missing: a round makes both look as if it was cleaned."""
-        from itertools import pairwise
-
-        from offsets_log.log_format.completeness import missing_before, missing_between
+        from offsets_log.cleaner.opening import missing_in
 
         for cut in opened.cuts:
             self._session.is_wrong = True
@@ -259,15 +257,8 @@ class _Cleaning:
                 f"{cut.file}: at its start a broker cuts {cut.size_bytes:,} bytes away, from position {cut.position} "
                 "on; repair keeps what can be read of them"
             )
-        segments = {segment.base_offset: segment for segment in log.segments}
-        found = [*missing_before(log)]
-        for before, after in pairwise(opened.files.values()):
-            if after.base_offset in segments and not any(cut.file == before.file for cut in opened.cuts):
-                segment = segments[after.base_offset]
-                found += missing_between(log, segment, before.read_next_offset(), is_broken=False)
-        for missing in found:
-            if missing.is_lost:
-                self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
+        for missing in missing_in(log, opened):
+            self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
     def _write(
         self, partition: int, log: PartitionLog, opened: Any, bounds: Any, directory: Path | None, done: Round | None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 
+from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import OffsetIndex
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.cleaner.settings import Settings
+from offsets_log.log_format.completeness import Missing, missing_before, missing_between
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 
 
@@ -59,3 +64,20 @@ def was_stopped_cleanly(log: PartitionLog) -> bool:
         return True
     index = OffsetIndex.read(last, read())
     return not index.offsets or index.offsets[-1] != 0 or index.positions[-1] != 0
+
+
+def missing_in(log: PartitionLog, opened: OpenLog) -> Iterator[Missing]:
+    """Log that should be before the first segment or between two, and that nothing explains.
+
+    Behind a segment that was cut, or whose end cannot be read, it is not known what is missing.
+    """
+    segments = {segment.base_offset: segment for segment in log.segments}
+    cut = {cut.file for cut in opened.cuts}
+    found = [*missing_before(log)]
+    for before, after in pairwise(opened.files.values()):
+        if after.base_offset in segments and before.file not in cut:
+            with suppress(BrokerError):
+                found += missing_between(
+                    log, segments[after.base_offset], before.read_next_offset(), is_broken=False
+                )  # fmt: skip
+    yield from (missing for missing in found if missing.is_lost)

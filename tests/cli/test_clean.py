@@ -58,6 +58,18 @@ def read(folder: Path) -> Files:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def test_every_recorded_round_has_its_outcome_and_exit_status(tmp_path: Path) -> None:
+    """What is said of a log beside its round stops none."""
+    cases = all_cases()
+    assert len(cases) >= 160
+    for name, case in cases.items():
+        partition = written(case, tmp_path / name)
+        result = clean(partition.parent, "--dry-run", "-q", "-o", "jsonl", "--shutdown", "clean", *options(case))
+        outcome = case.results["4.3.0"]["outcome"]
+        assert [row["outcome"] for row in rows(result)] == [outcome], (name, result.stderr)
+        assert result.exit_code == (3 if outcome in ("failed", "aborted") else 0), name
+
+
 @pytest.mark.parametrize(
     ("name", "release"),
     [
