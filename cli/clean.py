@@ -12,10 +12,10 @@ import click
 
 from cli.clean_options import Changes, change_options
 from cli.options import SHUTDOWN, TOPIC_ID, Duration, Output, Reading, Time, UntilOffset
+from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
@@ -96,20 +96,7 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @change_options
 @SHUTDOWN
 @TOPIC_ID
-@click.option(
-    "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
-    help="Only these partitions of __consumer_offsets; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--as-partition", metavar="N", type=click.IntRange(min=0),
-    help="The offsets partition of a lone file whose directory does not tell.",
-)  # fmt: skip
-@click.option(
-    "-o", "--output", type=click.Choice(("table", "jsonl", "csv")),
-    help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
-)  # fmt: skip
-@click.option("--progress/--no-progress", default=None, help="How far it is.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+@folder_options
 def command(
     paths: tuple[str, ...],
     to: str | None,
@@ -146,8 +133,7 @@ def command(
     from offsets_log.broker.hand_over import of_topic
     from offsets_log.cleaner.offset_map import OffsetMap
 
-    if (to is None) != dry_run:
-        raise click.UsageError("give --to DIR, or --dry-run to write nothing")
+    check_target(to, dry_run=dry_run)
     reading = Reading(
         paths=paths,
         as_partition=as_partition,
@@ -164,12 +150,11 @@ def command(
     if OffsetMap.of(round_settings).usable == 0:
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
     with open_session(reading) as session, ExitStack() as stack:
-        cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack)
-        directory = None if to is None else _directory(session, to, stack)
-        rows = [cleaning.clean(of_topic(log, topic_id), directory) for log in session.logs]
+        folders = PartitionFolders(session, to, topic_id, stack)
+        cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
+        rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.logs]
         changes.tell_of_others(session, {log.offsets_partition for log in session.logs})
-        if directory is not None:
-            cleaning.write_beside(directory, topic_id)
+        folders.write_beside()
         stack.close()
         _tell(rows, Output(output=output, to=None))
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
@@ -186,14 +171,6 @@ def _settings(now_ms: int, release: tuple[int, ...], given: dict[str, Any]) -> S
     return Settings(now_ms=now_ms, rules=Rules.of(release), **told)
 
 
-def _directory(session: Session, to: str, stack: ExitStack) -> Path:
-    from offsets_log.disk.folders import refuse_inside_inputs
-    from offsets_log.disk.writer import atomic_directory
-
-    refuse_inside_inputs(to, session.reading.paths, session.files)
-    return stack.enter_context(atomic_directory(to))
-
-
 class _Cleaning:
     """The rounds of a run."""
 
@@ -205,15 +182,15 @@ class _Cleaning:
         given: dict[str, Given],
         changes: Changes,
         stack: ExitStack,
+        folders: PartitionFolders,
     ) -> None:
         from offsets_log.broker.shutdowns import SHUTDOWNS
 
         self._session, self._settings, self._given = session, settings, given
-        self._changes, self._stack = changes, stack
+        self._changes, self._stack, self._folders = changes, stack, folders
         self._stopped_cleanly = None if shutdown is None else SHUTDOWNS[shutdown]
-        self._told: list[tuple[int, Checkpoints]] = []
 
-    def clean(self, log: PartitionLog, directory: Path | None) -> Row:
+    def clean(self, log: PartitionLog) -> Row:
         """One partition; its folder is made in the directory."""
         from dataclasses import replace
 
@@ -222,11 +199,9 @@ class _Cleaning:
         from offsets_log.cleaner.opening import open_for_cleaning
         from offsets_log.cleaner.result import refused_row, result_row
         from offsets_log.cleaner.round import FAILED
-        from offsets_log.errors import InputError, OffsetsLogError
+        from offsets_log.errors import OffsetsLogError
 
-        partition = log.offsets_partition
-        if partition is None:
-            raise InputError("no directory tells its partition: give --as-partition", file=log.segments[0].file)
+        partition = partition_of(log)
         log = replace(log, checkpoints=self._checkpoints(log))
         in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
         before = opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
@@ -244,7 +219,7 @@ class _Cleaning:
             self._session.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
             return refused_row(partition, FAILED, error)
         kept = None if done is None else done.kept
-        done = self._write(partition, log, opened, bounds, directory, done)
+        done = self._write(partition, log, opened, bounds, done)
         return result_row(partition, done, before if self._changes.are_some else None, kept, in_bulk=in_bulk)
 
     def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
@@ -260,36 +235,26 @@ class _Cleaning:
         for missing in missing_in(log, opened):
             self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
-    def _write(
-        self, partition: int, log: PartitionLog, opened: Any, bounds: Any, directory: Path | None, done: Round | None
-    ) -> Round:
+    def _write(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, done: Round | None) -> Round:
         """A partition's folder, with a round if it is not done."""
         from cli.session import BULK_FROM_BYTES
         from offsets_log.cleaner.checkpoints import checkpoints_after
-        from offsets_log.cleaner.folder import FolderFile, new_files, other_files
+        from offsets_log.cleaner.folder import new_files, other_files
         from offsets_log.cleaner.round import NewSegment, clean
-        from offsets_log.disk.folder import OFFSETS_TOPIC
-        from offsets_log.disk.folders import write_file
 
-        folder = None if directory is None else directory / f"{OFFSETS_TOPIC}-{partition}"
-
-        def write(file: FolderFile) -> None:
-            if folder is not None:
-                write_file(folder / file.name, file.pieces, file.modified_ms)
+        write = self._folders.begin(partition)
 
         def emit(new: NewSegment) -> None:
             for file in new_files(new):
                 write(file)
 
-        if folder is not None:
-            folder.mkdir()
         if done is None:
             in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
             done = clean(opened, bounds, self._settings, emit, self._session.advance, in_bulk=in_bulk)
-        if folder is not None:
+        if self._folders.are_written:
             for file in other_files(log, done):
                 write(file)
-        self._told.append((partition, checkpoints_after(log.checkpoints, done)))
+        self._folders.end(partition, checkpoints_after(log.checkpoints, done))
         return done
 
     def _checkpoints(self, log: PartitionLog) -> Checkpoints:
@@ -307,18 +272,6 @@ class _Cleaning:
             high_watermark=told.high_watermark if watermark is None else watermark,
             log_start_offset=told.log_start_offset if start is None else start,
         )
-
-    def write_beside(self, directory: Path, topic_id: str | None) -> None:
-        """The checkpoints of a data directory, and how to put the folders under a broker."""
-        from offsets_log.broker.hand_over import README, hand_over
-        from offsets_log.cleaner.checkpoints import checkpoint_texts
-        from offsets_log.disk.folder import CHECKPOINTS
-        from offsets_log.disk.folders import write_file
-
-        for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
-            write_file(directory / name, [text.encode()])
-        partitions = [partition for partition, _ in self._told]
-        write_file(directory / README, [hand_over(partitions, topic_id).encode()])
 
 
 def _given_for(partition: int | None, given: Given) -> int | None:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import TOPIC_ID, Output, Reading
+from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cli.session import Session
-    from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
+    from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.repairing.left_out import LeftOut
     from offsets_log.replay.releases import Release
     from offsets_log.rows.tables import Row
@@ -52,20 +51,7 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
     "--quarantine", metavar="FILE", type=click.Path(),
     help="Write what is left out there, JSON Lines with raw bytes.",
 )  # fmt: skip
-@click.option(
-    "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
-    help="Only these partitions of __consumer_offsets; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--as-partition", metavar="N", type=click.IntRange(min=0),
-    help="The offsets partition of a lone file whose directory does not tell.",
-)  # fmt: skip
-@click.option(
-    "-o", "--output", type=click.Choice(("table", "jsonl", "csv")),
-    help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
-)  # fmt: skip
-@click.option("--progress/--no-progress", default=None, help="How far it is.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+@folder_options
 @click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few.")
 def command(
     paths: tuple[str, ...],
@@ -95,9 +81,9 @@ def command(
     Exit status 3 if something was left out.
     """
     from cli.session import open_session
+    from offsets_log.broker.hand_over import of_topic
 
-    if (to is None) != dry_run:
-        raise click.UsageError("give --to DIR, or --dry-run to write nothing")
+    check_target(to, dry_run=dry_run)
     reading = Reading(
         paths=paths,
         as_partition=as_partition,
@@ -110,11 +96,10 @@ def command(
     )
     with open_session(reading) as session, ExitStack() as stack:
         session.tells_brokers = True
-        repairing = _Repairing(session, drop_unloadable, topic_id)
-        directory = None if to is None else repairing.directory(to, stack)
-        rows = [repairing.repair(log, directory) for log in session.logs]
-        if directory is not None:
-            repairing.write_beside(directory)
+        folders = PartitionFolders(session, to, topic_id, stack)
+        repairing = _Repairing(session, drop_unloadable, folders)
+        rows = [repairing.repair(of_topic(log, topic_id)) for log in session.logs]
+        folders.write_beside()
         stack.close()
         _tell(rows, Output(output=output, to=None))
         session.is_wrong = any(row["left_out"] for row in rows)
@@ -124,50 +109,25 @@ def command(
 class _Repairing:
     """The partitions of a run."""
 
-    def __init__(self, session: Session, drop_unloadable: Release | None, topic_id: str | None) -> None:
-        self._session, self._release, self._topic_id = session, drop_unloadable, topic_id
-        self._told: list[tuple[int, Checkpoints]] = []
+    def __init__(self, session: Session, drop_unloadable: Release | None, folders: PartitionFolders) -> None:
+        self._session, self._release, self._folders = session, drop_unloadable, folders
 
-    def directory(self, to: str, stack: ExitStack) -> Path:
-        """A new one, beside the inputs."""
-        from offsets_log.disk.folders import refuse_inside_inputs
-        from offsets_log.disk.writer import atomic_directory
-
-        refuse_inside_inputs(to, self._session.reading.paths, self._session.files)
-        return stack.enter_context(atomic_directory(to))
-
-    def repair(self, log: PartitionLog, directory: Path | None) -> Row:
+    def repair(self, log: PartitionLog) -> Row:
         """One partition; its folder is made in the directory."""
-        from offsets_log.broker.hand_over import of_topic
-        from offsets_log.cleaner.folder import FolderFile
-        from offsets_log.disk.folder import OFFSETS_TOPIC
-        from offsets_log.disk.folders import write_file
-        from offsets_log.errors import InputError
         from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
         from offsets_log.repairing.unloadable import NOTHING
         from offsets_log.repairing.writing import repair
 
-        partition = log.offsets_partition
-        if partition is None:
-            raise InputError("no directory tells its partition: give --as-partition", file=log.segments[0].file)
-        log = of_topic(log, self._topic_id)
-        folder = None if directory is None else directory / f"{OFFSETS_TOPIC}-{partition}"
-        if folder is not None:
-            folder.mkdir()
-
-        def write(file: FolderFile) -> None:
-            if folder is not None:
-                write_file(folder / file.name, file.pieces, file.modified_ms)
-
+        partition = partition_of(log)
         done = repair(
             log,
-            write,
+            self._folders.begin(partition),
             unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
             tell=self._leave_out,
             advance=self._session.advance,
         )
-        self._told.append((partition, done.checkpoints()))
+        self._folders.end(partition, done.checkpoints())
         return repair_row(done)
 
     def _leave_out(self, left_out: LeftOut) -> None:
@@ -176,18 +136,6 @@ class _Repairing:
             return
         self._session.keep(left_out.damage)
         self._session.say(f"left out, {left_out.reason}: {left_out.damage.error}")
-
-    def write_beside(self, directory: Path) -> None:
-        """The checkpoints of a data directory, and how to go on."""
-        from offsets_log.broker.hand_over import README, hand_over
-        from offsets_log.cleaner.checkpoints import checkpoint_texts
-        from offsets_log.disk.folder import CHECKPOINTS
-        from offsets_log.disk.folders import write_file
-
-        for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
-            write_file(directory / name, [text.encode()])
-        partitions = [partition for partition, _ in self._told]
-        write_file(directory / README, [hand_over(partitions, self._topic_id).encode()])
 
 
 def _tell(rows: list[Row], output: Output) -> None:

@@ -1,0 +1,114 @@
+"""What `clean` and `repair` share: options, and the new directory of partition folders that they write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cli.session import Session
+    from offsets_log.cleaner.folder import FolderFile
+    from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
+
+_OPTIONS = (
+    click.option(
+        "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
+        help="Only these partitions of __consumer_offsets; repeatable.",
+    ),
+    click.option(
+        "--as-partition", metavar="N", type=click.IntRange(min=0),
+        help="The offsets partition of a lone file whose directory does not tell.",
+    ),
+    click.option(
+        "-o", "--output", type=click.Choice(("table", "jsonl", "csv")),
+        help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
+    ),
+    click.option("--progress/--no-progress", default=None, help="How far it is."),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
+)  # fmt: skip
+
+
+def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def partition_of(log: PartitionLog) -> int:
+    """The offsets partition of a log that is to have a folder.
+
+    Raises:
+        InputError: nothing tells it.
+    """
+    from offsets_log.errors import InputError
+
+    if log.offsets_partition is None:
+        raise InputError("no directory tells its partition: give --as-partition", file=log.segments[0].file)
+    return log.offsets_partition
+
+
+class PartitionFolders:
+    """The folders of a run, in a new directory beside the inputs.
+
+    Args:
+        to: the directory; None, as with --dry-run, for none at all: nothing is written then.
+        topic_id: that the topic has in the cluster that gets the folders.
+        stack: at its end the directory appears.
+    """
+
+    def __init__(self, session: Session, to: str | None, topic_id: str | None, stack: ExitStack) -> None:
+        from offsets_log.disk.folders import refuse_inside_inputs
+        from offsets_log.disk.writer import atomic_directory
+
+        self._topic_id = topic_id
+        self._told: list[tuple[int, Checkpoints]] = []
+        self._directory: Path | None = None
+        if to is not None:
+            refuse_inside_inputs(to, session.reading.paths, session.files)
+            self._directory = stack.enter_context(atomic_directory(to))
+
+    @property
+    def are_written(self) -> bool:
+        """Whether there is a directory."""
+        return self._directory is not None
+
+    def begin(self, partition: int) -> Callable[[FolderFile], None]:
+        """Make a partition's folder; what writes a file there."""
+        from offsets_log.disk.folder import OFFSETS_TOPIC
+        from offsets_log.disk.folders import write_file
+
+        if self._directory is None:
+            return lambda file: None
+        folder = self._directory / f"{OFFSETS_TOPIC}-{partition}"
+        folder.mkdir()
+        return lambda file: write_file(folder / file.name, file.pieces, file.modified_ms)
+
+    def end(self, partition: int, checkpoints: Checkpoints) -> None:
+        """A partition's folder is whole; what checkpoints are to say of it."""
+        self._told.append((partition, checkpoints))
+
+    def write_beside(self) -> None:
+        """The checkpoints of a data directory, and how to put the folders under a broker."""
+        from offsets_log.broker.hand_over import README, hand_over
+        from offsets_log.cleaner.checkpoints import checkpoint_texts
+        from offsets_log.disk.folder import CHECKPOINTS
+        from offsets_log.disk.folders import write_file
+
+        if self._directory is None:
+            return
+        for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
+            write_file(self._directory / name, [text.encode()])
+        partitions = [partition for partition, _ in self._told]
+        write_file(self._directory / README, [hand_over(partitions, self._topic_id).encode()])
+
+
+def check_target(to: str | None, *, dry_run: bool) -> None:
+    """Fail unless there is either a directory to write or --dry-run."""
+    if (to is None) != dry_run:
+        raise click.UsageError("give --to DIR, or --dry-run to write nothing")
