@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from offsets_log.columnar import arrays as a
+
 # Why a kernel came back.
 FINISHED = 0  # the end of the segment is reached
 BY_HAND = 1  # the batch at the position is for `offsets_log.cleaner`
 NEEDS_ROOM = 2  # for keys, for what is written, or for entries of indexes
 NEEDS_RECORDS = 3  # for the records of one batch
 
-# Columns of the table of keys.
-KEY_AT = 0  # in the arena; the size stands before
+# Columns of the table of keys, whose places in the arena `scan.interner` finds.
+KEY_AT = a.KEY_AT
 LAST_OFFSET = 1
 KEY_COLUMNS = 2
 

@@ -10,28 +10,14 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import desk as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.scan.interner import HIGH, LOW, NOT_FOUND, is_at, size_of
+from offsets_log.columnar.scan.interner import HIGH, find_row, size_of
 from offsets_log.columnar.wire.primitives import hash_bytes
-
-
-@inlined
-def _find(slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
-    """The row of a key, or NOT_FOUND."""
-    mask = np.int64(len(slots) - 1)
-    at = found & mask
-    while slots[U(at)] != 0:
-        if (slots[U(at)] ^ found) & HIGH == 0:
-            row = (slots[U(at)] & LOW) - 1
-            if is_at(arena, keys[U(row), d.KEY_AT], data, start, size):
-                return row
-        at = at + 1 & mask
-    return np.int64(NOT_FOUND)
 
 
 @part
 def last_offset(desk: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
     """Where a key stands last, −1 for one that is not known."""
-    row = _find(slots, keys, arena, data, start, size, hash_bytes(data, start, size, desk[d.SEED]))
+    row = find_row(slots, keys, arena, data, start, size, hash_bytes(data, start, size, desk[d.SEED]))
     return np.int64(-1) if row < 0 else keys[U(row), d.LAST_OFFSET]
 
 
@@ -47,7 +33,7 @@ def has_room(desk: Any, slots: Any, keys: Any, arena: Any, count: Any, size: Any
 def put(desk: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, offset: Any) -> None:
     """A key stands at an offset; the caller has made sure of room."""
     found = hash_bytes(data, start, size, desk[d.SEED])
-    row = _find(slots, keys, arena, data, start, size, found)
+    row = find_row(slots, keys, arena, data, start, size, found)
     if row < 0:
         row = desk[d.KEYS]
         desk[d.KEYS] = row + 1
