@@ -340,6 +340,13 @@ UUID = c.ExprAdapter(c.Bytes(16), lambda raw, _: Uuid(raw), lambda uuid, _: byte
 """16 bytes, most significant first."""
 
 
+FLOAT64 = c.Float64b
+BOOL = c.ExprAdapter(
+    c.Bytes(1), lambda raw, _: raw[0] if raw[0] > 1 else raw[0] == 1, lambda value, _: bytes((int(value),))
+)
+"""A byte: 0 is False, 1 is True. Any other is true as well and stays the number that it is."""
+
+
 # ------------------------------------------------------------------------------------ parsing, explained
 
 

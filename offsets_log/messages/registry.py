@@ -9,10 +9,10 @@ References: ``GroupCoordinatorRecordSerde.java``, ``CoordinatorRecordType``; ``r
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from offsets_log.errors import (
     CorruptRecordError,
@@ -239,6 +239,23 @@ class CoordinatorRecord:
         ]
 
 
+class KeyAndValue(Protocol):
+    """What a decoded record of any such topic has."""
+
+    @property
+    def key(self) -> dict[str, Any]: ...
+    @property
+    def value_version(self) -> int | None: ...
+    @property
+    def value(self) -> dict[str, Any] | None: ...
+    @property
+    def layout(self) -> Message | None: ...
+    @property
+    def key_trailing(self) -> bytes: ...
+    @property
+    def value_trailing(self) -> bytes: ...
+
+
 _PLAIN = [field.name for field in fields(CoordinatorRecord) if field.name != "layout"]
 
 
@@ -262,12 +279,17 @@ def decode_key(key: bytes | None) -> tuple[RecordType, dict[str, Any], bytes]:
         CorruptRecordError: a null key (``records:R2``) or one that does not parse.
         UnknownRecordTypeError: a type no known release writes.
     """
+    return read_key(key, RECORD_TYPES)
+
+
+def read_key(key: bytes | None, types: Mapping[int, RecordType]) -> tuple[RecordType, dict[str, Any], bytes]:
+    """As `decode_key`, of a topic with record types of its own. Raises as `decode_key`."""
     if key is None:
         raise CorruptRecordError("the key is null", field="key")
     number = _leading_int16(key, "key", "record type")
-    if number not in RECORD_TYPES:
+    if number not in types:
         raise UnknownRecordTypeError(f"unknown record type {number}", field="key")
-    row = RECORD_TYPES[number]
+    row = types[number]
     fields, trailing = primitives.parse_prefix(row.key.struct(0), key[INT16.size :], "key")
     return row, fields, trailing
 
@@ -348,7 +370,11 @@ def decode_coordinator_record(
 
 def encode_coordinator_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
     """Inverse of `decode_coordinator_record`: the key and the value, byte for byte."""
-    row = RECORD_TYPES[record.record_type]
+    return encode_key_and_value(RECORD_TYPES[record.record_type], record)
+
+
+def encode_key_and_value(row: RecordType, record: KeyAndValue) -> tuple[bytes, bytes | None]:
+    """The key and the value of a record of any topic whose keys begin with a record type."""
     key = INT16.pack(row.number) + primitives.build(row.key.struct(0), record.key, "key") + record.key_trailing
     if record.value is None or record.value_version is None:
         return key, None

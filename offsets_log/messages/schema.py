@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,6 +26,9 @@ from offsets_log.log_format import readers
 
 ZEROS = object()
 """Default of a tagged struct that Kafka's generated class holds as an object with zeros and empty lists."""
+
+REDACTED = "(redacted)"
+"""Stands in JSON for what is never shown, as in Kafka's own tools."""
 
 UNKNOWN_TAGS = "unknown tags"
 """Key of the unknown tagged fields inside a parsed struct; not a field name, because it holds a space."""
@@ -45,6 +48,8 @@ INT32 = Scalar("int32", p.INT32)
 INT64 = Scalar("int64", p.INT64)
 UINT16 = Scalar("uint16", p.UINT16)
 UUID = Scalar("uuid", p.UUID)
+BOOL = Scalar("bool", p.BOOL)
+FLOAT64 = Scalar("float64", p.FLOAT64)
 STRING = Scalar("string")
 BYTES = Scalar("bytes")
 
@@ -86,6 +91,7 @@ class Field:
         default: what a missing tag means (``records:P2``), which is not always null where null may stand: a
             ``"default": null`` of the schema is an empty list or object in Kafka's class (``records.md`` §9).
         tag: number of a tagged field, None for a plain one.
+        secret: given the fields around it, whether its value must never be shown; None for one that always may.
     """
 
     name: str
@@ -94,6 +100,7 @@ class Field:
     nullable: bool = False
     default: Any = None
     tag: int | None = None
+    secret: Callable[[Mapping[str, Any]], bool] | None = None
 
     @property
     def json_name(self) -> str:
@@ -142,7 +149,7 @@ class Message:
         return _struct_of(self, version)
 
     def to_json(self, value: dict[str, Any], version: int) -> dict[str, Any]:
-        """A parsed message as Kafka's JSON converters write it: its names, uuids and bytes as text."""
+        """A parsed message as Kafka's JSON converters write it: its names, uuids and bytes as text, no secrets."""
         return _struct_json(self.fields, value, version)
 
     def zeros(self, version: int) -> dict[str, Any]:
@@ -343,10 +350,14 @@ def _code(field: Field, version: int, flexible: bool) -> c.Construct:
 
 def _struct_json(fields: tuple[Field, ...], value: dict[str, Any], version: int) -> dict[str, Any]:
     return {
-        row.json_name: _json(row.type, value[row.name], version)
+        row.json_name: REDACTED if _is_redacted(row, value) else _json(row.type, value[row.name], version)
         for row in _of_version(fields, version)
         if row.tag is None or value[row.name] != _default(row)
     }
+
+
+def _is_redacted(row: Field, value: Mapping[str, Any]) -> bool:
+    return row.secret is not None and value[row.name] is not None and row.secret(value)
 
 
 def _json(type_: WireType, value: Any, version: int) -> Any:
@@ -361,6 +372,8 @@ def _json(type_: WireType, value: Any, version: int) -> Any:
             return base64.b64encode(value).decode("ascii")
         case Scalar("uuid"):
             return str(value)
+        case Scalar("bool"):
+            return bool(value)
         case _:
             return value
 

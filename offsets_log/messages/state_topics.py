@@ -1,0 +1,98 @@
+"""Records of the other internal topics with coordinators: ``__transaction_state`` and ``__share_group_state``.
+
+Their keys and values begin as those of ``__consumer_offsets`` do, with a record type and a version. Only the numbers
+mean something else, so every topic has rows of its own.
+
+References: ``TransactionLog.java``, ``TransactionCoordinatorRecordSerde.java``, ``ShareCoordinatorRecordSerde.java``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from offsets_log.messages import share_group_state as ss
+from offsets_log.messages.registry import RecordType, decode_value, encode_key_and_value, read_key
+from offsets_log.messages.schema import Message
+from offsets_log.messages.transaction_log import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
+
+TRANSACTION_STATE = "__transaction_state"
+SHARE_GROUP_STATE = "__share_group_state"
+
+STATE_RECORD_TYPES: Mapping[str, Mapping[int, RecordType]] = {
+    TRANSACTION_STATE: {0: RecordType(0, "TransactionLog", TRANSACTION_LOG_KEY, (TRANSACTION_LOG_VALUE,))},
+    SHARE_GROUP_STATE: {
+        0: RecordType(0, "ShareSnapshot", ss.SHARE_SNAPSHOT_KEY, (ss.SHARE_SNAPSHOT_VALUE,)),
+        1: RecordType(1, "ShareUpdate", ss.SHARE_UPDATE_KEY, (ss.SHARE_UPDATE_VALUE,)),
+    },
+}
+"""Topic → number in the key → its tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRecord:
+    """A decoded key and value.
+
+    Attributes:
+        type: the tables of this record type.
+        key: the key's fields.
+        value_version: None for a tombstone.
+        value: the value's fields; None for a tombstone.
+        layout: the table the value was read with; None for a tombstone.
+        key_trailing, value_trailing: bytes behind the last field.
+    """
+
+    type: RecordType
+    key: dict[str, Any]
+    value_version: int | None = None
+    value: dict[str, Any] | None = None
+    layout: Message | None = None
+    key_trailing: bytes = b""
+    value_trailing: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of the record type."""
+        return self.type.name
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the value is null."""
+        return self.value is None
+
+    def key_json(self) -> dict[str, Any]:
+        """The key as Kafka's JSON."""
+        return self.type.key.to_json(self.key, 0)
+
+    def value_json(self) -> dict[str, Any] | None:
+        """The value as Kafka's JSON; None for a tombstone."""
+        if self.value is None or self.layout is None or self.value_version is None:
+            return None
+        return self.layout.to_json(self.value, self.value_version)
+
+
+def decode_state_record(topic: str, key: bytes | None, value: bytes | None) -> StateRecord:
+    """Decode a record of one of the topics of `STATE_RECORD_TYPES`.
+
+    Raises:
+        CorruptRecordError, UnknownRecordTypeError, UnsupportedVersionError: with the field's path.
+    """
+    row, key_fields, key_trailing = read_key(key, STATE_RECORD_TYPES[topic])
+    if value is None:
+        return StateRecord(type=row, key=key_fields, key_trailing=key_trailing)
+    version, fields, layout, trailing = decode_value(row, value)
+    return StateRecord(
+        type=row,
+        key=key_fields,
+        value_version=version,
+        value=fields,
+        layout=layout,
+        key_trailing=key_trailing,
+        value_trailing=trailing,
+    )
+
+
+def encode_state_record(record: StateRecord) -> tuple[bytes, bytes | None]:
+    """Inverse of `decode_state_record`: the key and the value, byte for byte."""
+    return encode_key_and_value(record.type, record)
