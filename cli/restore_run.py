@@ -10,9 +10,10 @@ from pathlib import Path
 
 from cli.session import EXIT_DAMAGED, matcher, say
 from offsets_log.cluster import admin
-from offsets_log.cluster.properties import doubtful, parse_properties
+from offsets_log.cluster.properties import doubtful
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
+from offsets_log.java_properties import parse_properties
 from offsets_log.restore.apply import restore
 from offsets_log.restore.changes import DONE, UNCHANGED, Change, Note
 from offsets_log.restore.journal import Journal, JournalNote, read_journal

@@ -102,6 +102,10 @@ class CorruptRecordError(CorruptLogError):
     """A record, its key or its value does not parse."""
 
 
+class CorruptFileError(CorruptLogError):
+    """A file beside the segments, such as a checkpoint, is not of its form; ``problem`` names the line."""
+
+
 class MissingLogError(OffsetsLogError):
     """Offsets of a log are in no segment, and nothing explains it."""
 

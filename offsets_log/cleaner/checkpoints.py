@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from offsets_log.cleaner.round import CLEANED, Round
+from offsets_log.data_directory.checkpoints import encode_offset_checkpoint
 from offsets_log.log_format.partition_log import Checkpoints
 
 TOPIC = "__consumer_offsets"
@@ -26,12 +27,6 @@ def checkpoints_after(before: Checkpoints, done: Round) -> Checkpoints:
     )
 
 
-def encode_checkpoint(offsets: Mapping[int, int]) -> str:
-    """The file: a version, how many lines follow, and a line a partition."""
-    lines = "".join(f"{TOPIC} {partition} {offset}\n" for partition, offset in sorted(offsets.items()))
-    return f"0\n{len(offsets)}\n{lines}"
-
-
 def checkpoint_texts(names: Mapping[str, str], told: Iterable[tuple[int, Checkpoints]]) -> dict[str, str]:
     """The text of each file.
 
@@ -41,8 +36,8 @@ def checkpoint_texts(names: Mapping[str, str], told: Iterable[tuple[int, Checkpo
     """
     known = list(told)
     return {
-        name: encode_checkpoint(
-            {partition: offset for partition, one in known if (offset := getattr(one, attribute)) is not None}
+        name: encode_offset_checkpoint(
+            ((TOPIC, partition), offset) for partition, one in known if (offset := getattr(one, attribute)) is not None
         )
         for attribute, name in names.items()
     }

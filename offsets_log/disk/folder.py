@@ -8,10 +8,12 @@ References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from offsets_log.errors import InputError
+from offsets_log.data_directory.checkpoints import decode_offset_checkpoint
+from offsets_log.errors import CorruptFileError, InputError
 from offsets_log.log_format.completeness import Missing, missing_partition
 from offsets_log.log_format.partition_log import Checkpoints
 from offsets_log.log_format.segment import Buffer
@@ -43,7 +45,6 @@ _NEVER_A_SEGMENT = re.compile(
     r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
     r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
 )
-_CHECKPOINT_LINE = re.compile(rb"^__consumer_offsets[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t\r]*$", re.MULTILINE)
 _BESIDE = re.compile(r"[0-9]{20}\.(?:(?:index|timeindex|txnindex)(?:\.swap)?|snapshot)|leader-epoch-checkpoint")
 
 
@@ -168,7 +169,7 @@ def all_checkpoints(above: Mapping[str, Opener]) -> dict[int, Checkpoints]:
     """
     told: dict[int, dict[str, int]] = {}
     for attribute, name in CHECKPOINTS.items():
-        for partition, offset in _offsets_in(above[name]) if name in above else ():
+        for partition, offset in _offsets_in(above[name]).items() if name in above else ():
             told.setdefault(partition, {}).setdefault(attribute, offset)
     return {
         partition: Checkpoints(**offsets, stopped_cleanly=CLEAN_SHUTDOWN in above)
@@ -176,14 +177,19 @@ def all_checkpoints(above: Mapping[str, Opener]) -> dict[int, Checkpoints]:
     }
 
 
-def _offsets_in(checkpoint: Opener) -> Iterator[tuple[int, int]]:
+def _offsets_in(checkpoint: Opener) -> Mapping[int, int]:
     """The partitions of the offsets topic in a checkpoint file, and the offset of each."""
     try:
-        text = bytes(checkpoint())
-    except InputError:
-        return
-    if text.partition(b"\n")[0].strip() == b"0":
-        yield from ((int(match[1]), int(match[2])) for match in _CHECKPOINT_LINE.finditer(text))
+        return _offsets_of_offsets_topic(bytes(checkpoint()))
+    except (InputError, CorruptFileError):
+        return {}
+
+
+@lru_cache(maxsize=len(CHECKPOINTS))
+def _offsets_of_offsets_topic(text: bytes) -> Mapping[int, int]:
+    """Of every partition of a data directory the same few files are asked."""
+    offsets = decode_offset_checkpoint(text, "checkpoint")
+    return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}
 
 
 def absent_partitions(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from offsets_log.cluster.properties import client_options, doubtful, parse_properties, patience_seconds
+from offsets_log.cluster.properties import client_options, doubtful, patience_seconds
 from offsets_log.cluster.stores import pem_material
 from offsets_log.errors import InputError
+from offsets_log.java_properties import parse_properties
 
 FILE = r"""
 # a comment

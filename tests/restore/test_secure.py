@@ -17,8 +17,8 @@ import pytest
 
 from offsets_log.cluster.admin import Cluster
 from offsets_log.cluster.oauth import URL, Tokens
-from offsets_log.cluster.properties import parse_properties
 from offsets_log.errors import OffsetsLogError
+from offsets_log.java_properties import parse_properties
 from tests.coordinator.broker import free_port
 from tests.restore import live
 from tests.restore.secure_broker import PASSWORD, USER, USER_PASSWORD, make_certificates, secure

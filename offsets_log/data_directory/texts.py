@@ -1,0 +1,58 @@
+"""What all text files of a data directory have in common: lines as Java reads them, and errors that name a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from offsets_log.errors import CorruptFileError
+from offsets_log.log_format.segment import Buffer
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+MOST_DIGITS = 20
+
+
+def refused(problem: str, file: str, line: int | None = None) -> CorruptFileError:
+    """The error to raise.
+
+    Args:
+        line: from 1; None where the file as a whole is meant.
+    """
+    return CorruptFileError(problem if line is None else f"line {line}: {problem}", file=file)
+
+
+def text_of(data: Buffer, file: str) -> str:
+    """The file as text. Raises CorruptFileError."""
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError as error:
+        raise refused(f"byte {error.start} is no UTF-8", file) from None
+
+
+def lines_of(data: Buffer, file: str) -> list[str]:
+    """The lines, as ``BufferedReader`` gives them. Raises CorruptFileError."""
+    lines = _LINE_END.split(text_of(data, file))
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def number_in(text: str, bits: int) -> int | None:
+    """A number as Java parses one of so many bits; None of what is none."""
+    if len(text) > MOST_DIGITS or not _NUMBER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(1 << bits - 1) <= number < 1 << bits - 1 else None
+
+
+def json_object(data: Buffer, file: str) -> dict[str, Any]:
+    """A JSON object. Raises CorruptFileError."""
+    try:
+        found = json.loads(text_of(data, file))
+    except json.JSONDecodeError as error:
+        raise refused(f"it is no JSON: {error.msg}", file, error.lineno) from None
+    except (ValueError, RecursionError):
+        raise refused("it is no JSON that can be read", file) from None
+    if not isinstance(found, dict):
+        raise refused("it is no JSON object", file)
+    return found

@@ -1,0 +1,5 @@
+"""The fixture of these tests."""
+
+from tests.data_directories.copies import recorded
+
+__all__ = ["recorded"]
