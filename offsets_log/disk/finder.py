@@ -33,6 +33,7 @@ from offsets_log.disk.local import (
     real_path,
     spool,
 )
+from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
@@ -50,6 +51,7 @@ class Finder:
         notes: directories and files that were left out, one sentence each.
         damages: of archives that are cut or broken; the position is in the archive's bytes.
         files: real paths of what was opened.
+        user_partitions: directories of other topics' partitions in data directories.
         topic_files: topics besides ``__consumer_offsets`` and their ``partition.metadata``.
         partitions_seen: of ``__consumer_offsets``, whether asked for or not.
         leftovers: those of directories that a broker deletes or moves, which are not read.
@@ -61,6 +63,7 @@ class Finder:
         self.damages: list[Damage] = []
         self.files: set[str] = set()
         self.topic_files: list[tuple[str, Opener]] = []
+        self.user_partitions: list[UserPartition] = []
         self.partitions_seen: set[int] = set()
         self.leftovers: set[int] = set()
         self.data_directories: list[dict[str, Opener]] = []
@@ -166,17 +169,23 @@ class Finder:
             self._add_metadata(parsed, self._opener(path / METADATA))
         if parsed.is_offsets:
             return
-        self._note_data_directory(path, folder, names, broken)
-        below = [(path / name, DirectoryName.parse(name)) for name in directories]
+        own = self._note_data_directory(path, folder, names, broken)
+        self._walk_below([(path / name, DirectoryName.parse(name)) for name in directories], depth, own)
+
+    def _walk_below(self, below: list[tuple[Path, DirectoryName]], depth: int, own: dict[str, Opener]) -> None:
         is_data_directory = any(name.is_offsets for _, name in below)
         for child, name in below:
+            if name.topic and not name.leftover and (own or is_data_directory):
+                self.user_partitions.append(UserPartition(name.topic, name.partition, child, own))
             if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):
                 self._walk(child, depth + 1)
             elif name.is_foreign and is_file(child / METADATA):
                 self._add_metadata(name, self._opener(child / METADATA))
 
-    def _note_data_directory(self, path: Path, folder: Folder, names: list[str], broken: list[str]) -> None:
-        """What a directory that may hold partitions tells by its own files and by links that lead nowhere."""
+    def _note_data_directory(
+        self, path: Path, folder: Folder, names: list[str], broken: list[str]
+    ) -> dict[str, Opener]:
+        """Note what a directory that may hold partitions tells by links that lead nowhere; return its own files."""
         if own := {name: self._opener(path / name) for name in names if name in IN_DATA_DIRECTORY}:
             self.data_directories.append(own)
         self.notes += [
@@ -184,6 +193,7 @@ class Finder:
             for name in broken
             if DirectoryName.parse(name).is_offsets
         ]
+        return own
 
     def _add_listed(self, path: Path, folder: Folder, names: list[str]) -> None:
         for name in names:

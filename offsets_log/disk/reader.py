@@ -42,6 +42,7 @@ class DiskLogs:
         notes: what was left out, one sentence each. What concerns one log is in its own notes.
         damages: what could not be read of dumps, the position is the line; and of archives.
         files: real paths of the files that were opened: what no output may replace.
+        user_partitions: directories of other topics' partitions in data directories.
         absent: partitions that a data directory knows, and that were asked for, without a segment.
     """
 
@@ -58,6 +59,7 @@ class DiskLogs:
         self.notes = finder.notes + dumps.notes
         self.damages = finder.damages + dumps.damages
         self.files = sorted(finder.files)
+        self.user_partitions = finder.user_partitions
         self._topic_files = finder.topic_files
         self._stack = stack
 

@@ -1,0 +1,229 @@
+"""How far behind the end of its partition a committed offset is, by a copy of the brokers' data directories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from offsets_log.data_directory.checkpoints import (
+    TopicPartition,
+    decode_leader_epoch_checkpoint,
+    decode_offset_checkpoint,
+)
+from offsets_log.data_directory.identity import CLEAN_SHUTDOWN
+from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends, first_timestamp
+from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.segment import Buffer
+from offsets_log.rows.tables import Column, Row
+
+LAG_COLUMNS = (
+    Column("log_start_offset", "bigint", "the first offset that can be read; of the copy of the partition's log"),
+    Column("log_end_offset", "bigint", "where consumers see the log end"),
+    Column("lag", "bigint", "from the committed offset until there, as kafka-consumer-groups counts it"),
+    Column("behind_ms", "bigint", "age of the first record not yet read; 0 where all was read"),
+    Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop) or log end"),
+)
+"""All null where no copy of the partition was given."""
+
+GROUP_LAG_COLUMNS = (
+    Column("lag", "bigint", "sum over its partitions of which a copy was given"),
+    Column("max_lag", "bigint", "of one partition"),
+    Column("partitions_without_lag", "int", "with a committed offset and without a copy"),
+)
+
+HIGH_WATERMARK = "high watermark"
+LOG_END = "log end"
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+
+Opener = Callable[[], Buffer]
+
+
+class CopiedPartition(PartitionFiles, Protocol):
+    """A partition's directory in a data directory."""
+
+    @property
+    def above(self) -> Mapping[str, Opener]:
+        """The files of the data directory: name → how to read it."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """A small file beside the segments; None if there is none. Raises InputError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """What a data directory's own files say of its partitions."""
+
+    high_watermarks: Mapping[TopicPartition, int]
+    log_starts: Mapping[TopicPartition, int]
+    is_clean: bool
+
+
+class CopiedLogs:
+    """The logs of other topics that lie beside the offsets topic, looked at when they are asked for.
+
+    Attributes:
+        notes: what could not be read, and which of several copies was taken; one sentence each.
+    """
+
+    def __init__(
+        self, partitions: Iterable[CopiedPartition], leaders: Mapping[TopicPartition, str] | None = None
+    ) -> None:
+        """Args:
+        leaders: of a partition the directory that its leader keeps it in, where the cluster's metadata tells.
+        """
+        self.notes: list[str] = []
+        self._copies: dict[TopicPartition, list[CopiedPartition]] = {}
+        for copy in partitions:
+            self._copies.setdefault((copy.topic, copy.partition), []).append(copy)
+        self._leaders = leaders or {}
+        self._noted: dict[int, _Noted] = {}
+        self._ends: dict[TopicPartition, LogEnds | None] = {}
+        self._chosen: dict[TopicPartition, CopiedPartition] = {}
+        self._times: dict[tuple[TopicPartition, int], int | None] = {}
+        self.newest_timestamp_ms: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._copies)
+
+    def ends(self, topic: str, partition: int) -> LogEnds | None:
+        """Where the log begins and ends; None without a copy that can be read."""
+        key = topic, partition
+        if key not in self._ends:
+            self._ends[key] = self._find(key)
+        return self._ends[key]
+
+    def first_timestamp(self, topic: str, partition: int, offset: int) -> int | None:
+        """The time of the first record at or behind an offset, in epoch ms."""
+        key = (topic, partition), offset
+        if key not in self._times:
+            self._times[key] = self._time_at(*key)
+        return self._times[key]
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions of a topic have a copy."""
+        return sum(name == topic for name, _ in self._copies)
+
+    def _time_at(self, key: TopicPartition, offset: int) -> int | None:
+        if key not in self._chosen:
+            return None
+        try:
+            return first_timestamp(self._chosen[key], offset)
+        except OffsetsLogError as error:
+            self.notes.append(str(error))
+            return None
+
+    def _find(self, key: TopicPartition) -> LogEnds | None:
+        found = [(copy, ends) for copy in self._copies.get(key, ()) if (ends := self._ends_of(copy)) is not None]
+        if not found:
+            return None
+        copy, ends = self._best(key, found)
+        if ends.problem:
+            self.notes.append(f"the log of {key[0]}-{key[1]} ends before what cannot be read: {ends.problem}")
+        self._chosen[key] = copy
+        if ends.newest_timestamp_ms is not None:
+            self.newest_timestamp_ms = max(ends.newest_timestamp_ms, self.newest_timestamp_ms or 0)
+        return ends
+
+    def _ends_of(self, copy: CopiedPartition) -> LogEnds | None:
+        noted, key = self._noted_in(copy.above), (copy.topic, copy.partition)
+        try:
+            return find_log_ends(
+                copy,
+                log_start_offset=noted.log_starts.get(key),
+                high_watermark=noted.high_watermarks.get(key),
+                is_clean=noted.is_clean,
+            )
+        except OffsetsLogError as error:
+            self.notes.append(str(error))
+            return None
+
+    def _best(
+        self, key: TopicPartition, found: Sequence[tuple[CopiedPartition, LogEnds]]
+    ) -> tuple[CopiedPartition, LogEnds]:
+        """The leader's copy, else that of the latest leader epoch, else the longest."""
+        if len(found) == 1:
+            return found[0]
+        for copy, ends in found:
+            if self._leaders.get(key) == copy.shown_path:
+                return copy, ends
+        return max(found, key=lambda one: (self._last_epoch(one[0]), one[1].log_end_offset))
+
+    def _last_epoch(self, copy: CopiedPartition) -> int:
+        try:
+            data = copy.read(LEADER_EPOCHS)
+            epochs = {} if data is None else decode_leader_epoch_checkpoint(data, f"{copy.shown_path}/{LEADER_EPOCHS}")
+        except OffsetsLogError as error:
+            self.notes.append(str(error))
+            return -1
+        return max(epochs, default=-1)
+
+    def _noted_in(self, above: Mapping[str, Opener]) -> _Noted:
+        if id(above) not in self._noted:
+            self._noted[id(above)] = _Noted(
+                self._checkpoint(above, HIGH_WATERMARKS), self._checkpoint(above, LOG_STARTS), CLEAN_SHUTDOWN in above
+            )
+        return self._noted[id(above)]
+
+    def _checkpoint(self, above: Mapping[str, Opener], name: str) -> Mapping[TopicPartition, int]:
+        if name not in above:
+            return {}
+        try:
+            return decode_offset_checkpoint(above[name](), name)
+        except OffsetsLogError as error:
+            self.notes.append(f"{error}: it says nothing of any partition, as to a broker")
+            return {}
+
+
+def lag_of(logs: CopiedLogs, row: Mapping[str, Any]) -> Row:
+    """`LAG_COLUMNS` of a row of `compact`, without ``behind_ms``."""
+    ends = logs.ends(row["topic"], row["partition"])
+    if ends is None:
+        return {column.name: None for column in LAG_COLUMNS}
+    return {
+        "log_start_offset": ends.log_start_offset,
+        "log_end_offset": ends.end_offset,
+        "lag": ends.end_offset - row["committed_offset"],
+        "behind_ms": None,
+        "lag_from": HIGH_WATERMARK if ends.is_by_high_watermark else LOG_END,
+    }
+
+
+def with_lag(logs: CopiedLogs, rows: Sequence[Row], now_ms: int | None) -> Iterator[Row]:
+    """Rows of `compact`, with `LAG_COLUMNS` behind their own.
+
+    Args:
+        now_ms: until when ages are counted; None for the time of the newest record of all these logs.
+    """
+    lags = [lag_of(logs, row) for row in rows]
+    if now_ms is None:
+        now_ms = logs.newest_timestamp_ms
+    for row, lag in zip(rows, lags, strict=True):
+        yield row | lag | {"behind_ms": _behind_ms(logs, row, lag, now_ms)}
+
+
+def _behind_ms(logs: CopiedLogs, row: Row, lag: Row, now_ms: int | None) -> int | None:
+    if lag["lag"] is None or lag["lag"] <= 0:
+        return None if lag["lag"] is None else 0
+    time_ms = logs.first_timestamp(row["topic"], row["partition"], row["committed_offset"])
+    return None if time_ms is None or now_ms is None else now_ms - time_ms
+
+
+def group_lags(logs: CopiedLogs, rows: Iterable[Row]) -> dict[str, Row]:
+    """Group → `GROUP_LAG_COLUMNS`, from rows of `compact`."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        of_group = found.setdefault(row["group"], {"lag": None, "max_lag": None, "partitions_without_lag": 0})
+        ends = logs.ends(row["topic"], row["partition"])
+        if ends is None:
+            of_group["partitions_without_lag"] += 1
+            continue
+        lag = max(ends.end_offset - row["committed_offset"], 0)
+        of_group["lag"] = lag + (of_group["lag"] or 0)
+        of_group["max_lag"] = lag if of_group["max_lag"] is None else max(lag, of_group["max_lag"])
+    return found
