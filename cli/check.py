@@ -85,18 +85,23 @@ def command(
     releases = tuple(asked.values()) or known_releases()
     judged = asked.keys() or {releases[-1].name}
     with open_session(reading, output, needs={"value_version", "is_transactional"}) as session:
-        session.tells_brokers = True
+        session.account.tells_brokers = True
         checks = list(_checks(session, releases, shutdown))
         found = report(
-            checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group, absent=session.absent
+            checks,
+            releases,
+            partitions=partitions,
+            now_ms=now,
+            keep_group=session.inputs.shows_group,
+            absent=session.inputs.absent,
         )
         format_name = chosen_format(output)
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             _write(stream, found, format_name)
         failing, wrong = found.failing(judged), found.wrong(judged)
-        session.is_wrong = bool(failing or wrong)
-        session.say(_partitions_in_words(found.partitions))
-        session.finish(
+        session.account.is_wrong = bool(failing or wrong)
+        session.account.say(_partitions_in_words(found.partitions))
+        session.account.finish(
             f"{len(checks)} partitions, {len(releases)} releases; {len(failing)} loads fail"
             + ("" if asked else f" on {releases[-1].name}")
             + f", {len(wrong)} findings of damage or doubt"
@@ -107,16 +112,16 @@ def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | Non
     """Every partition, read."""
     from offsets_log.checking.partition_check import PartitionCheck
 
-    if session.is_bulk:
-        yield from session.check_in_bulk(releases, shutdown)
+    if session.engine.is_bulk:
+        yield from session.engine.check_in_bulk(releases, shutdown)
         return
-    for log in session.logs:
+    for log in session.inputs.logs:
         check = PartitionCheck(log, releases)
         check.read(
-            session.events(log),
-            session.on_damage,
-            until=session.until(log),
-            release=session.reading.kafka,
+            session.engine.events(log),
+            session.account.on_damage,
+            until=session.inputs.until(log),
+            release=session.inputs.reading.kafka,
             shutdown=shutdown,
         )
         yield check

@@ -89,17 +89,17 @@ def command(
             for expiry in cycle_of(state, now_ms, rules_with):
                 rows += _rows(expiry, log.offsets_partition)
         if reading.topic:
-            rows = [row for row in rows if row["kind"] == "offset" and session.shows_topic(row["topic"])]
+            rows = [row for row in rows if row["kind"] == "offset" and session.inputs.shows_topic(row["topic"])]
         counts = ", ".join(_count(rows, kind) for kind in ("offset", "group"))
         if expired_only:
             rows = [row for row in rows if row["expired"]]
         rows.sort(key=_order)
         names = [*COLUMNS, *sorted({name for row in rows for name in row} - set(COLUMNS))]
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
-        session.finish(
+        session.account.finish(
             f"{counts} expired at {shown_time(now_ms)} with a retention of {rules_with.retention_ms} ms, "
-            f"{len(session.logs)} partitions; profile {rules.profile}, era {rules.name}"
+            f"{len(session.inputs.logs)} partitions; profile {rules.profile}, era {rules.name}"
         )
 
 

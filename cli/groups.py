@@ -65,16 +65,18 @@ def command(
             rows = [row for row in old if g.can_be_deleted(row)]
             count = f"{len(rows)} of {count} can be deleted at {shown_time(now_ms)}"
             if len(old) > len(rows):
-                session.say(
+                session.account.say(
                     f"{len(old) - len(rows)} groups are as old but have members or open transactions in the log: "
                     "a broker refuses to delete them while it has these"
                 )
             if timeless := sum(row["last_activity_timestamp_ms"] is None for row in all_rows):
-                session.say(f"when {timeless} groups last wrote is not known: they are not listed")
-            if session.corrupt or session.unsupported:
-                session.say("what could not be read may be newer than what is listed: look at it before you delete")
+                session.account.say(f"when {timeless} groups last wrote is not known: they are not listed")
+            if session.account.corrupt or session.account.unsupported:
+                session.account.say(
+                    "what could not be read may be newer than what is listed: look at it before you delete"
+                )
         names = [column.name for column in g.GROUPS_COLUMNS]
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             format_name = chosen_format(output)
             if stale is None:
                 write_rows(stream, rows, names, format_name)
@@ -85,18 +87,18 @@ def command(
                 rows = [row | {"command": g.deletion_command([row], bootstrap_server)} for row in rows]
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
-        session.finish(f"{count}, {len(session.logs)} partitions{newest}; profile {profile}")
+        session.account.finish(f"{count}, {len(session.inputs.logs)} partitions{newest}; profile {profile}")
 
 
 def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:
     """Each partition as a load has it, and when its groups last wrote."""
     from offsets_log.investigate.groups import Activity
 
-    if session.is_bulk:
-        counting = session.bounded(session.reading.until_offset, session.reading.until_time)
-        for log, state, _ in session.load_all(profile):
-            yield log, state, counting.count_in_bulk(log, "group").last_activity()
+    if session.engine.is_bulk:
+        counting = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
+        for log, state, _ in session.engine.load_all(profile):
+            yield log, state, counting.engine.count_in_bulk(log, "group").last_activity()
         return
-    for log in session.logs:
+    for log in session.inputs.logs:
         activity = Activity()
-        yield log, session.load(log, profile, activity), activity.last_ms
+        yield log, session.engine.load(log, profile, activity), activity.last_ms

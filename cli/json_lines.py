@@ -17,8 +17,8 @@ Json = dict[str, Any]
 
 def answer_lines(answer: Callable[[Json], Json], output: Output) -> None:
     """Answer every line; lines that cannot be answered are told on standard error, and the exit status says so."""
+    from cli.account import fail, say
     from cli.output import destination
-    from cli.session import fail, say
 
     wrong = 0
     try:

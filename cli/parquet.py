@@ -70,12 +70,14 @@ def write_table(session: Session, output: Output, table: pa.Table, profile: str,
         unstable: with the column of that name; else it is only counted.
     """
     columns = table if unstable else table.drop_columns(["unstable"])
-    with destination(output, session.files) as stream:
+    with destination(output, session.inputs.files) as stream:
         pq.write_table(columns, stream, compression=COMPRESSION)
     if not unstable:
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     groups = pc.count_distinct(table["group"]).as_py()
-    session.finish(f"{len(table)} offsets of {groups} groups, {session.partitions} partitions; profile {profile}")
+    session.account.finish(
+        f"{len(table)} offsets of {groups} groups, {session.inputs.partitions} partitions; profile {profile}"
+    )
 
 
 def _compact_tables(
@@ -83,7 +85,7 @@ def _compact_tables(
 ) -> Iterator[pa.Table]:
     yield table_of_rows([], WITH_UNSTABLE)
     if replays is None:
-        for log, state, _ in session.load_all(profile):
+        for log, state, _ in session.engine.load_all(profile):
             rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
             yield table_of_rows(rows, COMPACT_COLUMNS)
         return
@@ -97,14 +99,14 @@ def _compact_tables(
                 replayed.layout,
                 replayed.state,
                 scanner,
-                shows_group=session.shows_group,
-                shows_topic=session.shows_topic,
+                shows_group=session.inputs.shows_group,
+                shows_topic=session.inputs.shows_topic,
                 orphans=orphans,
                 unstable=True,
             )
             if table is None:  # something was read on the slow path
                 whole = finish(replayed.layout, replayed.state, scanner, whole_groups=False)
-                shown = whole.showing(session.shows_group, session.shows_topic)
+                shown = whole.showing(session.inputs.shows_group, session.inputs.shows_topic)
                 rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
             yield table
@@ -114,7 +116,7 @@ def write_history(session: Session, output: Output, tables: Iterable[pa.Table], 
     """Tables of `investigate.history_tables` as one file, a row group each."""
     rising = [field.name for field in schema if field.type == pa.int64()]
     with (
-        destination(output, session.files) as stream,
+        destination(output, session.inputs.files) as stream,
         pq.ParquetWriter(
             stream,
             schema,
@@ -143,10 +145,12 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
     with atomic_directory(to) as directory:
         files = _EventFiles(directory)
         records = (
-            session.export_in_bulk(files.write, is_filtered=True) if session.is_bulk else _export(session, files, watch)
+            session.engine.export_in_bulk(files.write, is_filtered=True)
+            if session.engine.is_bulk
+            else _export(session, files, watch)
         )
         files.finish()
-    session.finish(f"{records} records, {len(session.logs)} partitions")
+    session.account.finish(f"{records} records, {len(session.inputs.logs)} partitions")
 
 
 class _EventFiles:
@@ -202,7 +206,7 @@ def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog]
     from offsets_log.pipeline import Event
 
     records = 0
-    for number, log in enumerate(session.logs):
+    for number, log in enumerate(session.inputs.logs):
         rows = (event_row(event) for event in watch(log) if isinstance(event, Event))
         records += files.write(log, number, iter_event_tables(rows))
     return records

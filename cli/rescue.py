@@ -63,22 +63,22 @@ def command(
         plan = make_plan(
             memory,
             asked,
-            session.damages,
-            notes=session.notes,
-            corrupt=session.corrupt,
-            unsupported=session.unsupported,
+            session.account.damages,
+            notes=session.inputs.notes,
+            corrupt=session.account.corrupt,
+            unsupported=session.account.unsupported,
         )
         _write(directory, rescue_files(plan))
-        said = {*session.notes, *(missing.in_words() for missing in session.lost)}
+        said = {*session.inputs.notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
-            session.say(doubt)
+            session.account.say(doubt)
         if len(doubts) > DOUBTS_SHOWN:
-            session.say(f"{len(doubts) - DOUBTS_SHOWN} more doubts are in README.txt")
+            session.account.say(f"{len(doubts) - DOUBTS_SHOWN} more doubts are in README.txt")
         groups = len({row["group"] for row in plan["offsets"]})
-        session.finish(
-            f"{len(plan['offsets'])} offsets of {groups} groups, {len(session.logs)} partitions; profile {profile}; "
-            f"read {to}/README.txt first"
+        session.account.finish(
+            f"{len(plan['offsets'])} offsets of {groups} groups, {len(session.inputs.logs)} partitions; "
+            f"profile {profile}; read {to}/README.txt first"
         )
 
 

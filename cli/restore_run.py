@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.session import EXIT_DAMAGED, matcher, say
+from cli.account import EXIT_DAMAGED, say
+from cli.inputs import matcher
 from offsets_log.cluster import admin
 from offsets_log.cluster.properties import doubtful, parse_properties
 from offsets_log.disk.journal import growing_file

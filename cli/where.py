@@ -87,8 +87,8 @@ def command(
 
     --key tells where a producer sends a message with that key, in a topic of --topic-partitions N.
     """
+    from cli.account import fail
     from cli.output import chosen_format, destination, write_rows
-    from cli.session import fail
     from offsets_log.errors import OffsetsLogError
     from offsets_log.investigate.where import WHERE_COLUMNS
 
@@ -127,7 +127,7 @@ def _answered(asked: Iterator[Question], quiet: bool) -> Iterator[Row]:
 
 
 def _say_of_default(topic: str, option: str, quiet: bool) -> None:
-    from cli.session import say
+    from cli.account import say
 
     if not quiet:
         say(f"assuming that {topic} has {DEFAULT_PARTITIONS} partitions; {option} N says otherwise")
@@ -170,14 +170,14 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
 
     with open_session(reading, output) as session:
         found: list[Row] = []
-        for log, state, _ in session.load_all(MODERN):
+        for log, state, _ in session.engine.load_all(MODERN):
             found += groups_rows(state, log.offsets_partition, {}, 0)
         rows = [
             {name: row[name] for name in (*OF_COLUMNS, "group_base64") if name in row}
             for row in sorted(found, key=groups_row_order)
             if only is None or row["group"] in only
         ]
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
         offsets = sum(row["offsets"] or 0 for row in rows)
-        session.finish(f"{len(rows)} groups with {offsets} offsets, {len(session.logs)} partitions")
+        session.account.finish(f"{len(rows)} groups with {offsets} offsets, {len(session.inputs.logs)} partitions")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import session
+from cli import engine
 from cli.main import main
 from offsets_log import pipeline
 from offsets_log.checking import loads as checking
@@ -651,7 +651,7 @@ def test_large_logs_are_checked_alike(name: str, recording: Recording, monkeypat
     """Whatever is read in bulk."""
     folder = log_directories(recording(name))[0]
     one_by_one = run(folder, "-o", "json")
-    monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
+    monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
     in_bulk = run(folder, "-o", "json")
     assert in_bulk.stdout == one_by_one.stdout
     assert in_bulk.exit_code == one_by_one.exit_code
@@ -664,7 +664,7 @@ def test_each_release_keeps_pending_what_its_own_rules_do(
 ) -> None:
     """``J-12``, ``L-18``: behind a plain tombstone Scala and 3.7 hold the offset, Java from 3.8 on does not."""
     if is_bulk:
-        monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
+        monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
     log = write(tmp_path, [transaction(commit(G), first=0), batch(deletion(G), first=1)])
     document = check(log, "--loads-on", "3.4.1,3.7-java,4.3.0", status=0)
     pending = {tuple(row["releases"]): row["detail"]["pending"] for row in findings(document, rule="C-1")}

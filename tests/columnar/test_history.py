@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from cli import session
+from cli import engine
 from cli.main import main
 from cli.output import TEXT_FORMATS
 from offsets_log.columnar.history.slow_path import BeyondError
@@ -260,7 +260,7 @@ def test_parquet_of_small_and_large_inputs_is_the_same(tmp_path: Path, monkeypat
     found = []
     for bulk_from in (1 << 60, 0):
         file = tmp_path / f"{bulk_from}.parquet"
-        monkeypatch.setattr(session, "BULK_FROM_BYTES", bulk_from)
+        monkeypatch.setattr(engine, "BULK_FROM_BYTES", bulk_from)
         done = CliRunner().invoke(main, ["history", str(SAMPLE), "-g", "*", "-o", "parquet", "--to", str(file)])
         assert done.exit_code == 0, done.stderr
         found.append(parquet.read_table(file))

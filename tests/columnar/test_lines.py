@@ -244,7 +244,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> tuple[
     answers = []
     monkeypatch.setattr(cli_decode, "PART_BYTES", 5000)
     for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
         done = CliRunner().invoke(main, ["decode", *map(str, arguments), "--threads", "2"], catch_exceptions=False)
         words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
         answers.append((done.exit_code, done.stdout_bytes, words))

@@ -281,7 +281,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, log: Path, *arguments: str) -> tupl
     """What a command says of a log in bulk, which is what it says otherwise."""
     found = []
     for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
         done = CliRunner().invoke(main, [arguments[0], str(log), *arguments[1:]], catch_exceptions=False)
         words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
         found.append((done.exit_code, done.stdout, words))
@@ -301,7 +301,7 @@ def commands(group: str) -> Iterator[tuple[str, ...]]:
 
 
 def groups_of(monkeypatch: pytest.MonkeyPatch, log: Path) -> list[str]:
-    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", 1 << 40)
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", 1 << 40)
     done = CliRunner().invoke(main, ["decode", str(log), "-o", "jsonl", "-q"], catch_exceptions=False)
     keys = [json.loads(line).get("key") or {} for line in done.stdout.split("\n") if line]
     names = {key.get("group", key.get("groupId")) for key in keys if isinstance(key, dict)} - {None}

@@ -52,7 +52,7 @@ def test_both_engines(
     log = str(recording(name) / "log")
     answers = []
     for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
         done = CliRunner().invoke(main, [arguments[0], log, "-o", "jsonl", *arguments[1:]], catch_exceptions=False)
         words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))
         answers.append((done.exit_code, done.stdout, words))
