@@ -15,9 +15,9 @@ from cli.output import visible
 from cli.progress import progress
 from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
+from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import BatchEnd, Event, LogEvent, TailFound
 from offsets_log.rows.survey import Survey, describe_tail
 from offsets_log.rows.tables import Row, damage_row, problem_row, to_json
 

@@ -12,8 +12,8 @@ from cli.options import Output, ReadOptions, output_option, reading_options
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.columnar.sinks.marks import Form
+    from offsets_log.events import Event, LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
-    from offsets_log.pipeline import Event, LogEvent
     from offsets_log.rows.tables import Row
 
     Write = Callable[[bytes | memoryview], object]
@@ -138,7 +138,7 @@ class _Account:
     def watch(self, log: PartitionLog) -> Iterator[LogEvent]:
         """Events within the filters."""
         from offsets_log.errors import Damage
-        from offsets_log.pipeline import Event
+        from offsets_log.events import Event
 
         for event in self._events(log):
             match event:
@@ -173,7 +173,7 @@ class _Account:
 
     def rows(self, expand: bool) -> Iterator[Row]:
         """One row a record."""
-        from offsets_log.pipeline import Event
+        from offsets_log.events import Event
         from offsets_log.rows.tables import decoded_row
 
         for log in self.session.inputs.logs:

@@ -26,10 +26,10 @@ from cli.options import (
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.events import LogEvent
     from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
     from offsets_log.investigate.removal import Removal
     from offsets_log.log_format.record import Record
-    from offsets_log.pipeline import LogEvent
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.topic_names import TopicNames

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from cli.account import Account
 from cli.inputs import Inputs
+from offsets_log.events import LogEvent
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
 from offsets_log.log_format.record import Record
-from offsets_log.pipeline import LogEvent, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.survey import Survey

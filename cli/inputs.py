@@ -14,11 +14,11 @@ from cli.options import ReadOptions
 from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
 from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import InputError
+from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.other_topic import is_of_another_topic
-from offsets_log.pipeline import Until
 from offsets_log.rows.tables import partition_name
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cli.options import Output
     from cli.session import Session
     from offsets_log.columnar.folds.replay import Replayed
+    from offsets_log.events import LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
-    from offsets_log.pipeline import LogEvent
     from offsets_log.replay.profile import Profile
 
 COMPRESSION = "zstd"
@@ -203,7 +203,7 @@ def _parquet_writer(sink: pa.NativeFile) -> pq.ParquetWriter:
 
 def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> int:
     from offsets_log.columnar.events.rows import event_row, iter_event_tables
-    from offsets_log.pipeline import Event
+    from offsets_log.events import Event
 
     records = 0
     for number, log in enumerate(session.inputs.logs):

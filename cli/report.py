@@ -106,8 +106,8 @@ def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writ
     """All that is looked for, as the events of each partition pass by."""
     from offsets_log.investigate.groups import Activity, groups_rows
     from offsets_log.investigate.writers import Writers, count_writers
-    from offsets_log.pipeline import replay_into
     from offsets_log.replay.coordinator_state import finish
+    from offsets_log.replay.fold import replay_into
     from offsets_log.rows.survey import Survey
 
     writers, rows = Writers("group"), []

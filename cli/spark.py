@@ -31,8 +31,8 @@ from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
+from offsets_log.events import LogEnd
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import LogEnd
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, partition_name
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
     from offsets_log.errors import Damage
+    from offsets_log.events import LogEvent
     from offsets_log.log_format.record import Record
-    from offsets_log.pipeline import LogEvent
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
     from offsets_log.replay.releases import Release

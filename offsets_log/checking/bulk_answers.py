@@ -24,10 +24,10 @@ from offsets_log.columnar.materialize import timelines as tl
 from offsets_log.columnar.materialize import values as vl
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
+from offsets_log.events import EVERYTHING, Event, Until, batch_events
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
-from offsets_log.pipeline import EVERYTHING, Event, Until, batch_events
 from offsets_log.replay.coordinator_state import in_order, settle_groups
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.problem import Problem

@@ -10,9 +10,9 @@ from typing import Any
 from offsets_log.checking.findings import DAMAGE, DOUBT, NOTE, Finding
 from offsets_log.checking.places import NOWHERE, FindingPlace
 from offsets_log.errors import Damage, OffsetsLogError, TruncatedBatchError
+from offsets_log.events import BatchEnd, BatchStart, TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import BatchEnd, BatchStart, TailFound
 from offsets_log.rows.survey import describe_tail
 from offsets_log.rows.tables import problem_row
 

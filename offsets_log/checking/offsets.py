@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from offsets_log.checking.findings import DOUBT, NOTE, Finding, counted
 from offsets_log.checking.loads import DryRun
 from offsets_log.checking.places import FindingPlace
+from offsets_log.events import Event
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import Event
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.profile import Profile
 

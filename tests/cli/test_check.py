@@ -16,12 +16,13 @@ from click.testing import CliRunner, Result
 
 from cli import engine
 from cli.main import main
-from offsets_log import pipeline
+from offsets_log import events
 from offsets_log.checking import loads as checking
 from offsets_log.checking.findings import CHECK_COLUMNS
 from offsets_log.checking.offsets import LONGEST_TRANSACTION_MS
 from offsets_log.checking.partition_check import PartitionCheck
-from offsets_log.log_format.record import Record, build_batch, build_marker
+from offsets_log.log_format.building import build_batch, build_marker
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import (
     RECORD_TYPES,
     CoordinatorRecord,
@@ -625,7 +626,7 @@ def test_pieces_make_no_difference(size: int, recording: Recording, monkeypatch:
     """A load in pieces is the load of the whole."""
     folder = recording("random-java")
     releases = [release_named(name) for name in ("3.9.1", "3.9.1-java", "4.0.0", "4.3.0")]
-    monkeypatch.setattr(pipeline, "PIECE", size)
+    monkeypatch.setattr(events, "PIECE", size)
     for log in read_partitions(folder / "log").values():
         in_pieces = PartitionCheck(log, releases)
         in_pieces.read(iter_events(log), lambda damage: None)
@@ -640,7 +641,7 @@ def test_pieces_make_no_difference(size: int, recording: Recording, monkeypatch:
 
 def test_a_load_that_fails_early_has_the_end_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recovery, which sets it, is over before the load begins."""
-    monkeypatch.setattr(pipeline, "PIECE", 1)
+    monkeypatch.setattr(events, "PIECE", 1)
     log = write(tmp_path, [batch(commit(G), first=i) for i in range(9)])
     document = check(log, "--loads-on", "0.10.0,4.3.0", status=3)
     assert {name: load["log_end_offset"] for name, load in document["loads"]["0"].items()} == {"0.10.0": 9, "4.3.0": 9}

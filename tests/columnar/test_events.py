@@ -19,8 +19,8 @@ from cli import engine as cli_engine
 from cli.main import main
 from offsets_log.columnar.events import export, tables
 from offsets_log.columnar.events.rows import ALL, BOUNDED, RISING, SCHEMA, Shown
+from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member
 from tests.columnar.engines import EVENT_NAMES, columnar_rows, construct_rows

@@ -28,10 +28,11 @@ from offsets_log.columnar.sinks import lines
 from offsets_log.columnar.sinks.forms import dump_log_form, form_of_rows
 from offsets_log.columnar.sinks.lines import Press
 from offsets_log.disk.spool import Spool
+from offsets_log.events import Event
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, TIMESTAMP_TYPE_MASK, decode_batch_header, encode_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member, record_bytes

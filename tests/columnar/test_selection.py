@@ -22,6 +22,7 @@ from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until
 from offsets_log.investigate.history import History, history_order, history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.completeness import Missing
@@ -29,7 +30,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, decode_key
-from offsets_log.pipeline import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import PROFILES
