@@ -19,6 +19,7 @@ from cli.options import (
     ReadOptions,
     Time,
     UntilOffset,
+    gather,
     output_option,
     reading_options,
 )
@@ -43,6 +44,19 @@ NEEDS = {
 """--table → columns without which nothing can be compared."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Since:
+    """The earlier of two moments of one log."""
+
+    from_time: int | None
+    from_offset: tuple[tuple[int | None, int], ...]
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is one; else two copies are compared."""
+        return self.from_time is not None or bool(self.from_offset)
+
+
 @click.command(
     "diff",
     epilog="Examples: offsets-log diff before.tar.gz /var/lib/kafka/data · "
@@ -52,12 +66,18 @@ NEEDS = {
 @reading_options
 @PROFILE
 @TOPIC_IDS
-@click.option("--from-time", type=Time(), help="Compare with the state at that time, as --until-time has it.")
-@click.option(
-    "--from-offset",
-    type=UntilOffset(),
-    multiple=True,
-    help="Compare with the state before record N (of offsets partition P, else of every one); repeatable.",
+@gather(
+    "since",
+    Since,
+    (
+        click.option("--from-time", type=Time(), help="Compare with the state at that time, as --until-time has it."),
+        click.option(
+            "--from-offset",
+            type=UntilOffset(),
+            multiple=True,
+            help="Compare with the state before record N (of offsets partition P, else of every one); repeatable.",
+        ),
+    ),
 )
 @click.option("--table", type=click.Choice(["offsets", "groups", "members"]), default="offsets", show_default=True)
 @click.option(
@@ -72,8 +92,7 @@ def command(
     output: Output,
     profile: str,
     topic_ids: str | None,
-    from_time: int | None,
-    from_offset: tuple[tuple[int | None, int], ...],
+    since: Since,
     table: str,
     retention: int | None,
     why: bool,
@@ -90,8 +109,8 @@ def command(
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
 
-    _check_usage(reading, from_time, from_offset)
-    with _both(reading, output, profile, from_offset, from_time, table) as comparison:
+    _check_usage(reading, since)
+    with _both(reading, output, profile, since, table) as comparison:
         session = comparison.session
         if table == "offsets":
             rows, names, words = _offsets(comparison, retention, why or chosen_format(output) == "table")
@@ -102,17 +121,17 @@ def command(
         session.account.finish(f"{words}, {len(comparison.parts)} partitions; profile {profile}")
 
 
-def _check_usage(reading: ReadOptions, from_time: int | None, from_offset: tuple[tuple[int | None, int], ...]) -> None:
-    if from_time is None and not from_offset:
+def _check_usage(reading: ReadOptions, since: Since) -> None:
+    if not since.is_given:
         if len(reading.paths) != 2:
             raise click.UsageError("give two copies A and B, or --from-time or --from-offset for two moments of one")
         if reading.paths == ("-", "-"):
             raise click.UsageError("standard input can be only one of both")
         return
-    if from_time is not None and reading.until_time is not None and from_time > reading.until_time:
+    if since.from_time is not None and reading.until_time is not None and since.from_time > reading.until_time:
         raise click.UsageError("--from-time is later than --until-time")
     until = dict(reading.until_offset)
-    for partition, offset in from_offset:
+    for partition, offset in since.from_offset:
         if offset > until.get(partition, offset):
             raise click.UsageError("--from-offset is beyond --until-offset")
 
@@ -139,8 +158,7 @@ def _both(
     reading: ReadOptions,
     output: Output,
     profile: str,
-    from_offset: tuple[tuple[int | None, int], ...],
-    from_time: int | None,
+    since: Since,
     table: str,
 ) -> Iterator[_Comparison]:
     """The states before and after, of partitions that both have."""
@@ -150,12 +168,12 @@ def _both(
 
     rules = PROFILES[profile]
     needs = set(NEEDS[table])
-    if from_time is not None or from_offset:
-        needs |= {"timestamp_ms"} if from_time is not None else set()
-        needs |= {"record_offset"} if from_offset else set()
+    if since.is_given:
+        needs |= {"timestamp_ms"} if since.from_time is not None else set()
+        needs |= {"record_offset"} if since.from_offset else set()
         with open_session(reading, output, needs=needs) as session:
-            earlier = session.bounded(from_offset, from_time)
-            if from_time is not None and reading.until_time is None:
+            earlier = session.bounded(since.from_offset, since.from_time)
+            if since.from_time is not None and reading.until_time is None:
                 for words in session.inputs.iter_timeless():
                     session.account.say(words)
             before = [state for _, state, _ in earlier.engine.load_all(rules)]

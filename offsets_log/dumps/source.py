@@ -145,7 +145,7 @@ def damaged_line(line: int, raw: bytes, problem: str) -> Damage:
     return Damage(CorruptRecordError(problem, position=line), raw)
 
 
-def header(
+def header(  # noqa: PLR0913 - the fields of a header by their names
     records: tuple[Record, ...],
     *,
     line: int,

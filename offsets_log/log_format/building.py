@@ -13,6 +13,7 @@ from offsets_log.log_format import primitives as p
 from offsets_log.log_format.batch import RecordBatch, encode_batch
 from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.control_record import ControlRecord, control_record
+from offsets_log.log_format.java_text import encode_string
 from offsets_log.log_format.record import LEGACY_PAYLOAD, RECORD, SIZED_RECORD, Record
 
 
@@ -29,7 +30,7 @@ def encode_records(batch: RecordBatch, records: Sequence[Record]) -> bytes:
             "offset_delta": record.offset - batch.base_offset,
             "key": record.key,
             "value": record.value,
-            "headers": [{"key": p.encode_string(key), "value": value} for key, value in record.headers],
+            "headers": [{"key": encode_string(key), "value": value} for key, value in record.headers],
         }
         out.write(p.build(SIZED_RECORD, p.build(RECORD, fields, "record"), "record"))
     return out.getvalue()
@@ -95,7 +96,7 @@ def _legacy(magic: int, attributes: int, record: Record, offset: int | None = No
     )
 
 
-def build_batch(
+def build_batch(  # noqa: PLR0913 - the fields of a batch by their names
     records: Sequence[Record],
     *,
     magic: int = 2,

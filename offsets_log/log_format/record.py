@@ -20,6 +20,7 @@ from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, Of
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import primitives as p
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.java_text import decode_string
 
 VARINT_BYTES = p.Sized(p.VARINT, nullable=True)
 
@@ -165,7 +166,7 @@ def _decode_default(batch: RecordBatch, raw: bytes, position: int, layout: c.Con
         sequence=sequence,
         key=fields["key"],
         value=fields["value"],
-        headers=tuple((p.decode_string(header["key"]), header["value"]) for header in fields["headers"]),
+        headers=tuple((decode_string(header["key"]), header["value"]) for header in fields["headers"]),
         attributes=fields["attributes"],
     )
 

@@ -21,7 +21,8 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE
 from offsets_log.log_format.building import build_batch, build_marker
-from offsets_log.log_format.primitives import ZERO_UUID, MalformedString
+from offsets_log.log_format.java_text import MalformedString
+from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.log_format.record import Record
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record

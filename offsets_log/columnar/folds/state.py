@@ -2,6 +2,8 @@
 
 The same methods take records that were read on the slow path, one by one, so that `pipeline.replay` folds into either;
 `offsets` takes whole segments. `merge` joins neighbouring pieces, `to_partial` gives the plain state.
+
+Over 400 lines: one class, with all arrays that kernels fill and join.
 """
 
 from __future__ import annotations
