@@ -20,6 +20,7 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.rows.survey import Survey, describe_tail
 from offsets_log.rows.tables import Row, damage_row, problem_row, to_json
+from offsets_log.words import counted
 
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
@@ -161,7 +162,10 @@ class Account:
         self.say(words)
         if self.lost:
             count = sum(missing.count for missing in self.lost)
-            self.say(f"not all of the log is there: {count} offsets are missing, and nothing explains it")
+            self.say(
+                f"not all of the log is there: {counted(count, 'offset is', 'offsets are')} missing, and nothing "
+                f"explains it"
+            )
         if self.corrupt or self.unsupported:
             self.say(
                 f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from cli.options import PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -102,9 +103,10 @@ def command(
         session.account.is_wrong = bool(failing or wrong)
         session.account.say(_partitions_in_words(found.partitions))
         session.account.finish(
-            f"{len(checks)} partitions, {len(releases)} releases; {len(failing)} loads fail"
+            f"{session.inputs.partitions_read}, {counted(len(releases), 'release')}; "
+            f"{counted(len(failing), 'load fails', 'loads fail')}"
             + ("" if asked else f" on {releases[-1].name}")
-            + f", {len(wrong)} findings of damage or doubt"
+            + f", {counted(len(wrong), 'finding')} of damage or doubt"
         )
 
 
@@ -135,7 +137,7 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
         "guess": "the default, which these few groups do not confirm",
     }[partitions.source]
     return (
-        f"groups are held against {partitions.number} partitions of __consumer_offsets, {why}; "
+        f"groups are held against {counted(partitions.number, 'partition')} of __consumer_offsets, {why}; "
         "--partitions N says otherwise"
     )
 

@@ -13,6 +13,7 @@ import click
 from cli.clean_options import Changes, change_options
 from cli.options import SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
 from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +161,7 @@ def command(
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
         session.account.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-        session.account.finish(f"{len(rows)} partitions: {told}; {_sizes(rows)}")
+        session.account.finish(f"{counted(len(rows), 'partition')}: {told}; {_sizes(rows)}")
 
 
 def _settings(now_ms: int, release: tuple[int, ...], given: dict[str, Any]) -> Settings:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,11 +122,14 @@ def _write_rows(
         write_rows(stream, rows, shown, format_name)
     groups = len({row["group"] for row in rows})
     session.account.finish(
-        f"{len(rows)} offsets of {groups} groups, {session.inputs.partitions} partitions; profile {profile}"
+        f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
+        f"{profile}"
     )
 
 
 def say_of_unstable(session: Session, count: int) -> None:
     """Tell of offsets beside which an open transaction holds others."""
     if count:
-        session.account.say(f"of these offsets {count} are under an open transaction (pending); --unstable marks them")
+        session.account.say(
+            f"of these offsets {counted(count, 'is', 'are')} under an open transaction (pending); --unstable marks them"
+        )

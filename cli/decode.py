@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from cli.options import Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -78,7 +79,7 @@ def command(reading: ReadOptions, output: Output, expand: bool, as_: str | None)
                         account.records = _write_rows_in_bulk(session, write, form.line)
                 else:
                     account.records = _write_table_in_bulk(session, stream)
-        session.account.finish(f"{account.records} records, {len(session.inputs.logs)} partitions")
+        session.account.finish(f"{counted(account.records, 'record')}, {session.inputs.partitions_read}")
 
 
 def _check_usage(output: Output, expand: bool, as_: str | None) -> None:

@@ -23,6 +23,7 @@ from cli.options import (
     output_option,
     reading_options,
 )
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -118,7 +119,7 @@ def command(
             rows, names, words = _groups(comparison, table, read_topic_ids(topic_ids))
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
-        session.account.finish(f"{words}, {len(comparison.parts)} partitions; profile {profile}")
+        session.account.finish(f"{words}, {counted(len(comparison.parts), 'partition')}; profile {profile}")
 
 
 def _check_usage(reading: ReadOptions, since: Since) -> None:
@@ -206,7 +207,7 @@ def _pairs(
     if count is not None:
         session.account.say(
             "a copy does not tell its offsets partitions: its groups are taken to be where their names belong among "
-            f"{count.number} partitions" + (", which is a guess" if count.is_guess else "")
+            f"{counted(count.number, 'partition')}" + (", which is a guess" if count.is_guess else "")
         )
     held_a, held_b = by_partition(copy_a, count), by_partition(copy_b, count)
     for partition, held in held_b.items():
@@ -226,7 +227,8 @@ def _say_left_out(session: Session, partition: int | None, path: str, held: Held
     session.account.is_wrong = True
     count = sum(1 for _ in held.state.iter_served())
     session.account.say(
-        f"offsets partition {partition_name(partition)} is only in {path}: its {count} offsets are not compared"
+        f"offsets partition {partition_name(partition)} is only in {path}: "
+        f"{counted(count, 'offset is', 'offsets are')} not compared"
     )
 
 
@@ -270,7 +272,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
     names = [column.name for column in (*d.DIFF_COLUMNS, *(d.WHY_COLUMNS if why else ()))]
     counts = Counter(row["change"] for row in rows)
     words = ", ".join(f"{count} {change}" for change, count in sorted(counts.items()))
-    return rows, names, f"{words or 'no change'}; {unchanged} offsets unchanged"
+    return rows, names, f"{words or 'no change'}; {counted(unchanged, 'offset')} unchanged"
 
 
 def _removals(

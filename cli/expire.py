@@ -116,7 +116,7 @@ def command(
             write_rows(stream, rows, names, chosen_format(output))
         session.account.finish(
             f"{counts} expired at {shown_time(now_ms)} with a retention of {rules_with.retention_ms} ms, "
-            f"{len(session.inputs.logs)} partitions; profile {rules.profile}, era {rules.name}"
+            f"{session.inputs.partitions_read}; profile {rules.profile}, era {rules.name}"
         )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,19 +59,19 @@ def command(
             rows += g.groups_rows(state, log.offsets_partition, last_ms, now_ms)
         rows.sort(key=g.groups_row_order)
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
-        count = f"{len(rows)} groups"
+        count = counted(len(rows), "group")
         if stale is not None:
             all_rows = rows
             old = [row for row in all_rows if g.is_stale(row, now_ms - stale)]
             rows = [row for row in old if g.can_be_deleted(row)]
             count = f"{len(rows)} of {count} can be deleted at {shown_time(now_ms)}"
             if len(old) > len(rows):
+                kept = counted(len(old) - len(rows), "group is as old but has", "groups are as old but have")
                 session.account.say(
-                    f"{len(old) - len(rows)} groups are as old but have members or open transactions in the log: "
-                    "a broker refuses to delete them while it has these"
+                    f"{kept} members or open transactions in the log: a broker does not delete a group that has these"
                 )
             if timeless := sum(row["last_activity_timestamp_ms"] is None for row in all_rows):
-                session.account.say(f"when {timeless} groups last wrote is not known: they are not listed")
+                session.account.say(f"when {counted(timeless, 'group')} last wrote is not known: not listed")
             if session.account.corrupt or session.account.unsupported:
                 session.account.say(
                     "what could not be read may be newer than what is listed: look at it before you delete"
@@ -87,7 +88,7 @@ def command(
                 rows = [row | {"command": g.deletion_command([row], bootstrap_server)} for row in rows]
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
-        session.account.finish(f"{count}, {len(session.inputs.logs)} partitions{newest}; profile {profile}")
+        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; profile {profile}")
 
 
 def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -84,8 +85,8 @@ def command(
         counts = _answer_in_bulk(asking) if session.engine.is_bulk and session.engine.is_here else None
         counts = counts or _answer(asking)
         session.account.finish(
-            f"{counts.commits} commits, {counts.rewinds} rewinds, {counts.keys} topic partitions of "
-            f"{counts.groups} groups; profile {profile}"
+            f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
+            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cli.options import PROFILE, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 
 @click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
@@ -29,4 +30,6 @@ def command(reading: ReadOptions, output: Output, profile: str) -> None:
                 write_page(stream, rows, session.inputs.absent)
             else:
                 write_rows(stream, rows, list(rows[0]) if rows else [], format_name)
-        session.account.finish(f"{len(rows)} partitions, {sum(row['records'] for row in rows)} records")
+        session.account.finish(
+            f"{session.inputs.partitions_read}, {counted(sum(row['records'] for row in rows), 'record')}"
+        )

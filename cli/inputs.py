@@ -20,6 +20,7 @@ from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.rows.tables import partition_name
+from offsets_log.words import counted
 
 
 class Inputs:
@@ -52,6 +53,11 @@ class Inputs:
     def topic_ids(self) -> dict[bytes, str]:
         """Topic id → name, from the folders of other topics beside the partitions."""
         return self._opened.topic_ids
+
+    @property
+    def partitions_read(self) -> str:
+        """How many partitions, in words."""
+        return counted(self.partitions, "partition")
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cli.options import Output
 from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.words import counted
 
 EXIT_DAMAGED = 3
 
@@ -34,7 +35,7 @@ def answer_lines(answer: Callable[[Json], Json], output: Output) -> None:
     except OffsetsLogError as error:
         fail(error)
     if wrong:
-        say(f"{wrong} lines could not be answered")
+        say(f"{counted(wrong, 'line')} could not be answered")
         sys.exit(EXIT_DAMAGED)
 
 

@@ -15,6 +15,7 @@ from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.disk.writer import atomic_directory
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -76,7 +77,8 @@ def write_table(session: Session, output: Output, table: pa.Table, profile: str,
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
-        f"{len(table)} offsets of {groups} groups, {session.inputs.partitions} partitions; profile {profile}"
+        f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
+        f"{profile}"
     )
 
 
@@ -150,7 +152,7 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
             else _export(session, files, watch)
         )
         files.finish()
-    session.account.finish(f"{records} records, {len(session.inputs.logs)} partitions")
+    session.account.finish(f"{counted(records, 'record')}, {session.inputs.partitions_read}")
 
 
 class _EventFiles:

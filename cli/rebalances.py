@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from cli.options import TOPIC_IDS, UNITS_MS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 
 class Storm(click.ParamType):  # type: ignore[type-arg]
@@ -96,8 +97,8 @@ def command(
                 "assignments: " + (", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()) or "none")
             )
         session.account.finish(
-            f"{len(entries)} generations of {len({entry.group_id for entry in entries})} groups, "
-            f"{len(session.inputs.logs)} partitions; "
+            f"{counted(len(entries), 'generation')} of {counted(len({entry.group_id for entry in entries}), 'group')}, "
+            f"{session.inputs.partitions_read}; "
             f"{sum(entry.is_storm for entry in entries)} in storms, "
             f"{sum(bool(entry.flapping) for entry in entries)} with flapping members"
         )

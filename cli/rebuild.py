@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cli.options import AS_BROKER, PROFILE, SHUTDOWN, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 TABLES = ("groups", "members", "offsets", "pending")
 
@@ -63,6 +64,6 @@ def command(
         for words in memory.warnings():
             session.account.say(words)
         session.account.finish(
-            ", ".join(f"{len(document[name])} {name}" for name in ("groups", "offsets", "pending"))
-            + f", {len(session.inputs.logs)} partitions; profile {profile}"
+            f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
+            f"{len(document['pending'])} pending" + f", {session.inputs.partitions_read}; profile {profile}"
         )

@@ -9,6 +9,7 @@ import click
 
 from cli.options import TOPIC_ID, Output, ReadOptions
 from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -158,6 +159,6 @@ def _in_words(rows: list[Row]) -> str:
     batches, size_bytes = (sum(row[name] for row in rows) for name in ("batches", "bytes"))
     pieces, lost = (sum(one[name] for row in rows for one in row["left_out"]) for name in ("pieces", "bytes"))
     return (
-        f"{len(rows)} partitions: {batches:,} batches of {size_bytes:,} bytes stay, "
+        f"{counted(len(rows), 'partition')}: {batches:,} batches of {size_bytes:,} bytes stay, "
         f"{pieces:,} pieces of {lost:,} bytes are left out"
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -97,8 +98,10 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
         about = document["about"]
         problems = len(document["tables"]["problems"]["rows"])
         session.account.finish(
-            f"{about['groups']} groups, {about['offsets']} offsets, {len(session.inputs.logs)} partitions, "
-            f"{problems} problems or notes; profile {profile}" + ("" if to == "-" else f"; open {to} in a browser")
+            f"{counted(about['groups'], 'group')}, {counted(about['offsets'], 'offset')}, "
+            f"{session.inputs.partitions_read}, "
+            f"{counted(problems, 'problem or note', 'problems or notes')}; profile {profile}"
+            + ("" if to == "-" else f"; open {to} in a browser")
         )
 
 

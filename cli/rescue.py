@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,10 +75,13 @@ def command(
         for doubt in doubts[:DOUBTS_SHOWN]:
             session.account.say(doubt)
         if len(doubts) > DOUBTS_SHOWN:
-            session.account.say(f"{len(doubts) - DOUBTS_SHOWN} more doubts are in README.txt")
+            session.account.say(
+                f"{counted(len(doubts) - DOUBTS_SHOWN, 'more doubt is', 'more doubts are')} in README.txt"
+            )
         groups = len({row["group"] for row in plan["offsets"]})
         session.account.finish(
-            f"{len(plan['offsets'])} offsets of {groups} groups, {len(session.inputs.logs)} partitions; "
+            f"{counted(len(plan['offsets']), 'offset')} of {counted(groups, 'group')}, "
+            f"{session.inputs.partitions_read}; "
             f"profile {profile}; read {to}/README.txt first"
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,15 +82,16 @@ def command(
             write_rows(stream, shown, columns, format_name)
         if remains.gone and not session.inputs.missing_columns - {POSITION, BYTES}:
             session.account.say(
-                f"{remains.gone} of the {remains.offsets} offsets that these logs span hold no record any more: "
+                f"{remains.gone} of the {counted(remains.offsets, 'offset')} that these logs span hold no record any "
+                f"more: "
                 "cleaned away, missing or unreadable, nobody can tell whose. All shares are of what is left"
             )
-        in_bytes = f"{total['bytes']} bytes, of which {total['garbage_bytes']} are garbage"
+        in_bytes = f"{counted(total['bytes'], 'byte')}, of which {total['garbage_bytes']} are garbage"
         if not tells_bytes:
             in_bytes = "bytes not known, since the source does not tell the sizes of batches"
         session.account.finish(
-            f"{len(shown)} of {len(rows)} rows; in all {total['records']} records, {in_bytes}, "
-            f"{total['noop_commits']} no-op commits; {len(session.inputs.logs)} partitions"
+            f"{len(shown)} of {counted(len(rows), 'row')}; in all {counted(total['records'], 'record')}, {in_bytes}, "
+            f"{counted(total['noop_commits'], 'no-op commit')}; {session.inputs.partitions_read}"
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import ENGINE, MASTER, Output, ReadOptions, gather, output_option
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
@@ -200,4 +201,6 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
         with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
         offsets = sum(row["offsets"] or 0 for row in rows)
-        session.account.finish(f"{len(rows)} groups with {offsets} offsets, {len(session.inputs.logs)} partitions")
+        session.account.finish(
+            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}"
+        )

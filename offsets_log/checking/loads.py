@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from offsets_log.broker.outcome import Outcome, answer_after_failure
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
-from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding, counted
+from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding
 from offsets_log.checking.places import NOWHERE, FindingPlace, find_places
 from offsets_log.events import BatchEnd, BatchStart, LogEnd, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog
@@ -24,6 +24,7 @@ from offsets_log.replay.profile import Profile
 from offsets_log.replay.refusal import is_skipped
 from offsets_log.replay.releases import Release
 from offsets_log.rows.tables import Row
+from offsets_log.words import counted
 
 ALL, SOME, NOTHING = "all", "some", "nothing"
 
