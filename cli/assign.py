@@ -53,8 +53,8 @@ def command(
     from cli.json_lines import answer_lines
     from cli.members import parsed_members, parsed_topics, shown_partitions
     from cli.output import chosen_format, destination, write_rows
-    from offsets_log.rebalance.assignor import NEWEST, Metadata, Subscription, rules_of
     from offsets_log.rebalance.assignors import ASSIGNORS
+    from offsets_log.rebalance.assignors.assignor import NEWEST, Metadata, Subscription, rules_of
     from offsets_log.rebalance.cases import assignment_answer
 
     rules = NEWEST if kafka is None else rules_of(kafka)

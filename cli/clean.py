@@ -13,6 +13,7 @@ import click
 from cli.clean_options import Changes, change_options
 from cli.options import SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
 from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,15 +153,15 @@ def command(
     with open_session(reading) as session, ExitStack() as stack:
         folders = PartitionFolders(session, to, topic_id, stack)
         cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
-        rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.logs]
-        changes.tell_of_others(session, {log.offsets_partition for log in session.logs})
+        rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.inputs.logs]
+        changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside()
         stack.close()
         _tell(rows, Output(output=output, to=None))
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
-        session.is_wrong |= bool(counts["failed"] or counts["aborted"])
+        session.account.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-        session.finish(f"{len(rows)} partitions: {told}; {_sizes(rows)}")
+        session.account.finish(f"{counted(len(rows), 'partition')}: {told}; {_sizes(rows)}")
 
 
 def _settings(now_ms: int, release: tuple[int, ...], given: dict[str, Any]) -> Settings:
@@ -194,7 +195,7 @@ class _Cleaning:
         """One partition; its folder is made in the directory."""
         from dataclasses import replace
 
-        from cli.session import BULK_FROM_BYTES
+        from cli.engine import BULK_FROM_BYTES
         from offsets_log.cleaner.bounds import bounds_of
         from offsets_log.cleaner.opening import open_for_cleaning
         from offsets_log.cleaner.result import refused_row, result_row
@@ -216,7 +217,7 @@ class _Cleaning:
                 log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
             bounds = bounds_of(opened, log.checkpoints, self._settings)
         except OffsetsLogError as error:
-            self._session.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
+            self._session.account.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
             return refused_row(partition, FAILED, error)
         kept = None if done is None else done.kept
         done = self._write(partition, log, opened, bounds, done)
@@ -227,17 +228,17 @@ class _Cleaning:
         from offsets_log.cleaner.opening import missing_in
 
         for cut in opened.cuts:
-            self._session.is_wrong = True
-            self._session.say(
+            self._session.account.is_wrong = True
+            self._session.account.say(
                 f"{cut.file}: at its start a broker cuts {cut.size_bytes:,} bytes away, from position {cut.position} "
                 "on; repair keeps what can be read of them"
             )
         for missing in missing_in(log, opened):
-            self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
+            self._session.account.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
     def _write(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, done: Round | None) -> Round:
         """A partition's folder, with a round if it is not done."""
-        from cli.session import BULK_FROM_BYTES
+        from cli.engine import BULK_FROM_BYTES
         from offsets_log.cleaner.checkpoints import checkpoints_after
         from offsets_log.cleaner.folder import new_files, other_files
         from offsets_log.cleaner.round import NewSegment, clean
@@ -250,7 +251,7 @@ class _Cleaning:
 
         if done is None:
             in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
-            done = clean(opened, bounds, self._settings, emit, self._session.advance, in_bulk=in_bulk)
+            done = clean(opened, bounds, self._settings, emit, self._session.account.advance, in_bulk=in_bulk)
         if self._folders.are_written:
             for file in other_files(log, done):
                 write(file)

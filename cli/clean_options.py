@@ -121,8 +121,10 @@ class Changes:
         """Say which records are of partitions that are not there, and so are in nothing that was written."""
         for partition, offset in self.drop_record:
             if partition is not None and partition not in partitions:
-                session.is_wrong = True
-                session.say(f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found")
+                session.account.is_wrong = True
+                session.account.say(
+                    f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found"
+                )
 
     def _drops(self, session: Session, log: PartitionLog) -> Drops:
         from offsets_log.cleaner.drops import Drops
@@ -130,14 +132,14 @@ class Changes:
         partition = log.offsets_partition
         wanted: dict[str, Any] = {"keeps_group": self._keeps_group} if self.drop_group or self.keep_group else {}
         return Drops(
-            until=session.until(log),
+            until=session.inputs.until(log),
             records=frozenset(offset for at, offset in self.drop_record if at in (None, partition)),
             retention=self._retention(),
             **wanted,
         )
 
     def _keeps_group(self, group: str) -> bool:
-        from cli.session import matcher
+        from cli.inputs import matcher
 
         return matcher(self.keep_group)(group) and not (self.drop_group and matcher(self.drop_group)(group))
 

@@ -13,6 +13,7 @@ from offsets_log.replay.coordinator_state import Holdings
 from offsets_log.replay.group import Group
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import Row, without_missing_columns
+from offsets_log.words import counted
 
 PAGE_COLUMNS = (
     "offsets_partition", "files", "size_bytes", "batches", "records", "tombstones", "first_offset", "end_offset",
@@ -128,6 +129,6 @@ def _missing(row: Row, cells: dict[str, Any]) -> str:
 def _open_transaction(row: Row, transaction: dict[str, Any]) -> str:
     return (
         f"open transaction: offsets partition {row['offsets_partition']}, producer id {transaction['producer_id']}, "
-        f"{transaction['records']} offsets since {shown_time(transaction['first_timestamp_ms'])} "
+        f"{counted(transaction['records'], 'offset')} since {shown_time(transaction['first_timestamp_ms'])} "
         f"(record offset {transaction['first_record_offset']})"
     )

@@ -247,7 +247,7 @@ AS_BROKER = click.option(
 
 def output_option(*formats: str) -> Callable[..., Any]:
     """The options -o and --to for a command with these formats."""
-    return _gather(
+    return gather(
         "output",
         Output,
         (
@@ -267,8 +267,8 @@ def output_option(*formats: str) -> Callable[..., Any]:
     )
 
 
-def _gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
-    """A decorator that adds options and hands their values over as one object called ``name``."""
+def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    """A decorator that adds options and hands over the values of `kind`'s fields as one object called ``name``."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -284,5 +284,5 @@ def _gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> C
     return decorate
 
 
-reading_options = _gather("reading", ReadOptions, READING)
+reading_options = gather("reading", ReadOptions, READING)
 """PATH..., filters, bounds, and what to do about damage."""

@@ -70,7 +70,7 @@ class PartitionFolders:
         self._told: list[tuple[int, Checkpoints]] = []
         self._directory: Path | None = None
         if to is not None:
-            refuse_inside_inputs(to, session.reading.paths, session.files)
+            refuse_inside_inputs(to, session.inputs.reading.paths, session.inputs.files)
             self._directory = stack.enter_context(atomic_directory(to))
 
     @property

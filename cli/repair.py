@@ -9,6 +9,7 @@ import click
 
 from cli.options import TOPIC_ID, Output, ReadOptions
 from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -95,15 +96,15 @@ def command(
         verbose=verbose,
     )
     with open_session(reading) as session, ExitStack() as stack:
-        session.tells_brokers = True
+        session.account.tells_brokers = True
         folders = PartitionFolders(session, to, topic_id, stack)
         repairing = _Repairing(session, drop_unloadable, folders)
-        rows = [repairing.repair(of_topic(log, topic_id)) for log in session.logs]
+        rows = [repairing.repair(of_topic(log, topic_id)) for log in session.inputs.logs]
         folders.write_beside()
         stack.close()
         _tell(rows, Output(output=output, to=None))
-        session.is_wrong = any(row["left_out"] for row in rows)
-        session.finish(_in_words(rows))
+        session.account.is_wrong = any(row["left_out"] for row in rows)
+        session.account.finish(_in_words(rows))
 
 
 class _Repairing:
@@ -125,17 +126,17 @@ class _Repairing:
             self._folders.begin(partition),
             unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
             tell=self._leave_out,
-            advance=self._session.advance,
+            advance=self._session.account.advance,
         )
         self._folders.end(partition, done.checkpoints())
         return repair_row(done)
 
     def _leave_out(self, left_out: LeftOut) -> None:
         if left_out.is_told_as_damage:
-            self._session.on_damage(left_out.damage)
+            self._session.account.on_damage(left_out.damage)
             return
-        self._session.keep(left_out.damage)
-        self._session.say(f"left out, {left_out.reason}: {left_out.damage.error}")
+        self._session.account.keep(left_out.damage)
+        self._session.account.say(f"left out, {left_out.reason}: {left_out.damage.error}")
 
 
 def _tell(rows: list[Row], output: Output) -> None:
@@ -158,6 +159,6 @@ def _in_words(rows: list[Row]) -> str:
     batches, size_bytes = (sum(row[name] for row in rows) for name in ("batches", "bytes"))
     pieces, lost = (sum(one[name] for row in rows for one in row["left_out"]) for name in ("pieces", "bytes"))
     return (
-        f"{len(rows)} partitions: {batches:,} batches of {size_bytes:,} bytes stay, "
+        f"{counted(len(rows), 'partition')}: {batches:,} batches of {size_bytes:,} bytes stay, "
         f"{pieces:,} pieces of {lost:,} bytes are left out"
     )

@@ -15,7 +15,7 @@ from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
 from offsets_log.rows.groups import members_count
 from offsets_log.rows.tables import Row
 
-GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partition")
+PLAN_GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,8 @@ def make_plan(
         "loads": document["loads"],
         "history": document["history"],
         "groups": [
-            {name: row[name] for name in GROUP_COLUMNS} | {"members": members_count(row)} for row in document["groups"]
+            {name: row[name] for name in PLAN_GROUP_COLUMNS} | {"members": members_count(row)}
+            for row in document["groups"]
         ],
         "offsets": offsets,
         "pending": document["pending"],

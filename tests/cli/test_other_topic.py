@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from offsets_log.log_format.record import Record, build_batch, build_marker
+from offsets_log.log_format.building import build_batch, build_marker
+from offsets_log.log_format.record import Record
 from tests.builders import LogBuilder, record_bytes
 
 FILE = "00000000000000000000.log"

@@ -17,9 +17,10 @@ from offsets_log.columnar.folds.replay import Place, Replay
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.shuffle.partials import SCHEMA, Joined, join, partial_table, table_of_partial
 from offsets_log.columnar.shuffle.pieces import Bounds, replay_piece
+from offsets_log.events import BatchStart, LogEvent
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
-from offsets_log.pipeline import BatchStart, LogEvent, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import PROFILES, Profile
 from tests.columnar.test_equal_engines import EACH_PROFILE, STEPS, build

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from offsets_log.columnar.folds.replay import Place
 from offsets_log.columnar.shuffle import records as rc
 from offsets_log.columnar.shuffle.pieces import Bounds
+from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
+from offsets_log.pipeline import iter_events
 from tests.columnar.test_equal_engines import STEPS, build
 from tests.columnar.test_partials import places
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions

@@ -22,6 +22,7 @@ from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until
 from offsets_log.investigate.history import History, history_order, history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.completeness import Missing
@@ -29,7 +30,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, decode_key
-from offsets_log.pipeline import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import PROFILES
@@ -281,7 +282,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, log: Path, *arguments: str) -> tupl
     """What a command says of a log in bulk, which is what it says otherwise."""
     found = []
     for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
         done = CliRunner().invoke(main, [arguments[0], str(log), *arguments[1:]], catch_exceptions=False)
         words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
         found.append((done.exit_code, done.stdout, words))
@@ -301,7 +302,7 @@ def commands(group: str) -> Iterator[tuple[str, ...]]:
 
 
 def groups_of(monkeypatch: pytest.MonkeyPatch, log: Path) -> list[str]:
-    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", 1 << 40)
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", 1 << 40)
     done = CliRunner().invoke(main, ["decode", str(log), "-o", "jsonl", "-q"], catch_exceptions=False)
     keys = [json.loads(line).get("key") or {} for line in done.stdout.split("\n") if line]
     names = {key.get("group", key.get("groupId")) for key in keys if isinstance(key, dict)} - {None}

@@ -23,6 +23,8 @@ writers        in place of the rows above: who wrote the piece, in ``value``
 damage         a piece of a file that could not be read: ``facts``, and its bytes in ``value``
 tail, missing  as `pipeline.TailFound` and `completeness.Missing`, in ``facts``
 =============  ======================================================================================================
+
+Over 400 lines: each kind of row is written and joined here, so that both ways stand together.
 """
 
 from __future__ import annotations
