@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, output_option, reading_options
 from offsets_log.words import counted
 
@@ -13,10 +15,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cli.session import Session
+    from offsets_log.data_directory.lag import CopiedLogs
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
+
+NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
+"""Columns that a table for people goes without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the rows say beside the offsets.
+
+    Attributes:
+        unstable: whether they tell offsets under an open transaction.
+        lag: tells the ends of partitions; None for rows without.
+        now_ms: until when ages count; None for the newest record.
+    """
+
+    profile: str
+    unstable: bool
+    lag: CopiedLogs | None
+    now_ms: int | None
 
 
 @click.command(
@@ -32,6 +54,7 @@ if TYPE_CHECKING:
     "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
 )
 @click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
+@lag_options
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: ReadOptions,
@@ -41,6 +64,7 @@ def command(
     shutdown: str | None,
     orphans: bool,
     unstable: bool,
+    lag: LagOptions,
 ) -> None:
     """The latest committed offset of every group, topic and partition.
 
@@ -55,6 +79,7 @@ def command(
 
     format_name = chosen_format(output)
     with open_session(reading, output, needs={"committed_offset"}) as session:
+        shown = Shown(profile, unstable, lag_logs(session, lag.lag), lag.now_ms)
         if reading.engine == "spark":
             from cli.spark import SparkEngine
 
@@ -63,15 +88,15 @@ def command(
             if format_name == "parquet":
                 from cli.parquet import write_table
 
-                write_table(session, output, table, profile, unstable=unstable)
+                write_table(session, output, table, shown)
                 return
-            _write_rows(session, output, format_name, table.to_pylist(), table.column_names, profile, unstable=unstable)
+            _write_rows(session, output, format_name, table.to_pylist(), table.column_names, shown)
             return
         if format_name == "parquet" and not as_broker:
             replays = session.engine.replay_in_bulk(PROFILES[profile]) if session.engine.is_bulk else None
             from cli.parquet import write_compact  # loads Arrow while the threads work
 
-            write_compact(session, output, PROFILES[profile], replays, orphans=orphans, unstable=unstable)
+            write_compact(session, output, replays, shown, orphans=orphans)
             return
         rows: list[Row] = []
         for log, state in _states(session, PROFILES[profile], as_broker=as_broker, shutdown=shutdown):
@@ -80,11 +105,11 @@ def command(
         if format_name == "parquet":
             from cli.parquet import write_offsets
 
-            write_offsets(session, output, rows, profile, unstable=unstable)
+            write_offsets(session, output, rows, shown)
             return
         names = [*(column.name for column in COMPACT_COLUMNS), "unstable"]
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
-        _write_rows(session, output, format_name, rows, names, profile, unstable=unstable)
+        _write_rows(session, output, format_name, rows, names, shown)
 
 
 def _states(
@@ -108,22 +133,28 @@ def _write_rows(
     format_name: str,
     rows: list[Row],
     names: list[str],
-    profile: str,
-    *,
-    unstable: bool,
+    shown: Shown,
 ) -> None:
     from cli.output import destination, write_rows
 
-    if not unstable:
+    if not shown.unstable:
         say_of_unstable(session, sum(row.pop("unstable") or 0 for row in rows))
         names = [name for name in names if name != "unstable"]
-    shown = [name for name in names if format_name != "table" or name != "topic_id"]
+    if shown.lag is not None:
+        from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
+
+        rows = list(with_lag(shown.lag, rows, shown.now_ms))
+        raw = [name for name in names if name.endswith("_base64")]
+        names = [name for name in names if name not in raw] + [column.name for column in LAG_COLUMNS] + raw
+    if format_name == "table":
+        names = [name for name in names if name not in NOT_IN_TABLES]
     with destination(output, session.inputs.files) as stream:
-        write_rows(stream, rows, shown, format_name)
+        write_rows(stream, rows, names, format_name)
+    say_of_lag(session, shown.lag)
     groups = len({row["group"] for row in rows})
     session.account.finish(
         f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
-        f"{profile}"
+        f"{shown.profile}"
     )
 
 

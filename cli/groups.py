@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
 from offsets_log.words import counted
 
@@ -34,10 +35,17 @@ if TYPE_CHECKING:
     help="Only groups that a broker would delete and that have written nothing for so long, such as 30d, with the "
     "command line that deletes them.",
 )
+@LAG
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For that command line.")
 @output_option("table", "jsonl", "json", "csv")
 def command(
-    reading: ReadOptions, output: Output, profile: str, now: int | None, stale: int | None, bootstrap_server: str
+    reading: ReadOptions,
+    output: Output,
+    profile: str,
+    now: int | None,
+    stale: int | None,
+    lag: bool | None,
+    bootstrap_server: str,
 ) -> None:
     """All groups: kind and state, members, number of offsets, age of the last commit, last activity.
 
@@ -49,14 +57,16 @@ def command(
     """
     from cli.output import chosen_format, destination, shown_time, write_rows
     from cli.session import open_session
+    from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags
     from offsets_log.investigate import groups as g
     from offsets_log.replay.profile import PROFILES
 
     now_ms = int(time.time() * 1000) if now is None else now
     with open_session(reading, output, needs=set() if stale is None else g.NEEDED_FOR_DELETION) as session:
         rows: list[Row] = []
+        logs = lag_logs(session, lag)
         for log, state, last_ms in _states(session, PROFILES[profile]):
-            rows += g.groups_rows(state, log.offsets_partition, last_ms, now_ms)
+            rows += with_lags(logs, state, g.groups_rows(state, log.offsets_partition, last_ms, now_ms))
         rows.sort(key=g.groups_row_order)
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
         count = counted(len(rows), "group")
@@ -76,7 +86,7 @@ def command(
                 session.account.say(
                     "what could not be read may be newer than what is listed: look at it before you delete"
                 )
-        names = [column.name for column in g.GROUPS_COLUMNS]
+        names = [column.name for column in (*g.GROUPS_COLUMNS, *(GROUP_LAG_COLUMNS if logs is not None else ()))]
         with destination(output, session.inputs.files) as stream:
             format_name = chosen_format(output)
             if stale is None:
@@ -88,6 +98,7 @@ def command(
                 rows = [row | {"command": g.deletion_command([row], bootstrap_server)} for row in rows]
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
+        say_of_lag(session, logs)
         session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; profile {profile}")
 
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cli.options import ReadOptions
 from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
@@ -21,6 +23,10 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.transactions import TransactionStates
 
 
 class Inputs:
@@ -53,6 +59,23 @@ class Inputs:
     def topic_ids(self) -> dict[bytes, str]:
         """Topic id → name, from the folders of other topics beside the partitions."""
         return self._opened.topic_ids
+
+    @cached_property
+    def copied_logs(self) -> CopiedLogs:
+        """The logs of other topics beside the partitions, for their ends."""
+        from offsets_log.data_directory.lag import CopiedLogs
+
+        return CopiedLogs(self._opened.user_partitions)
+
+    @cached_property
+    def transaction_states(self) -> TransactionStates:
+        """What ``__transaction_state`` beside the partitions says of transactional ids."""
+        from offsets_log.data_directory.transactions import replay_transaction_log
+        from offsets_log.disk.reader import open_partitions
+        from offsets_log.messages.state_topics import TRANSACTION_STATE
+
+        with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
+            return replay_transaction_log(logs)
 
     @property
     def partitions_read(self) -> str:

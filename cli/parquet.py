@@ -10,10 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cli.compact import say_of_unstable
+from cli.compact import Shown, say_of_unstable
+from cli.lag import say_of_lag
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
+from offsets_log.data_directory.lag import LAG_COLUMNS, CopiedLogs, with_lag
 from offsets_log.disk.writer import atomic_directory
+from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
 from offsets_log.words import counted
 
@@ -39,47 +42,54 @@ EVENT_TEXTS = ("metadata", "key", "value", "error")
 def write_compact(
     session: Session,
     output: Output,
-    profile: Profile,
     replays: Iterator[Replayed] | None,
+    shown: Shown,
     *,
     orphans: bool,
-    unstable: bool,
 ) -> None:
     """The answer of `compact` as one file.
 
     Args:
         replays: of the partitions, in bulk; None for the construct path.
     """
-    tables = list(_compact_tables(session, profile, replays, orphans=orphans))
+    tables = list(_compact_tables(session, PROFILES[shown.profile], replays, orphans=orphans))
     table = pa.concat_tables(tables, promote_options="default")
     table = table.take(pc.sort_indices(table, SORTED_BY))
-    write_table(session, output, table, profile.name, unstable=unstable)
+    write_table(session, output, table, shown)
 
 
 WITH_UNSTABLE = (*COMPACT_COLUMNS, Column("unstable", "boolean", "under an open transaction"))
 
 
-def write_offsets(session: Session, output: Output, rows: list[Row], profile: str, *, unstable: bool) -> None:
+def write_offsets(session: Session, output: Output, rows: list[Row], shown: Shown) -> None:
     """Rows of `compact` with their column ``unstable``, as `write_table` does."""
-    write_table(session, output, table_of_rows(rows, WITH_UNSTABLE), profile, unstable=unstable)
+    write_table(session, output, table_of_rows(rows, WITH_UNSTABLE), shown)
 
 
-def write_table(session: Session, output: Output, table: pa.Table, profile: str, *, unstable: bool) -> None:
-    """Rows of `compact` as one file, and the words of the result.
-
-    Args:
-        unstable: with the column of that name; else it is only counted.
-    """
-    columns = table if unstable else table.drop_columns(["unstable"])
+def write_table(session: Session, output: Output, table: pa.Table, shown: Shown) -> None:
+    """Rows of `compact` as one file, and the words of the result."""
+    columns = table if shown.unstable else table.drop_columns(["unstable"])
+    if shown.lag is not None:
+        columns = _with_lag(columns, shown.lag, shown.now_ms)
     with destination(output, session.inputs.files) as stream:
         pq.write_table(columns, stream, compression=COMPRESSION)
-    if not unstable:
+    say_of_lag(session, shown.lag)
+    if not shown.unstable:
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     groups = pc.count_distinct(table["group"]).as_py()
     session.account.finish(
         f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
-        f"{profile}"
+        f"{shown.profile}"
     )
+
+
+def _with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table:
+    """With `LAG_COLUMNS` behind the others."""
+    keys = table.select(["topic", "partition", "committed_offset"]).to_pylist()
+    lags = table_of_rows(list(with_lag(logs, keys, now_ms)), (*COMPACT_COLUMNS, *LAG_COLUMNS))
+    for column in LAG_COLUMNS:
+        table = table.append_column(lags.schema.field(column.name), lags[column.name])
+    return table
 
 
 def _compact_tables(

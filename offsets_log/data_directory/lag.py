@@ -13,8 +13,10 @@ from offsets_log.data_directory.checkpoints import (
 )
 from offsets_log.data_directory.identity import CLEAN_SHUTDOWN
 from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends, first_timestamp
-from offsets_log.errors import OffsetsLogError
+from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.segment import Buffer
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.rows.tables import Column, Row
 
 LAG_COLUMNS = (
@@ -31,6 +33,9 @@ GROUP_LAG_COLUMNS = (
     Column("max_lag", "bigint", "of one partition"),
     Column("partitions_without_lag", "int", "with a committed offset and without a copy"),
 )
+
+NO_LAG = {"lag": None, "max_lag": None, "partitions_without_lag": 0}
+"""`GROUP_LAG_COLUMNS` of a group without offsets."""
 
 HIGH_WATERMARK = "high watermark"
 LOG_END = "log end"
@@ -68,7 +73,9 @@ class CopiedLogs:
     """The logs of other topics that lie beside the offsets topic, looked at when they are asked for.
 
     Attributes:
-        notes: what could not be read, and which of several copies was taken; one sentence each.
+        notes: what was passed over, one sentence each.
+        damages: what could not be read.
+        newest_timestamp_ms: of the logs that were looked at.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class CopiedLogs:
         leaders: of a partition the directory that its leader keeps it in, where the cluster's metadata tells.
         """
         self.notes: list[str] = []
+        self.damages: list[Damage] = []
         self._copies: dict[TopicPartition, list[CopiedPartition]] = {}
         for copy in partitions:
             self._copies.setdefault((copy.topic, copy.partition), []).append(copy)
@@ -98,6 +106,12 @@ class CopiedLogs:
             self._ends[key] = self._find(key)
         return self._ends[key]
 
+    def chosen(self, topic: str) -> list[CopiedPartition]:
+        """Of each partition of a topic the copy that counts, in their order."""
+        partitions = sorted(partition for name, partition in self._copies if name == topic)
+        ends = {partition: self.ends(topic, partition) for partition in partitions}
+        return [self._chosen[topic, partition] for partition in partitions if ends[partition] is not None]
+
     def first_timestamp(self, topic: str, partition: int, offset: int) -> int | None:
         """The time of the first record at or behind an offset, in epoch ms."""
         key = (topic, partition), offset
@@ -115,7 +129,7 @@ class CopiedLogs:
         try:
             return first_timestamp(self._chosen[key], offset)
         except OffsetsLogError as error:
-            self.notes.append(str(error))
+            self.damages.append(Damage(error, b""))
             return None
 
     def _find(self, key: TopicPartition) -> LogEnds | None:
@@ -140,7 +154,7 @@ class CopiedLogs:
                 is_clean=noted.is_clean,
             )
         except OffsetsLogError as error:
-            self.notes.append(str(error))
+            self.damages.append(Damage(error, b""))
             return None
 
     def _best(
@@ -159,7 +173,7 @@ class CopiedLogs:
             data = copy.read(LEADER_EPOCHS)
             epochs = {} if data is None else decode_leader_epoch_checkpoint(data, f"{copy.shown_path}/{LEADER_EPOCHS}")
         except OffsetsLogError as error:
-            self.notes.append(str(error))
+            self.damages.append(Damage(error, b""))
             return -1
         return max(epochs, default=-1)
 
@@ -176,7 +190,7 @@ class CopiedLogs:
         try:
             return decode_offset_checkpoint(above[name](), name)
         except OffsetsLogError as error:
-            self.notes.append(f"{error}: it says nothing of any partition, as to a broker")
+            self.damages.append(Damage(error, b""))  # it says nothing of any partition, as to a broker
             return {}
 
 
@@ -214,16 +228,27 @@ def _behind_ms(logs: CopiedLogs, row: Row, lag: Row, now_ms: int | None) -> int 
     return None if time_ms is None or now_ms is None else now_ms - time_ms
 
 
-def group_lags(logs: CopiedLogs, rows: Iterable[Row]) -> dict[str, Row]:
-    """Group → `GROUP_LAG_COLUMNS`, from rows of `compact`."""
+def group_lags(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> dict[str, Row]:
+    """Group → `GROUP_LAG_COLUMNS`, from its committed offsets."""
     found: dict[str, Row] = {}
-    for row in rows:
-        of_group = found.setdefault(row["group"], {"lag": None, "max_lag": None, "partitions_without_lag": 0})
-        ends = logs.ends(row["topic"], row["partition"])
+    for value in offsets:
+        of_group = found.setdefault(value.group, dict(NO_LAG))
+        ends = logs.ends(value.topic, value.partition)
         if ends is None:
             of_group["partitions_without_lag"] += 1
             continue
-        lag = max(ends.end_offset - row["committed_offset"], 0)
+        lag = max(ends.end_offset - value.committed_offset, 0)
         of_group["lag"] = lag + (of_group["lag"] or 0)
-        of_group["max_lag"] = lag if of_group["max_lag"] is None else max(lag, of_group["max_lag"])
+        of_group["max_lag"] = max(lag, of_group["max_lag"] or 0)
     return found
+
+
+def with_lags(logs: CopiedLogs | None, state: CoordinatorState, rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows of `groups` with `GROUP_LAG_COLUMNS`; without these where no logs are given.
+
+    Args:
+        state: whose groups they are.
+    """
+    lags = {} if logs is None else group_lags(logs, state.iter_served())
+    for row in rows:
+        yield row if logs is None else row | lags.get(row["group"], NO_LAG)

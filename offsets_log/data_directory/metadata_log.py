@@ -18,9 +18,10 @@ from typing import Any
 from offsets_log.data_directory.cluster_image import ClusterImage, TopicImage
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.control_record import control_type
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.log_format.record import Record, control_type, iter_records
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.cluster_metadata.control import decode_control_message
 from offsets_log.messages.cluster_metadata.registry import MetadataRecord, decode_metadata_record

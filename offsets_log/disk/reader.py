@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import Self
 
+from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, absent_partitions, checkpoints
@@ -131,6 +132,21 @@ def open_logs(
         found = finder.leftovers.union(log.offsets_partition for log in known if log.offsets_partition is not None)
         absent = absent_partitions(finder.data_directories, found, partitions)
         return DiskLogs(known + unknown, dumps, finder, stack.pop_all(), absent)
+
+
+@contextmanager
+def open_partitions(directories: Iterable[CopiedPartition]) -> Iterator[list[PartitionLog]]:
+    """The logs of partitions of another topic; `offsets_partition` is the number of each.
+
+    Raises:
+        InputError: one cannot be read.
+    """
+    with ExitStack() as stack:
+        logs: list[PartitionLog] = []
+        for directory in directories:
+            opened = stack.enter_context(open_logs([directory.shown_path], as_partition=directory.partition))
+            logs += opened.logs
+        yield logs
 
 
 def _partition(item: tuple[int | None, list[PartitionLog]]) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from offsets_log.data_directory.log_ends import find_log_ends, first_timestamp
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.record import Record, build_batch
 from offsets_log.log_format.segment import Buffer
+from offsets_log.replay.partial import OffsetAndMetadata
 from tests.data_directories.copies import COPIES, WORDS, Recorded, data_directories
 
 _ANSWER = re.compile(r"^(.+):(\d+):(\d+)$", re.MULTILINE)
@@ -167,13 +169,20 @@ def test_damaged_files_never_do_more_than_say_less(data: st.DataObject, flips: i
     first_timestamp(files, data.draw(st.integers(0, 40)))
 
 
+def committed(row: dict[str, Any]) -> OffsetAndMetadata:
+    """The value of a row."""
+    rest = {"leader_epoch": None, "metadata": "", "commit_timestamp_ms": 0, "expire_timestamp_ms": None}
+    places = {"topic_id": None, "record_offset": 0, "applied_offset": 0, "producer_id": -1, "producer_epoch": -1}
+    return OffsetAndMetadata(**row, **rest, **places)
+
+
 def test_rows_get_lag_and_groups_get_sums(recorded: Recorded) -> None:
     """A partition without a copy is told as such; ages count from the newest record of what was looked at."""
     folder = recorded("kafka-4.3-one")
     with open_logs([str(path) for path in data_directories(folder, "stopped")]) as disk_logs:
         logs = CopiedLogs(disk_logs.user_partitions)
         end = answers(folder, "stopped", "latest")["orders", 0]
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"group": "a", "topic": "orders", "partition": 0, "committed_offset": end - 1},
             {"group": "a", "topic": "orders", "partition": 0, "committed_offset": end},
             {"group": "a", "topic": "nowhere", "partition": 7, "committed_offset": 3},
@@ -184,7 +193,7 @@ def test_rows_get_lag_and_groups_get_sums(recorded: Recorded) -> None:
         assert shown[0]["behind_ms"] >= 0
         assert [row["behind_ms"] for row in shown[1:]] == [0, None, 0]
         assert [row["lag_from"] for row in shown] == ["high watermark", "high watermark", None, "high watermark"]
-        assert group_lags(logs, rows) == {
+        assert group_lags(logs, [committed(row) for row in rows]) == {
             "a": {"lag": 1, "max_lag": 1, "partitions_without_lag": 1},
             "b": {"lag": 0, "max_lag": 0, "partitions_without_lag": 0},
         }

@@ -1,0 +1,82 @@
+"""``--lag`` of `compact` and `groups`: what other topics' logs in the copy say of the ends of partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import Time
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.data_directory.lag import CopiedLogs
+
+
+@dataclass(frozen=True, slots=True)
+class LagOptions:
+    """What `lag_options` say.
+
+    Attributes:
+        lag: None for the default, which is what the copy has.
+        now_ms: until when ``behind_ms`` counts; None for the newest record of the logs.
+    """
+
+    lag: bool | None = None
+    now_ms: int | None = None
+
+
+LAG = click.option(
+    "--lag/--no-lag",
+    default=None,
+    help="How far each offset is from the end of its partition, by the logs of other topics in the copy; by default "
+    "where it has them.",
+)
+NOW = click.option(
+    "--now",
+    type=Time(),
+    help="Until when behind_ms counts: epoch ms, ISO 8601 (UTC), or 2h ago; by default the newest record there.",
+)
+
+
+def lag_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options, handed over as `lag`."""
+
+    @wraps(command)
+    def with_lag(*args: Any, lag: bool | None, now: int | None, **more: Any) -> None:
+        command(*args, lag=LagOptions(lag, now), **more)
+
+    return LAG(NOW(with_lag))
+
+
+SAID = 5
+"""Sentences of one kind that are said one by one."""
+
+
+def lag_logs(session: Session, lag: bool | None) -> CopiedLogs | None:
+    """The logs that tell ends; None where they are not asked for, or by default not there."""
+    if lag is False:
+        return None
+    logs = session.inputs.copied_logs
+    if not logs:
+        if lag:
+            session.account.say(
+                "--lag: no other topic's partition lies beside these: give the broker's whole data directory"
+            )
+        return logs if lag else None
+    return logs
+
+
+def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
+    """Tell what about these logs could not be read, and count it."""
+    if logs is None:
+        return
+    for note in logs.notes[:SAID]:
+        session.account.say(note)
+    if len(logs.notes) > SAID:
+        session.account.say(f"{len(logs.notes) - SAID} more of this kind")
+    for damage in logs.damages:
+        session.account.on_damage(damage)
