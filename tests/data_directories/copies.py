@@ -17,7 +17,11 @@ NAMES = sorted(path.name.removesuffix(".tar.xz") for path in PACKED.glob("*.tar.
 """Names of all recordings."""
 
 COPIES = [
-    *((name, copy) for name in ("kafka-3.9-one", "kafka-4.3-one") for copy in ("running", "killed", "stopped")),
+    *(
+        (name, copy)
+        for name in ("kafka-3.9-one", "kafka-4.3-one", "kafka-4.3-dynamic")
+        for copy in ("running", "killed", "stopped")
+    ),
     *((name, copy) for name in ("kafka-3.9-blocked", "kafka-4.3-blocked") for copy in ("running", "killed")),
     *(("kafka-4.3-three", copy) for copy in ("broker-1", "broker-2", "broker-3")),
 ]

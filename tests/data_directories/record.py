@@ -80,6 +80,7 @@ class Broker:
         nodes: how many the cluster has, which is how many replicas internal topics have.
         voters: how many of them are controllers, the first ones.
         directories: its data directories, below its home.
+        is_dynamic: whether the quorum's members stand in the metadata log (``kraft.version`` 1), not in the settings.
     """
 
     def __init__(
@@ -91,8 +92,10 @@ class Broker:
         nodes: int = 1,
         voters: int = 1,
         directories: tuple[str, ...] = ("data",),
+        is_dynamic: bool = False,
     ) -> None:
         self.jars, self.home, self.port = jars, home, port + 2 * (node - 1)
+        self.is_dynamic = is_dynamic
         self.directories = [home / name for name in directories]
         self.process: subprocess.Popen[bytes] | None = None
         quorum = ",".join(f"{n}@127.0.0.1:{port + 2 * n - 1}" for n in range(1, voters + 1))
@@ -103,7 +106,8 @@ class Broker:
             **(SHARE_SETTINGS if jars.parent.name >= "4" else {}),
             "node.id": str(node),
             "process.roles": "broker,controller" if is_voter else "broker",
-            "controller.quorum.voters": quorum,
+            **({"controller.quorum.bootstrap.servers": controller[13:]} if is_dynamic else {}),
+            **({} if is_dynamic else {"controller.quorum.voters": quorum}),
             "listeners": f"{client},{controller}" if is_voter else client,
             "advertised.listeners": client,
             "log.dirs": ",".join(str(path) for path in self.directories),
@@ -138,7 +142,8 @@ class Broker:
         """Make its data directories."""
         config = str(self.home / "server.properties")
         with (self.home / "format.out").open("wb") as out:
-            command = self._command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config)
+            words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config]
+            command = self._command(*words, *(["--standalone"] if self.is_dynamic else []))
             subprocess.run(command, check=True, stdout=out, stderr=out)
 
     def start(self) -> None:
@@ -180,10 +185,17 @@ class Recorder:
         subprocess.run(["javac", "-nowarn", "-d", str(self.classes), "-cp", client_libs, *sources], check=True)
 
     def broker(
-        self, port: int, node: int = 1, nodes: int = 1, voters: int = 1, directories: tuple[str, ...] = ("data",)
+        self,
+        port: int,
+        node: int = 1,
+        nodes: int = 1,
+        voters: int = 1,
+        directories: tuple[str, ...] = ("data",),
+        is_dynamic: bool = False,
     ) -> Broker:
         """One more broker, formatted and started."""
-        made = Broker(self.libs, self.scratch / f"broker-{node}", port, node, nodes, voters, directories)
+        home = self.scratch / f"broker-{node}"
+        made = Broker(self.libs, home, port, node, nodes, voters, directories, is_dynamic)
         made.format()
         made.start()
         self.brokers.append(made)
@@ -290,8 +302,9 @@ def one(recorder: Recorder, port: int, scenario: str) -> None:
     A "blocked" one is the first of two, the second of which was stopped: with a broker less than
     ``min.insync.replicas`` asks for, nothing can be written to the offsets topic any more.
     """
-    broker = recorder.broker(port, nodes=2 if "blocked" in scenario else 1)
-    other = recorder.broker(port, 2, 2) if "blocked" in scenario else None
+    is_blocked, is_dynamic = "blocked" in scenario, "dynamic" in scenario
+    broker = recorder.broker(port, nodes=2 if is_blocked else 1, is_dynamic=is_dynamic)
+    other = recorder.broker(port, 2, 2) if is_blocked else None
     clients = recorder.clients("work", scenario, broker.address)
     recorder.wait(clients, "settled")
     if other is not None:
@@ -337,6 +350,7 @@ def replicas(recorder: Recorder, port: int, scenario: str) -> None:
 
 SCENARIOS: dict[str, tuple[str, Callable[[Recorder, int, str], None], str]] = {
     "kafka-4.3-one": ("4.3.0", one, "modern"),
+    "kafka-4.3-dynamic": ("4.3.0", one, "modern-dynamic"),
     "kafka-4.3-blocked": ("4.3.0", one, "modern-blocked"),
     "kafka-3.9-blocked": ("3.9.1", one, "classic-blocked"),
     "kafka-4.3-three": ("4.3.0", replicas, "replicas"),
