@@ -52,6 +52,8 @@ SLOW = (
     "tests/columnar/test_partials.py",
     "tests/columnar/test_selection.py",
     "tests/columnar/test_writers.py",
+    "tests/dumps/test_dump_log.py",
+    "tests/dumps/test_dump_log_in_bulk.py",
     "tests/messages/test_java_strings.py::test_strings_decode_as_the_installed_java",
     "tests/report/test_report.py::test_a_browser_shows_the_recording",
     "tests/report/test_report.py::test_ten_thousand_groups_make_a_page",
