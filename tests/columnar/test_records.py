@@ -21,7 +21,7 @@ from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 
-def check(log: PartitionLog, until: Until = EVERYTHING) -> None:
+def check(log: PartitionLog, until: Until = EVERYTHING, room: rc.Room = rc.ROOM) -> None:
     events = [event for event in iter_events(log, until=until) if isinstance(event, Event)]
     expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
     cuts = places(log)
@@ -30,7 +30,11 @@ def check(log: PartitionLog, until: Until = EVERYTHING) -> None:
     whole = [Bounds(Place(0, 0), -1, end, None)]
     halves = [Bounds(Place(0, 0), -1, middle[0], None), Bounds(*middle, end, None)]
     for pieces in (whole, halves) if until is EVERYTHING else (whole,):
-        tables = [table for piece in pieces for table in rc.iter_record_tables(log, piece, until, None, lambda _: None)]
+        tables = [
+            table
+            for piece in pieces
+            for table in rc.iter_record_tables(log, piece, until, None, lambda _: None, room=room)
+        ]
         got = [row for table in tables for row in table.to_pylist()]
         assert [
             {k: (a[k], b[k]) for k in a if a[k] != b[k]} for a, b in zip(got, expected, strict=True) if a != b
@@ -38,13 +42,12 @@ def check(log: PartitionLog, until: Until = EVERYTHING) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_recordings(name: str, recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rc, "ROWS_IN_TABLE", 50)
-    monkeypatch.setattr(rc, "BYTES_IN_TABLE", 500)
+def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
+    room = rc.Room(rows=50, size_bytes=500)
     for log in read_partitions(log_directories(recording(name))[0]).values():
-        check(log)
-    check(log, Until(record_offset=7))
-    check(log, Until(time_ms=1_795_239_300_000))
+        check(log, room=room)
+    check(log, Until(record_offset=7), room)
+    check(log, Until(time_ms=1_795_239_300_000), room)
 
 
 @settings(max_examples=60, deadline=None)
