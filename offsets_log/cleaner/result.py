@@ -31,19 +31,18 @@ ENDED_BEFORE = "the round ended before"
 def result_row(
     offsets_partition: int | None,
     done: Round,
+    kept: Kept,
     before: OpenLog | None = None,
-    kept: Kept | None = None,
     *,
     in_bulk: bool = False,
 ) -> Row:
     """What became of a partition.
 
     Args:
+        kept: why the log's bytes are there.
         before: the log from which something was taken before the round.
-        kept: why the log's bytes are there, where no round did that.
-        in_bulk: whether records are counted by a kernel.
+        in_bulk: whether its records are counted by a kernel.
     """
-    kept = _kept(done, in_bulk) if kept is None else kept
     bounds = done.bounds
     first = done.opened if before is None else before
     records_before = kept.records_read
@@ -67,7 +66,8 @@ def result_row(
     }
 
 
-def _kept(done: Round, in_bulk: bool) -> Kept:
+def kept_after(done: Round, *, in_bulk: bool) -> Kept:
+    """Why each byte is there after a round; ``in_bulk`` as `records_in`."""
     return kept_with(done, {file.base_offset: records_in(file, in_bulk=in_bulk) for file in not_replaced(done)})
 
 

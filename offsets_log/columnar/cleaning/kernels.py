@@ -386,6 +386,8 @@ def _tell(desk: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: 
 def follow(desk: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
     """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
 
+    Their last offsets rise.
+
     Args:
         checks: whether a checksum that is wrong leaves a batch to Python.
     """
@@ -400,7 +402,7 @@ def follow(desk: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
         if be32(data, at + bt.PARTITION_LEADER_EPOCH) > desk[d.EPOCH]:
             return d.BY_HAND
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        if not _fits(desk, data, at):
+        if not _fits(desk, data, at) or last < desk[d.LATEST]:
             return d.BY_HAND
         if desk[d.DUE] >= len(due):
             return d.NEEDS_ROOM
