@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +70,12 @@ class StorePlace:
             if info.base_name not in kept:
                 self._root()[0].delete_file(info.path)
 
+    def remove(self) -> None:
+        """All of it, as far as the store lets."""
+        store, root = self._root()
+        with suppress(OSError):
+            store.delete_dir(root)
+
     def files(self, folder: str = "") -> list[fs.FileInfo]:
         """All files in it, or in a folder of it. Raises OutputError: the store cannot be reached."""
         store, root = self._root()
@@ -110,5 +116,5 @@ def new_in_store(url: str, inputs: Sequence[str]) -> Iterator[StorePlace]:
     try:
         yield place
     except BaseException:
-        place.keep("", ())
+        place.remove()
         raise

@@ -141,7 +141,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("log") / "data"
     generate(
         folder,
-        Options(bytes=6_000_000, groups=60, partitions=6, transactions=0.2, tombstones=0.05, segment_bytes=300_000),
+        Options(bytes=4_500_000, groups=60, partitions=6, transactions=0.2, tombstones=0.05, segment_bytes=300_000),
     )
     return folder
 
@@ -151,13 +151,13 @@ NOW = ("--now", "1800000000000", "--segment-bytes", "1000000")
 
 def test_a_generated_log_in_many_tasks(in_process: None, log: Path, tmp_path: Path) -> None:
     same([log], tmp_path, *NOW)
-    same([log], tmp_path, *NOW, "--first-dirty-offset", "20000", "--broker", "3.9")
+    same([log], tmp_path, *NOW, "--first-dirty-offset", "15000", "--broker", "3.9")
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 7])
 def test_any_number_of_pieces(spark: Any, log: Path, tmp_path: Path, pieces: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(SparkCluster, "pieces", pieces)
-    first_dirty = ("--first-dirty-offset", "20000") if pieces == 2 else ()
+    first_dirty = ("--first-dirty-offset", "15000") if pieces == 2 else ()
     same([log], tmp_path, *NOW, *first_dirty)
 
 
