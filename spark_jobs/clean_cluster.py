@@ -12,8 +12,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from spark_jobs import jobs
-from spark_jobs.clean_tasks import KEYS_SCHEMA, MADE_SCHEMA, GroupMade, GroupWork, KeysWork, clean_group, keys_of
+from spark_jobs.clean_tasks import (
+    KEYS_SCHEMA,
+    MADE_SCHEMA,
+    GroupMade,
+    GroupWork,
+    KeysWork,
+    clean_group,
+    keys_of,
+    standing,
+)
 from spark_jobs.cleaning import Work
+
+BUCKET_BYTES = 256 << 20
+"""Of a log: their keys meet in one task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +55,15 @@ class SparkCluster:
             failed = rows.where("unit < 0").select("last", "work").collect()
             if failed:
                 raise pickle.loads(min(failed, key=lambda row: int(row["last"]))["work"])
-            return self._made(rows, groups)
+            return self._made(rows, sum(work.file.size_bytes for work in keys), groups)
         finally:
             rows.unpersist()
 
-    def _made(self, rows: DataFrame, groups: Sequence[GroupWork]) -> list[GroupMade]:
-        standing = rows.groupBy("key").agg(f.max("last").alias("last"), f.collect_set("unit").alias("units"))
-        of_units = standing.where("last IS NOT NULL").select(
-            f.explode("units").alias("unit"), "key", "last", f.lit(None).cast("binary").alias("work")
-        )
+    def _made(self, rows: DataFrame, size_bytes: int, groups: Sequence[GroupWork]) -> list[GroupMade]:
+        buckets = max(self.pieces, size_bytes // BUCKET_BYTES)
+        bucket = f.pmod(f.xxhash64("key"), f.lit(buckets)).cast("int")
+        spread = rows.where("unit >= 0").withColumn("bucket", bucket).repartition(buckets, "bucket")
+        of_units = spread.groupBy("bucket").applyInArrow(standing, KEYS_SCHEMA)
         works = self._frame([(i, None, None, pickle.dumps(work)) for i, work in enumerate(groups)], KEYS_SCHEMA)
         # By number: partitions of few keys are not put together, for each has a segment to write.
         together = works.unionByName(of_units).repartition(min(len(groups), self.pieces), "unit")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 LEAST_OFFSET = -(1 << 63)
+"""Below any."""
 KEYS_SCHEMA = "unit int, key binary, last bigint, work binary"
 MADE_SCHEMA = "unit int, made binary"
 _KEYS = pa.schema([("unit", pa.int32()), ("key", pa.binary()), ("last", pa.int64()), ("work", pa.binary())])
@@ -171,6 +172,21 @@ def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             work: KeysWork = pickle.loads(raw)
             for table in work.tables():
                 yield from table.to_batches(max_chunksize=1 << 16)
+
+
+def standing(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+    """From rows of keys, none of which is in another table, to where each stands last: a row a group that has it.
+
+    Keys that are entered nowhere are left out.
+    """
+    table = table.select(_KEYS.names).cast(_KEYS).combine_chunks()
+    codes = table["key"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    last = np.full(codes.max(initial=0) + 1, LEAST_OFFSET)
+    np.maximum.at(last, codes, table["last"].fill_null(LEAST_OFFSET).to_numpy())
+    _, rows = np.unique(table["unit"].to_numpy() * len(last) + codes, return_index=True)
+    rows = rows[last[codes[rows]] > LEAST_OFFSET]
+    at = _KEYS.get_field_index("last")
+    return table.take(pa.array(rows)).set_column(at, _KEYS.field(at), pa.array(last[codes[rows]]))
 
 
 class GroupMade(NamedTuple):

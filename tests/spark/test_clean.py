@@ -21,7 +21,7 @@ from cli.partition_folders import PartitionFolders
 from offsets_log.errors import OutputError
 from spark_jobs import cleaning
 from spark_jobs.clean_cluster import SparkCluster
-from spark_jobs.clean_tasks import GroupMade, GroupWork, KeysWork, clean_group, keys_of
+from spark_jobs.clean_tasks import GroupMade, GroupWork, KeysWork, clean_group, keys_of, standing
 from spark_jobs.cleaning import Work
 from tests.cleaner.cases import all_cases
 from tests.cli.test_clean import options, written
@@ -50,15 +50,11 @@ class InProcess:
         rows = pa.Table.from_batches(batches).to_pylist()
         if failed := [row for row in rows if row["unit"] < 0]:
             raise pickle.loads(min(failed, key=lambda row: row["last"])["work"])
-        last: dict[bytes, int] = {}
-        for row in rows:
-            if row["last"] is not None:
-                last[row["key"]] = max(row["last"], last.get(row["key"], row["last"]))
         schema = batches[0].schema
+        met = standing((0,), pa.Table.from_batches(batches)).to_pylist()
         made = {}
         for unit in self._random.sample(range(len(groups)), len(groups)):
-            found = {row["key"]: last[row["key"]] for row in rows if row["unit"] == unit and row["key"] in last}
-            given = [{"unit": unit, "key": key, "last": offset, "work": None} for key, offset in found.items()]
+            given = [row for row in met if row["unit"] == unit]
             given.append({"unit": unit, "key": None, "last": None, "work": pickle.dumps(groups[unit])})
             table = clean_group((pa.scalar(unit),), pa.Table.from_pylist(given, schema))
             made[unit] = pickle.loads(table["made"][0].as_py())
