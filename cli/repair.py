@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import TOPIC_ID, Output, Reading
+from cli.options import TOPIC_ID, Output, ReadOptions
 from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def command(
     from offsets_log.broker.hand_over import of_topic
 
     check_target(to, dry_run=dry_run)
-    reading = Reading(
+    reading = ReadOptions(
         paths=paths,
         as_partition=as_partition,
         offsets_partition=offsets_partition,
