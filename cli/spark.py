@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.clean_rounds import Rounds, is_bulk
 from cli.options import ReadOptions
+from cli.partition_folders import folder_name
 from cli.session import Loaded, Session, Surveyed, finished
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.columnar.events.rows import ALL, Shown
@@ -28,6 +30,7 @@ from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
+from offsets_log.disk.folders import DiskPlace
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import LogEnd
@@ -37,11 +40,18 @@ from offsets_log.rows.tables import COMPACT_COLUMNS, partition_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from cli.partition_folders import PartitionFolders
+    from offsets_log.broker.recovery import OpenLog
     from offsets_log.checking.partition_check import PartitionCheck
+    from offsets_log.cleaner.bounds import Bounds
+    from offsets_log.cleaner.kept import Kept
+    from offsets_log.cleaner.round import Round
+    from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
+    from offsets_log.disk.folders import Place
     from offsets_log.errors import Damage
     from offsets_log.log_format.record import Record
     from offsets_log.pipeline import LogEvent
@@ -53,9 +63,13 @@ if TYPE_CHECKING:
     from spark_jobs.tasks import Work
 
 try:
+    from spark_jobs.clean_cluster import SparkCluster
+    from spark_jobs.clean_tasks import Folder
+    from spark_jobs.cleaning import Rounds as CleaningRounds
     from spark_jobs.joined import joined_logs
     from spark_jobs.options import SourceOptions as SparkReading
     from spark_jobs.options import matcher
+    from spark_jobs.places import SharedPlace, TaskPlace, new_in_store
     from spark_jobs.run import joined_table, open_spark
     from spark_jobs.stores import find_logs, holds_parquet, path_here
     from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
@@ -99,6 +113,26 @@ def open_found(reading: ReadOptions, stack: ExitStack) -> DiskLogs:
     opened.notes = list(found.notes)
     opened.topic_ids = found.topic_ids
     return opened
+
+
+class RoundsOnCluster(Rounds):
+    """Opens and cleans partitions by tasks."""
+
+    def __init__(self, settings: Settings, rounds: CleaningRounds) -> None:
+        super().__init__(settings, lambda count: None)
+        self._rounds = rounds
+
+    def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
+        """As `Rounds.open`."""
+        return self._rounds.open(log, stopped_cleanly, in_bulk=is_bulk(log))
+
+    def clean(
+        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
+    ) -> tuple[Round, Kept]:
+        """As `Rounds.clean`."""
+        place = folders.place
+        folder = Folder(place, folder_name(partition)) if isinstance(place, TaskPlace) else None
+        return self._rounds.clean(log, opened, bounds, folder, in_bulk=is_bulk(log))
 
 
 class SparkSession(Session):
@@ -201,6 +235,22 @@ class SparkSession(Session):
         joined = self._writers[number][self.logs.index(log)]
         self._tell_of(log, joined, None)
         return joined.writers()
+
+    # ----------------------------------------------------------------------------------- rounds of the cleaner
+
+    def rounds(self, settings: Settings) -> Rounds:
+        """As `Session.rounds`."""
+        url = next((path for path in self.reading.paths if path_here(path) is None), None)
+        return RoundsOnCluster(settings, CleaningRounds(SparkCluster(self._begun()), settings, url))
+
+    def place(self, to: str, stack: ExitStack) -> Place:
+        """As `Session.place`; a store shows files one by one, README.txt last."""
+        here = path_here(to)
+        if here is None:
+            return stack.enter_context(new_in_store(to, self.reading.paths))
+        made = super().place(here, stack)
+        assert isinstance(made, DiskPlace)
+        return SharedPlace(made.path)
 
     # ------------------------------------------------------------------------------- records, in log order
 
