@@ -282,9 +282,7 @@ class Coordinators:
     # ------------------------------------------------------------------------------ what ends a load
 
     def _refusals(self, profile: Profile) -> Iterator[Problem]:
-        """Yield problems of batches and records: the first of each kind read by kernels, and the first on the slow
-        path.
-        """
+        """Yield problems of batches and records: the first of each kind in kernels, and the first on the slow path."""
         scan_state = self.state.arrays.scan_state
         for kind in np.flatnonzero(scan_state[a.FORMATS :][: a.FORMAT_IDS]).tolist():
             _, batch = self.finder.batch_at(int(scan_state[a.FORMATS_AT + kind]))
