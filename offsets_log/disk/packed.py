@@ -138,7 +138,7 @@ class Reader(io.RawIOBase):
         return None if self._is_packed else min(self._position, len(self._view))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move as a file does; reading behind the end gives nothing."""
+        """Move as a file does; reading after the end returns nothing."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._view)}[whence]
         if base + offset < 0:
             raise ValueError("a place before the file's begin")

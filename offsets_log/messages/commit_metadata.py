@@ -5,9 +5,10 @@ only if all of its bytes are exactly what the client's own encoder writes.
 
 Kafka Streams        1, or 2 since 3.6: partition time (int64); in 2, if there is any, metadata of processors: their
                      number (int32), then key (int32 size, UTF-8) and time (int64) of each.
-parallel consumers   a letter for each encoding: a bit set, its length first (v1 int16, v2 int32), a bit a record from
-                     the committed offset on, lowest bit first, 1 for done, and a spare byte; or the lengths of runs (v1
-                     int16, v2 int32), of what is not done, done, not done … in turn. Compressed: a zstd frame of these.
+parallel consumers   a letter for each encoding: a bit set, its length first (v1 int16, v2 int32), one bit for each
+                     record from the committed offset on, lowest bit first, 1 for done, and a spare byte; or the lengths
+                     of runs (v1 int16, v2 int32), of records not done, done, not done … in turn. Compressed: a zstd
+                     frame of these.
 
 References: ``TopicPartitionMetadata.java``, ``ProcessorMetadata.java`` (apache/kafka, streams/processor/internals);
 ``OffsetEncoding.java``, ``EncodedOffsetPair.java``, ``BitSetEncoder.java``, ``RunLengthEncoder.java``

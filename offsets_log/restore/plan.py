@@ -10,7 +10,7 @@
 ``offsets_partitions``  ``count`` of ``__consumer_offsets``, the ``source`` of that number (``option``, ``data``,
                         ``default``, ``guess``), and which of them were ``absent`` from the input (null
                         where a file does not tell which it is)
-``end_offsets``         offsets partition → the offset its log goes on at
+``end_offsets``         offsets partition → the offset where its log continues
 ``loads``, ``history``  offsets partition → as in ``rebuild``
 ``groups``              ``group``, ``type``, ``state``, ``protocol_type``, ``members`` (how many), ``offsets_partition``
 ``offsets``             rows of ``compact``: what to restore, no two of one group, topic and partition

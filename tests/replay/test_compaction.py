@@ -87,8 +87,7 @@ def test_replay_of_a_cleaned_log_is_replay_of_the_log(profile: Profile, entries:
 
 
 def test_a_dropped_tombstone_changes_what_scala_makes_of_a_pending_value() -> None:
-    """A dropped tombstone changes Scala's answer for a pending value (``C-21``, ``L-19``): not in the property above.
-    """
+    """A dropped tombstone changes Scala's answer for a pending value (``C-21``, ``L-19``)."""
     log = LogBuilder().commit(5, producer=7).commit(None).end(7)
     without_value = LogBuilder().skip(1).commit(None).end(7)
     assert log.served(CLASSIC) != without_value.served(CLASSIC)
