@@ -128,7 +128,7 @@ def find_logs(
     partitions: Collection[int] = (),
     options: Options | None = None,
 ) -> FoundLogs:
-    """Find the logs of local paths and URLs; errors and notes are those of `offsets_log.disk.reader.open_logs`.
+    """Find the logs of local paths and URLs; arguments as in `offsets_log.disk.reader.open_logs`.
 
     Args:
         options: options of a remote store, as fsspec's file system of its kind takes them.

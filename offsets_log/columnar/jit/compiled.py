@@ -78,7 +78,7 @@ def instruction(function: Function) -> Function:
 
 
 def _made(function: Function, *, is_inlined: bool) -> Function:
-    """Return numba's form of a part in processes that compile; elsewhere the part, which is not called there."""
+    """Return what numba makes of a part, in processes that compile or check; elsewhere the part itself."""
     PARTS[function] = is_inlined
     if not IS_COMPILING and not (IS_CHECKED and not IS_PYTHON):
         return function
