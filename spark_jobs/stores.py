@@ -1,7 +1,7 @@
-"""Where segments lie: this machine's disk, or any file system that pyarrow or fsspec knows (s3, gs, hdfs, abfs …).
+"""Find segments on this machine's disk, or in any file system that pyarrow or fsspec knows (s3, gs, hdfs, abfs …).
 
 Local paths are found as the command line finds them. In a remote store a path is a data directory, a partition
-directory or a segment; names mean what they mean on a disk. Archives are left to the command line.
+directory or a segment; names mean what they mean on a disk. Archives are read by the command line only.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class FoundFile:
     """A segment file.
 
     Attributes:
-        path: to open and to show; of a remote store a URL without its query.
-        url: what its store was given as, None on this machine.
-        options: of the store.
-        size: in bytes, as it lies there.
+        path: path to open and to show; in a remote store a URL without its query.
+        url: the URL its store was given as; None on this machine.
+        options: options of the store.
+        size: size in bytes as stored.
         mapped: a log of this one file, on the machine that found it.
         name: what it is called by those who asked; None for its path.
         modified_ms: when it was last written, where a store tells.
@@ -70,11 +70,11 @@ class FoundFile:
 
     @property
     def is_packed(self) -> bool:
-        """Whether it is compressed as a whole."""
+        """Whether the whole file is compressed."""
         return self.path.endswith(PACKED)
 
     def open(self, stack: ExitStack) -> Buffer:
-        """The whole contents, read-only. Raises InputError."""
+        """Return the whole contents, read-only. Raises InputError."""
         if self.url is None:
             buffer = map_file(Path(self.path), stack)
         else:
@@ -84,7 +84,7 @@ class FoundFile:
         return unpack_one(self.path, buffer) if self.is_packed else buffer
 
     def read_tail(self, size: int) -> Buffer:
-        """So many bytes from the end, or all there are. Raises InputError."""
+        """Return the last ``size`` bytes, or all if there are fewer. Raises InputError."""
         if self.mapped is not None:
             return memoryview(self.mapped.segments[0].buffer)[-size:]
         store, path = self._place()
@@ -99,7 +99,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundLog:
-    """The files of one offsets partition, by base offset; attributes as of `PartitionLog`."""
+    """The files of one offsets partition, by base offset; the attributes are those of `PartitionLog`."""
 
     offsets_partition: int | None
     files: tuple[FoundFile, ...]
@@ -121,7 +121,7 @@ class FoundLog:
 
 @dataclass(frozen=True, slots=True)
 class FoundLogs:
-    """All logs; topic id → name from other topics' folders; what was left out, in sentences; what is absent."""
+    """All logs; topic id → name from other topics' folders; notes on what was left out; what is absent."""
 
     logs: list[FoundLog]
     topic_ids: dict[bytes, str]
@@ -137,10 +137,10 @@ def find_logs(
     partitions: Collection[int] = (),
     options: Options | None = None,
 ) -> FoundLogs:
-    """The logs of local paths and URLs; the same words as `offsets_log.disk.reader.open_logs`.
+    """Find the logs of local paths and URLs; arguments as in `offsets_log.disk.reader.open_logs`.
 
     Args:
-        options: of a remote store, as fsspec's file system of its kind takes them.
+        options: options of a remote store, as fsspec's file system of its kind takes them.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -158,7 +158,7 @@ def find_logs(
 
 
 def path_here(path: str) -> str | None:
-    """A path of this machine; None for a URL of a remote store."""
+    """Return a path of this machine; None for a URL of a remote store."""
     if path.startswith("file:"):
         return "/" + path.removeprefix("file:").lstrip("/")
     return None if _URL.match(path) else path
@@ -196,7 +196,7 @@ def holds_parquet(path: str, options: Options) -> bool:
 
 @cache
 def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileSystem, str]:
-    """A store and the path in it. With options it is fsspec's, else pyarrow's if it knows the kind.
+    """Return a store and the path in it. With options it is fsspec's, else pyarrow's if pyarrow knows the kind.
 
     Raises:
         InputError: there is no such kind of store, or it cannot be reached.
@@ -268,10 +268,10 @@ class _RemoteFolder:
 def _remote_folders(
     url: str, options: tuple[tuple[str, Any], ...], data_directories: list[dict[str, Opener]]
 ) -> Iterator[_RemoteFolder]:
-    """The folders at and below a URL, or the one of a single file.
+    """Yield the folders at and below a URL, or the folder of a single file.
 
     Args:
-        data_directories: takes the data directories' own files.
+        data_directories: receives the data directories' own files.
     """
     store, path = open_store(url, options)
     scheme = url.partition("://")[0]
@@ -326,7 +326,7 @@ def _remote_log(found: _RemoteFolder, offsets_partition: int | None) -> FoundLog
 
 
 def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:
-    """Of several copies of one partition the one that `choose_replica` takes, which reads them all."""
+    """Return the one of several copies of a partition that `choose_replica` chooses, which reads them all."""
     if len(replicas) == 1:
         return replicas[0]
     logs = {}

@@ -1,11 +1,11 @@
-"""Archives and packed segments as folders in memory; nothing is ever extracted to a disk.
+"""Open archives and packed segments as folders in memory; nothing is ever extracted to a disk.
 
-zip, tar, and either tar or one segment inside gzip or zstd, told by their first bytes. Members of a plain tar are
-slices of it; all others are read into memory, within limits (`packed`). Symbolic links, devices and members no rule
-looks at are skipped.
+It reads zip, tar, gzip and zstd (around a tar or a single segment), and tells them apart by their first bytes. Members
+of a plain tar are slices of it; all other members are read into memory, within limits (`packed`). Symbolic links,
+devices and members that no rule looks at are skipped.
 
-An archive that is cut or damaged is read as far as it goes: members that are whole, and of a segment what is there.
-Where it breaks is told as damage; one of which nothing can be read is an `InputError`.
+A cut or damaged archive is read as far as possible: whole members, and the readable beginning of a segment. The place
+where it breaks is reported as damage; an archive of which nothing can be read is an `InputError`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")
-"""A frame, or the skippable frame pzstd begins with."""
+"""Magic numbers: a zstd frame, and the skippable frame that pzstd begins with."""
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
 Wanted = Callable[[str, str], bool]
@@ -43,17 +43,18 @@ Members = dict[str, Buffer]
 def unpack(
     file: str, buffer: Buffer, wanted: Wanted = matters_in, on_damage: OnDamage | None = None
 ) -> list[Folder] | Buffer:
-    """The folders of an archive; the contents of a single packed file; or the buffer itself if it is neither.
+    """Return the folders of an archive, the contents of a single packed file, or the buffer itself if it is neither.
 
     Args:
         file: name to show.
-        wanted: whether to read a member, asked with the own name of its directory and its name.
-        on_damage: told of every place where a broken archive cannot be read, the position in bytes of its file; None
-            to refuse it.
+        wanted: tells whether to read a member; it is called with the last component of the member's directory and its
+            name.
+        on_damage: called for every place where a broken archive cannot be read, with the position in bytes of its file;
+            None to refuse a broken archive.
 
     Raises:
-        InputError: an archive that is broken so that nothing is left, or refused; one too large; or a file with an
-            archive's name that is none.
+        InputError: the archive is broken so that nothing is left, or refused, or too large; or a file has an archive's
+            name but is none.
     """
     view, problems = memoryview(buffer), Problems()
     unpacked: Members | Buffer | None = None
@@ -70,7 +71,7 @@ def unpack(
 
 
 def unpack_one(file: str, buffer: Buffer, on_damage: OnDamage | None = None) -> Buffer:
-    """The contents of a single packed segment; as `unpack`. Raises InputError."""
+    """Return the contents of a single packed segment, as `unpack` does. Raises InputError."""
     unpacked = unpack(file, buffer, on_damage=on_damage)
     if isinstance(unpacked, list):
         raise InputError("an archive under the name of a segment", file=file)
@@ -86,7 +87,7 @@ def _tell(file: str, problems: Problems, on_damage: OnDamage | None) -> None:
 
 
 def _unpacked(file: str, view: memoryview, wanted: Wanted, problems: Problems) -> Members | Buffer:
-    """Members of an archive, the contents of a packed file, or the view itself."""
+    """Return the members of an archive, the contents of a packed file, or the view itself."""
     budget = Budget(file, len(view))
     magic = view[:4].tobytes()
     if magic in _ZIP:
@@ -96,7 +97,7 @@ def _unpacked(file: str, view: memoryview, wanted: Wanted, problems: Problems) -
         if not _is_tar(stream.head(512)):
             return _no_tar(file, budget.read(stream), problems)
         members = _tar_members(stream, None, wanted, budget, problems)
-        while stream.read(CHUNK_BYTES):  # to the end, where the checksum stands
+        while stream.read(CHUNK_BYTES):  # read to the end, where the checksum stands
             pass
         return members
     unpacked = unpack_zstd(view, budget, problems) if magic in _ZSTD else view
@@ -107,7 +108,7 @@ def _unpacked(file: str, view: memoryview, wanted: Wanted, problems: Problems) -
 
 
 def _no_tar(file: str, contents: Buffer, problems: Problems) -> Buffer:
-    """What is left of a broken tar before its first member is no segment."""
+    """Return the contents, but nothing for a tar that breaks before its first member: that rest is no segment."""
     return b"" if problems and file.endswith(TAR_SUFFIXES) else contents
 
 
@@ -115,7 +116,7 @@ def _no_tar(file: str, contents: Buffer, problems: Problems) -> Buffer:
 
 
 class _StrictTarInfo(tarfile.TarInfo):
-    """tarfile takes a bad or missing header for the end of the archive; only zeros are."""
+    """Refuse a bad or missing header, which tarfile takes for the end of the archive; only zeros end it."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _StrictTarInfo:
@@ -131,7 +132,7 @@ class _StrictTarInfo(tarfile.TarInfo):
 
 
 def _is_tar(head: bytes) -> bool:
-    """A segment begins with the high byte of an offset, which is 0; a tar with a name."""
+    """Whether the bytes begin a tar: it begins with a name, a segment with the high byte of an offset, which is 0."""
     if len(head) < 512 or head[0] == 0:
         return False
     try:
@@ -144,10 +145,10 @@ def _is_tar(head: bytes) -> bool:
 def _tar_members(
     stream: Reader | Inflated, view: memoryview | None, wanted: Wanted, budget: Budget, problems: Problems
 ) -> Members:
-    """Members by path.
+    """Return members by path.
 
     Args:
-        view: the same bytes as the stream, if they lie in memory unpacked: members are slices then.
+        view: the bytes of the stream if they lie unpacked in memory: members are then slices of it.
     """
     members: Members = {}
     try:
@@ -166,7 +167,7 @@ def _tar_members(
                 if len(data) < info.size:
                     raise tarfile.ReadError(f"it ends inside {path}")
     except BROKEN as error:
-        if not problems:  # else it is known why the stream ended
+        if not problems:  # otherwise the reason why the stream ended is noted already
             problems.note(error, stream.packed_position)
     return members
 
@@ -180,7 +181,7 @@ def _iter_tar(stream: Reader | Inflated) -> Iterator[tuple[tarfile.TarFile, tarf
 def _tar_member(
     archive: tarfile.TarFile, info: tarfile.TarInfo, stream: Reader | Inflated, view: memoryview | None, budget: Budget
 ) -> Buffer:
-    """What there is of a member; of one with holes all or nothing."""
+    """Return what there is of a member; a sparse one is read whole or not at all."""
     is_preallocated = lies_beside(_place(info.name)[1])
     if info.issparse():
         content = archive.extractfile(info)
@@ -199,7 +200,7 @@ LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 LOCAL_MAGIC, CENTRAL_MAGIC = b"PK\x03\x04", b"PK\x01\x02"
 STORED, DEFLATED = 0, 8
 ENCRYPTED, SIZE_FOLLOWS = 1, 8
-"""Flags of a member; where its size is not known before its data, a descriptor is behind these."""
+"""Flags of a member: encrypted; its size is not known before its data and follows them in a descriptor."""
 MAX_DESCRIPTOR_BYTES = 24
 
 
@@ -222,7 +223,7 @@ def _zip_members(view: memoryview, wanted: Wanted, budget: Budget, problems: Pro
 
 
 def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, problems: Problems) -> Members:
-    """Without the directory, which stands at the end: from header to header, as far as these lead."""
+    """Read members from header to header, without the directory at the end, which is missing."""
     members: Members = {}
     at = 0
     while view[at : at + 4] == LOCAL_MAGIC and len(view) - at >= LOCAL_HEADER.size:

@@ -1,4 +1,4 @@
-"""Folders of files whose contents come in pieces, and where no output may go."""
+"""Write files from pieces, and refuse output folders inside inputs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ WRITTEN_AT_ONCE = 64 << 20
 
 
 def write_file(path: Path, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
-    """A new file.
+    """Write a new file.
 
     Args:
-        modified_ms: when it counts as last written.
+        modified_ms: modification time to set, in epoch milliseconds.
     """
     with path.open("xb") as file:
         for piece in pieces:
@@ -56,14 +56,15 @@ class DiskPlace:
 
 
 def refuse_inside_inputs(target: str, given: Sequence[str], files: Iterable[str]) -> None:
-    """An output must not lie where inputs do.
+    """Refuse an output that lies where inputs do.
 
     Args:
         given: paths that a user named.
-        files: that were opened.
+        files: files that were opened.
 
     Raises:
-        OutputError: it would be in a directory given, in one of a partition, or in a data directory around that.
+        OutputError: the output would be in a given directory, in a partition's directory, or in the data directory
+            around it.
     """
     directories = {Path(path) for path in given if Path(path).is_dir()}
     for parent in {Path(file).parent for file in files}:

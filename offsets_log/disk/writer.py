@@ -1,4 +1,4 @@
-"""Outputs that appear whole or not at all: written beside their place, synced, renamed."""
+"""Write outputs that appear whole or not at all: written beside their place, synced, renamed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import BinaryIO
 from offsets_log.errors import OutputError
 
 SYNCS_AT_ONCE = 16
-"""Files of a directory."""
+"""How many files of a directory are synced at the same time."""
 
 
 @contextmanager
 def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Iterator[BinaryIO]:
-    """A new binary file that takes its name when the block ends well; else nothing is left.
+    """Open a new binary file that takes its name when the block succeeds; otherwise nothing is left.
 
     Args:
         inputs: files that must not be replaced.
@@ -47,7 +47,7 @@ def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Ite
 
 @contextmanager
 def atomic_directory(path: str | Path) -> Iterator[Path]:
-    """A new directory to make files in, which takes its name when the block ends well; else nothing is left.
+    """Make a new directory that takes its name when the block succeeds; otherwise nothing is left.
 
     Raises:
         OutputError: the path exists and is not an empty directory, or the system refuses.
@@ -60,7 +60,7 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
         try:
             temporary.mkdir()
             yield temporary
-            with ThreadPoolExecutor(SYNCS_AT_ONCE) as pool:  # which a file system writes together
+            with ThreadPoolExecutor(SYNCS_AT_ONCE) as pool:  # the file system writes them together
                 deque(pool.map(_sync, (*temporary.rglob("*"), temporary)), 0)
             temporary.replace(target)
         finally:
@@ -70,10 +70,10 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def output_errors(path: str | Path) -> Iterator[None]:
-    """What the system refuses in the block is an OutputError of this file."""
+    """Raise what the system refuses in the block as an OutputError that names this file."""
     try:
         yield
-    except BrokenPipeError:  # of standard output: no file gives it
+    except BrokenPipeError:  # standard output is closed: no file causes this
         raise
     except OSError as error:
         raise OutputError(f"cannot be written: {error.strerror or error}", file=str(path)) from error

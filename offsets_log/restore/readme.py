@@ -1,4 +1,4 @@
-"""README.txt of a rescue: what is here, what is missing or doubtful, and the commands."""
+"""Write README.txt of a rescue: what the files are, what is missing or doubtful, and the commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from offsets_log.restore.tools import TOOLS, accepted_by, refused_by_some
 from offsets_log.rows.tables import Row
 
 COMMANDS_SHOWN = 20
-"""Commands that are written out for each tool."""
+"""Maximum number of commands written out for each tool."""
 
 _HEAD = """Offsets rescued from __consumer_offsets
 =======================================
@@ -137,7 +137,7 @@ Spark, for a query without a checkpoint; partitions the group never committed mu
 
 
 def readme(plan: Row) -> Iterator[str]:
-    """The text."""
+    """Yield the text."""
     rows = plan["offsets"]
     active = [row["group"] for row in plan["groups"] if is_active(row["state"])]
     until = plan["until"]
@@ -183,7 +183,7 @@ def _active(groups: list[str], *, tells_states: bool) -> str:
 
 
 def _share(groups: list[str]) -> str:
-    """The end of a sentence about share groups."""
+    """Return the end of a sentence about share groups."""
     if not groups:
         return ", which is not read here; the log has none"
     names = "\n".join(f"  {shown(group)}" for group in groups)
@@ -191,7 +191,7 @@ def _share(groups: list[str]) -> str:
 
 
 def _commands(commands: Iterator[str]) -> str:
-    """The first of them; those of names that could disturb a terminal are for a script to run."""
+    """Return the first commands; those with names that could disturb a terminal are left to a script."""
     shown_ones = [f"  {command}" for command in islice(commands, COMMANDS_SHOWN) if command.isprintable()]
     if next(commands, None) is not None:
         shown_ones.append("  ... and so on for the others")

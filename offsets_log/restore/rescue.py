@@ -1,4 +1,4 @@
-"""From the coordinator's memory to the plan: what to restore, what was pending, what is missing or doubtful."""
+"""Make a plan from the coordinator's memory: what to restore, what was pending, what is missing or doubtful."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partition")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescueOptions:
-    """What was asked for: bounds and filters, as the plan keeps them.
+    """What the user asked for: bounds and filters, as the plan keeps them.
 
     Attributes:
         until_offsets: (offsets partition or None for all, record offset).
-        partitions: how many ``__consumer_offsets`` has, if the user says so.
+        partitions: how many partitions ``__consumer_offsets`` has; None if the user does not say.
     """
 
     as_broker: bool
@@ -45,12 +45,12 @@ def make_plan(
     corrupt: int,
     unsupported: int,
 ) -> Row:
-    """The plan, as `restore.plan` says.
+    """Return the plan described in `restore.plan`.
 
     Args:
-        notes: what was told of the inputs before they were read.
-        damages: the rows of the pieces that could not be read, maybe not all of them
-        corrupt, unsupported: pieces that there were.
+        notes: remarks about the inputs from before they were read.
+        damages: rows of pieces that could not be read; possibly not all of them.
+        corrupt, unsupported: total numbers of such pieces.
     """
     document = memory.document(damages)
     count = count_of(memory, asked.partitions)
@@ -86,7 +86,7 @@ def make_plan(
 
 
 def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -> Row:
-    """The filters, and which offsets partitions there are."""
+    """Return the filters, and which offsets partitions there are."""
     present = {part.log.offsets_partition for part in memory.parts}
     return {
         "filters": {
@@ -103,7 +103,10 @@ def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -
 
 
 def count_of(memory: Memory, given: int | None) -> PartitionCount:
-    """How many offsets partitions there are: as given, or as all groups of the log show, filtered out or not."""
+    """Return the given number of offsets partitions, or the number that all groups of the log suggest.
+
+    Groups count even if a filter hides them.
+    """
     if given is not None:
         return PartitionCount(given, "option")
     groups: dict[int, set[str]] = {}
@@ -115,9 +118,10 @@ def count_of(memory: Memory, given: int | None) -> PartitionCount:
 
 
 def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:
-    """One row of each group, topic and partition, and the others: a group's own offsets partition counts.
+    """Choose one row for each group, topic and partition; return the chosen rows and the others.
 
-    Where none of the rows is from there, the one committed last counts, as far as that is told.
+    A row from the group's own offsets partition wins. If no row is from there, the one committed last wins, as far as
+    commit times are known.
     """
     kept, others = [], []
     for (group, _, _), found in groupby(rows, key=itemgetter("group", "topic", "partition")):
@@ -131,6 +135,6 @@ def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[
 
 
 def _age(row: Row) -> tuple[int, int]:
-    """What was committed later is greater; what is not told, least."""
+    """Return a sort key: later commits are greater, unknown times and offsets smallest."""
     committed_ms, record_offset = row["commit_timestamp_ms"], row["record_offset"]
     return -1 if committed_ms is None else committed_ms, -1 if record_offset is None else record_offset

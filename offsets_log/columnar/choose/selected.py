@@ -1,8 +1,8 @@
-"""The events of a log that a question about few of its records needs: `pipeline.iter_events` for bulk.
+"""Yield the events of a log that a question about few of its records needs: `pipeline.iter_events` in bulk.
 
-A kernel chooses the batches (`choice`), the construct path gives their events. Whatever else there is of damage, tails
-and missing log, and all batches that are not plain, comes in its place as it would; only batches that hold nothing that
-was asked for are passed by.
+A kernel chooses the batches (`choice`), the construct path yields their events. Damage, tails, missing log and all
+batches that are not plain appear in their places as usual; only batches that hold nothing that was asked for are
+skipped.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ ROOM = Room()
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A batch that is handed over.
+    """A batch that is returned.
 
     Attributes:
-        segment_index: of its segment in the log.
-        is_whole: whether its records are asked for; else only that it begins.
+        segment_index: index of its segment in the log.
+        is_whole: whether its records are asked for; otherwise only its beginning.
     """
 
     segment_index: int
@@ -56,7 +56,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A batch of which the records alone are handed over.
+    """The records of a batch, without the batch.
 
     Attributes:
         told: the records, see `choice`; ``copied`` holds their keys and values.
@@ -68,7 +68,7 @@ class Bare:
     def records(
         self, order: ScanOrder, wants: Callable[[Record], bool] | None
     ) -> Iterator[tuple[Record, CoordinatorRecord | None]]:
-        """The records, decoded where they are asked for."""
+        """Yield the records, decoded where they are asked for."""
         for offset, time_ms, time_delta, at, key_size, value_size in self.told:
             value_at = at + key_size
             value = self.copied[value_at : value_at + value_size] if value_size >= 0 else None
@@ -78,11 +78,11 @@ class Bare:
 
 
 Item = Taken | Bare | Passed | Seen
-"""What a reading hands over, in log order; `events_of` makes events of it."""
+"""What a reading returns, in log order; `events_of` turns it to events."""
 
 
 def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
-    """The events of what was handed over of a log; ``wants`` as of `iter_events`."""
+    """Yield the events of an item; ``wants`` as in `iter_events`."""
     if isinstance(item, Bare):
         yield BareBatch(order.log.offsets_partition, item.records(order, wants))
         return
@@ -97,7 +97,7 @@ def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | No
 
 
 def _counts(selection: Selection) -> a.Int64s:
-    """A selection as the kernel is told."""
+    """Return a selection in the form the kernel takes."""
     types = range(a.KEY_TYPES) if selection.record_types is None else selection.record_types
     counts = np.zeros(ch.COUNTS, np.int64)
     counts[ch.TYPES] = sum(1 << number for number in types)
@@ -111,7 +111,7 @@ def _counts(selection: Selection) -> a.Int64s:
 
 
 def _verdicts(selection: Selection, name: str) -> tuple[int, int]:
-    """On a name as a group and as a topic."""
+    """Return the verdicts on a name as a group and as a topic."""
     topic = selection.topic is None or selection.topic(name)
     return ch.WANTED if selection.group(name) else ch.UNWANTED, ch.WANTED if topic else ch.UNWANTED
 
@@ -127,12 +127,12 @@ def selected_events(
     advance: Advance = lambda size_bytes: None,
     room: Room = ROOM,
 ) -> Iterator[LogEvent]:
-    """The events of one offsets partition as `iter_events` gives them, without most batches that were not asked for.
+    """Yield the events of one offsets partition like `iter_events`, without most batches that were not asked for.
 
     Args:
-        start: only from the segment on that holds this record offset.
-        wants: as of `iter_events`, of the batches that are read; it may depend on what was handed over before.
-        advance: called with the number of bytes read since.
+        start: begin at the segment that holds this record offset.
+        wants: as in `iter_events`, for the batches that are read; it may depend on events yielded before.
+        advance: called with the number of bytes read since the last call.
     """
     with Scanner() as scanner:
         order = ScanOrder(log.since(start) if start else log, until, release)
@@ -152,11 +152,11 @@ def selected_events(
 def items_of_piece(
     order: ScanOrder, cursor: Cursor, end: ScanPlace, scanner: Scanner, selection: Selection | None
 ) -> Iterator[Item]:
-    """What a piece of a log holds that was asked for, from a cursor on.
+    """Yield what a piece of a log holds that was asked for, from a cursor on.
 
     Args:
-        selection: None for all there is. With markers, the first one of each producer comes whatever was chosen, for
-            what it ends may stand in a piece before. No batch is bare.
+        selection: None for everything. With markers, the first marker of each producer is always chosen, because its
+            transaction may begin in an earlier piece. No batch is bare.
     """
     reading: _ItemReading
     if selection is None:
@@ -168,10 +168,10 @@ def items_of_piece(
 
 
 class _ItemReading(Reading):
-    """Batches on their way to whoever asks for them.
+    """A reading whose batches are returned as items.
 
     Attributes:
-        ready: what was read and not yet handed over.
+        ready: items that were read but not returned yet.
     """
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner) -> None:
@@ -179,12 +179,12 @@ class _ItemReading(Reading):
         super().__init__(order, cursor, scanner, lambda seen: self.ready.append(seen))
 
     def items(self, end: ScanPlace, advance: Advance) -> Iterator[Item]:
-        """All up to the first batch at or behind ``end``."""
+        """Yield all items up to the first batch at or after ``end``."""
         for _ in self.steps(end, advance):
             yield from self.handed_over()
 
     def handed_over(self) -> list[Item]:
-        """What is ready; nothing is then."""
+        """Return the items that are ready, and forget them."""
         ready, self.ready = self.ready, []
         return ready
 
@@ -193,7 +193,7 @@ class _ItemReading(Reading):
 
 
 class _WholeReading(_ItemReading):
-    """Batches of which each one is asked for."""
+    """A reading in which every batch is asked for."""
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner) -> None:
         super().__init__(order, cursor, scanner)
@@ -208,10 +208,10 @@ class _WholeReading(_ItemReading):
 
 
 class _SelectedReading(_ItemReading):
-    """Batches on their way, most of them passed by.
+    """A reading in which most batches are passed by.
 
     Attributes:
-        state: names and producers as numbers; nothing is replayed into it.
+        state: numbers of names and producers; nothing is replayed into it.
         names: what is known of the names (`choice`).
     """
 
@@ -288,7 +288,7 @@ class _SelectedReading(_ItemReading):
         self.names = names
 
     def _decide(self) -> None:
-        """Find a verdict on each name that is new."""
+        """Decide on each name that is new."""
         s = self.state.arrays
         new = slice(self._decided, int(s.scan_state[a.GROUPS]))
         texts = [decode_string(s.text_at(at)) for at in s.groups[new, a.NAME_AT].tolist()]

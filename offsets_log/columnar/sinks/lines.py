@@ -1,7 +1,7 @@
-"""All records as lines of text: what a format makes of each, in bulk.
+"""Write all records as lines of text in a format, in bulk.
 
-The kernel writes the lines of what it has read; what was read on the slow path, and what has no template, is made on
-the slow path and takes its place among them.
+The kernel writes the lines of records it has read. Lines of records read on the slow path, or without a template, are
+made on the slow path and inserted in their places.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from offsets_log.pipeline import BatchStart, Event, LogEvent
 TEXT_BYTES, MOST_TEMPLATES = 1 << 20, 64
 LEAST_KNOWN, MOST_KNOWN = 1 << 6, 1 << 16
 LEAST_KNOWN_BYTES, MOST_KNOWN_BYTES = 1 << 12, 1 << 24
-"""Embedded fields that are remembered; where there are more than the most, all are forgotten behind a chunk."""
+"""Embedded fields that are remembered; beyond the maximum, all are forgotten after a chunk."""
 
 
 class Press:
@@ -58,11 +58,11 @@ class Press:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[Press], tuple[Form]]:
-        """For other processes, which make their own templates."""
+        """Pickle for other processes, which make their own templates."""
         return Press, (self.form,)
 
     def templates(self, segment: Segment, offsets_partition: int | None, release: Release | None) -> Templates:
-        """Those of a segment, with what was already made of them."""
+        """Return the templates of a segment, including those made before."""
         key = offsets_partition, segment.file, release
         with self._lock:
             if key not in self._templates:
@@ -72,7 +72,7 @@ class Press:
             return self._templates[key]
 
     def chunk(self, release: Release | None) -> LineChunk:
-        """For one thread."""
+        """Return a chunk for one thread."""
         return LineChunk(self, release)
 
 
@@ -81,7 +81,7 @@ def _text(escape: Any) -> str:
 
 
 class Names:
-    """The names of entries as they stand in lines, behind each other.
+    """The names of entries as they appear in lines, one after the other.
 
     Attributes:
         data: bytes.
@@ -97,11 +97,11 @@ class Names:
         self._used = 0
 
     def _kinds(self) -> Sequence[Sequence[str]]:
-        """The texts of each kind, by its number in `events.kernels`."""
+        """Return the texts of each kind, by its number in `events.columns`."""
         return self.entries.groups.texts, self.entries.topics.texts, self.entries.topic_ids.texts
 
     def update(self) -> None:
-        """Add those that are new."""
+        """Add the names that are new."""
         for kind, texts in enumerate(self._kinds()):
             if (before := self._counts[kind]) < len(texts):
                 self._add(kind, before, [text.translate(self.escaped).encode() for text in texts[before:]])
@@ -130,25 +130,27 @@ class ByHand:
 
 @dataclass(slots=True)
 class Headings:
-    """Of a part, the heading of its first file, which is not in the text before the place where it becomes known, and
-    that of its last one."""
+    """Headings of a part: of its first file and of its last one.
+
+    The first heading is not in the text before the place where it becomes known.
+    """
 
     first: bytes | None = None
     last: bytes | None = None
 
 
 class Known:
-    """What stands for embedded bytes, remembered by the bytes.
+    """Remembers the texts for embedded bytes.
 
     Args:
-        made: for each field, what stands for its bytes.
-        prefix: what else is kept at the begin of the memory.
-        progress: of the kernel, as `kernels.PROGRESS_SIZE` says.
+        made: for each field, a function from its bytes to their text.
+        prefix: bytes that are kept at the beginning of the memory.
+        progress: numbers of the kernel, see `kernels.PROGRESS_SIZE`.
 
     Attributes:
         slots: int64[n], a hash table of rows of ``known``.
         known: int64[n, `kernels.KNOWN_COLUMNS`].
-        memory: the bytes and what stands for them.
+        memory: the bytes and their texts.
     """
 
     def __init__(
@@ -170,7 +172,7 @@ class Known:
         self.memory[: self._used] = list(self._prefix)
 
     def trim(self) -> None:
-        """Forget all if it is much."""
+        """Forget everything if it is too much."""
         if self._progress[sk.KNOWN] > MOST_KNOWN or self._used > MOST_KNOWN_BYTES:
             self._forget()
 
@@ -183,7 +185,7 @@ class Known:
             sk.remember(self._progress, self.slots, self.known, self.memory)
 
     def add(self, which: int, data: bytes) -> None:
-        """One more."""
+        """Add the text for embedded bytes."""
         text = self._made[which](data)
         size = len(data) + len(text)
         if self._progress[sk.KNOWN] == len(self.known):
@@ -221,7 +223,7 @@ class LineChunk(Chunk):
         self.known.trim()
 
     def row(self, event: LogEvent, shown: Shown) -> ByHand | None:
-        """The line of something that was read on the slow path."""
+        """Return the line of an event read on the slow path."""
         if not isinstance(event, Event):
             line = self.press.form.aside(event)
             segment = event.segment if isinstance(event, BatchStart) else None
@@ -234,7 +236,7 @@ class LineChunk(Chunk):
         return ByHand(self.press.form.line(event))
 
     def made(self, offsets_partition: int | None, shown: Shown) -> Lines:
-        """The lines."""
+        """Return the lines."""
         self.entries.understand(int(self.counts[k.ENTRIES]))
         if self._names.entries is not self.entries:
             self._names = Names(self.entries, self.press.escaped)
@@ -265,7 +267,7 @@ class LineChunk(Chunk):
         yield self._flushed()
 
     def _heading(self, segment: Segment) -> Iterator[memoryview]:
-        """What stands before the first batch of a file; of the part's first file it is kept apart."""
+        """Write the heading before the first batch of a file; that of the part's first file is kept separately."""
         heading, headings = self.press.form.heading(segment), self._headings
         if not heading or heading == headings.last:
             return
@@ -279,7 +281,7 @@ class LineChunk(Chunk):
     def _rows(
         self, segment: Segment, offsets_partition: int | None, begin: int, end: int, is_shown: Mask | None
     ) -> Iterator[memoryview]:
-        """Lines of rows that the kernel has read."""
+        """Write the lines of rows that the kernel has read."""
         templates = self.press.templates(segment, offsets_partition, self.release)
         names, progress, known, json = self._names, self._progress, self.known, self.press.json
         programs = templates.programs(self.ints[:, begin:end])
@@ -306,7 +308,7 @@ class LineChunk(Chunk):
                 self._out = np.empty(2 * len(self._out), np.uint8)
 
     def _line(self, segment: Segment, offsets_partition: int | None, row: int) -> bytes:
-        """The line of a row of the kernel that keeps the raw record, made on the slow path."""
+        """Return the line of a kernel's row with a raw record, made on the slow path."""
         key = self._raw(k.RAW_KEY, row)
         value = None if self.ints[k.KIND, row] in WITHOUT_VALUE else self._raw(k.RAW_VALUE, row)
         columns: dict[int, Any] = {sk.LONG: self.longs, sk.INT: self.ints}
@@ -326,7 +328,7 @@ class LineChunk(Chunk):
         return self.texts[which, ends[row - 1] if row else 0 : ends[row]].tobytes()
 
     def _put(self, line: bytes) -> Iterator[memoryview]:
-        """A line that was made on the slow path."""
+        """Write a line that was made on the slow path."""
         used = int(self._progress[sk.USED])
         if used + len(line) > len(self._out):
             yield self._flushed()
@@ -338,7 +340,7 @@ class LineChunk(Chunk):
         self._progress[sk.USED] = used + len(line)
 
     def _flushed(self) -> memoryview:
-        """What is written, to be kept: most of it is not copied, but written on elsewhere."""
+        """Return what is written, to be kept; most of it is not copied, and writing continues in new memory."""
         used = int(self._progress[sk.USED])
         self._progress[sk.USED] = 0
         if 2 * used < len(self._out):
@@ -348,11 +350,11 @@ class LineChunk(Chunk):
 
 
 class Lines:
-    """Lines of some rows; ``len`` says how many. Iterated over once: pieces of text.
+    """Lines of some rows; ``len`` is their number. Can be iterated over once: pieces of text.
 
     Attributes:
         records: how many of the lines are of records.
-        headings: of the part, as far as it was iterated over.
+        headings: headings of the part, as far as it was iterated over.
     """
 
     def __init__(
@@ -370,7 +372,7 @@ class Lines:
         return iter(self._pieces)
 
     def copies(self) -> Iterator[Lines]:
-        """The same on memory of their own, each with one piece of text."""
+        """Yield the lines in memory of their own, each with one piece of text."""
         count, records = self._count, self.records
         for piece in self._pieces:
             yield Lines(count, records, replace(self.headings), (bytes(piece),))
