@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -64,13 +65,15 @@ class PartitionFolders:
 
     def __init__(self, session: Session, to: str | None, topic_id: str | None, stack: ExitStack) -> None:
         from offsets_log.disk.folders import refuse_inside_inputs
-        from offsets_log.disk.writer import atomic_directory
+        from offsets_log.disk.writer import atomic_directory, left_beside
 
         self._topic_id = topic_id
         self._told: list[tuple[int, Checkpoints]] = []
         self._directory: Path | None = None
         if to is not None:
             refuse_inside_inputs(to, session.reading.paths, session.files)
+            for left in left_beside(to):
+                session.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
             self._directory = stack.enter_context(atomic_directory(to))
 
     @property
@@ -78,14 +81,19 @@ class PartitionFolders:
         """Whether there is a directory."""
         return self._directory is not None
 
+    def folder(self, partition: int) -> Path | None:
+        """Where a partition's folder is made; None where nothing is written."""
+        from offsets_log.disk.folder import OFFSETS_TOPIC
+
+        return None if self._directory is None else self._directory / f"{OFFSETS_TOPIC}-{partition}"
+
     def begin(self, partition: int) -> Callable[[FolderFile], None]:
         """Make a partition's folder; what writes a file there."""
-        from offsets_log.disk.folder import OFFSETS_TOPIC
         from offsets_log.disk.folders import write_file
 
-        if self._directory is None:
+        folder = self.folder(partition)
+        if folder is None:
             return lambda file: None
-        folder = self._directory / f"{OFFSETS_TOPIC}-{partition}"
         folder.mkdir()
         return lambda file: write_file(folder / file.name, file.pieces, file.modified_ms)
 
@@ -106,6 +114,27 @@ class PartitionFolders:
             write_file(self._directory / name, [text.encode()])
         partitions = [partition for partition, _ in self._told]
         write_file(self._directory / README, [hand_over(partitions, self._topic_id).encode()])
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """What a run has begun to write goes away too when it is asked to end, as by Ctrl-C."""
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), stop) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def counted(count: int, noun: str, many: str | None = None) -> str:
+    """``1 piece``, ``2,000 pieces``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {many or noun + 's'}"
 
 
 def check_target(to: str | None, *, dry_run: bool) -> None:

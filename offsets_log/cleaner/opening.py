@@ -10,6 +10,7 @@ from itertools import pairwise
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import OffsetIndex
 from offsets_log.broker.recovery import OpenLog, open_log
+from offsets_log.cleaner.failures import CleaningError
 from offsets_log.cleaner.settings import Settings
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -31,6 +32,24 @@ def open_for_cleaning(
         index_interval_bytes=settings.index_interval_bytes,
         in_bulk=in_bulk,
     )
+
+
+def check_is_left(log: PartitionLog, opened: OpenLog) -> None:
+    """Fail for a log of which a broker's start leaves nothing, so that no round was ever begun over it.
+
+    Raises:
+        CleaningError: it begins behind its end (``D-10``), or no batch at its begin is sound (``D-2``).
+    """
+    if not log.bytes_to_read or any(file.size_bytes for file in opened.files.values()):
+        return
+    file, start = log.segments[0].file, log.checkpoints.log_start_offset or 0
+    if any(cut.is_deleted for cut in opened.cuts) and opened.end_offset == start:
+        problem = f"the log start {start} lies behind the log's end: a broker deletes all of it"
+    elif opened.cuts:
+        problem = "no batch at its begin is sound: a broker cuts all of it away at its start"
+    else:
+        return
+    raise CleaningError(problem, file=file)
 
 
 def reopened(log: PartitionLog, settings: Settings) -> OpenLog:

@@ -11,8 +11,9 @@ from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION
 from offsets_log.cleaner.kept import BEYOND_MAP, Kept
-from offsets_log.cleaner.round import CLEANED, NOT_STARTED, Round
+from offsets_log.cleaner.round import CHANGED, CLEANED, NOT_STARTED, Round
 from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.partition_log import PartitionLog
 
 if TYPE_CHECKING:
     from offsets_log.broker.bulk import Follower
@@ -29,7 +30,7 @@ ENDED_BEFORE = "the round ended before"
 
 
 def result_row(
-    offsets_partition: int | None,
+    log: PartitionLog,
     done: Round,
     before: OpenLog | None = None,
     kept: Kept | None = None,
@@ -39,27 +40,29 @@ def result_row(
     """What became of a partition.
 
     Args:
-        before: the log from which something was taken before the round.
+        log: as it was given.
+        before: as it was opened, from which something was taken before the round.
         kept: why the log's bytes are there, where no round did that.
         in_bulk: whether records are counted by a kernel.
     """
     kept = _kept(done, in_bulk) if kept is None else kept
     bounds = done.bounds
-    first = done.opened if before is None else before
     records_before = kept.records_read
     if before is not None:
         records_before = sum(_records_in(file, in_bulk) for file in before.files.values())
+    bytes_after = sum(counted.size_bytes for counted in kept.reasons.values())
+    is_changed = before is not None and bytes_after != sum(file.size_bytes for file in before.files.values())
     return {
-        "offsets_partition": offsets_partition,
-        "outcome": done.outcome,
+        "offsets_partition": log.offsets_partition,
+        "outcome": CHANGED if is_changed and done.outcome == NOT_STARTED else done.outcome,
         "first_dirty_offset": bounds.first_dirty,
         "first_uncleanable_offset": bounds.first_uncleanable,
         "end_offset": done.end_offset,
         "log_start_offset": bounds.log_start,
         "log_end_offset": bounds.log_end,
         "held_by": bounds.held_by,
-        "bytes_before": sum(file.size_bytes for file in first.files.values()),
-        "bytes_after": sum(counted.size_bytes for counted in kept.reasons.values()),
+        "bytes_before": log.bytes_to_read,
+        "bytes_after": bytes_after,
         "records_before": records_before,
         "records_after": kept.records,
         "kept": list(_kept_rows(kept, done)),
@@ -79,11 +82,12 @@ def _kept(done: Round, in_bulk: bool) -> Kept:
     return kept
 
 
-def refused_row(offsets_partition: int | None, outcome: str, problem: OffsetsLogError) -> Row:
+def refused_row(log: PartitionLog, outcome: str, problem: OffsetsLogError) -> Row:
     """The same of a log that no broker opens."""
     nothing = dict.fromkeys(CLEAN_COLUMNS)
     return nothing | {
-        "offsets_partition": offsets_partition, "outcome": outcome, "kept": [], "problem": str(problem),
+        "offsets_partition": log.offsets_partition, "outcome": outcome, "bytes_before": log.bytes_to_read, "kept": [],
+        "problem": str(problem),
     }  # fmt: skip
 
 

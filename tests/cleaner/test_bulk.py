@@ -94,7 +94,7 @@ def outcome(log: PartitionLog, settings: Settings, *, in_bulk: bool) -> Any:
         done, files, _ = run(log, settings, in_bulk=in_bulk)
     except (AssertionError, BrokerError) as error:
         return str(error)
-    row = result_row(0, done, in_bulk=in_bulk)
+    row = result_row(log, done, in_bulk=in_bulk)
     kept = sorted(row.pop("kept"), key=lambda one: one["reason"])
     return row, kept, files
 
