@@ -16,6 +16,7 @@ from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header, encode_batch
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.record import Record, build_batch
+from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
 from offsets_log.replay.profile import PROFILES
 from tests.builders import LogBuilder, record_bytes
 from tests.conftest import RECORDINGS, log_directories, read_partitions
@@ -277,3 +278,14 @@ def test_a_message_that_loses_its_last_one_ends_before_it() -> None:
     done, files = must_hold(log_of(build_batch(records, magic=1, compression="gzip")), "4.3.0")
     batch, end = batches_of(files[NAME])
     assert (batch.last_offset, end.base_offset, done.end_offset, done.rewritten) == (1, 2, 3, 1)
+
+
+def test_records_that_cannot_be_read_are_found_in_bulk_too(recording: Callable[[str], Path]) -> None:
+    found = 0
+    for directory in log_directories(recording("load-fails")):
+        for log in read_partitions(directory).values():
+            whole = read_again(*repaired(log)[:2])
+            plain, bulk = undecodable(whole), undecodable_in_bulk(whole, PROFILES["modern"], 2)
+            assert [(str(one.error), one.raw) for one in bulk] == [(str(one.error), one.raw) for one in plain]
+            found += len(plain)
+    assert found > 10
