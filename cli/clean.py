@@ -223,6 +223,7 @@ class _Cleaning:
             if opened.refusal is not None:
                 raise opened.refusal
             check_is_left(log, opened)
+            self._tell_of_recovery(log, opened, in_bulk=in_bulk)
             refused = "what is asked for cannot be done"
             if self._changes.are_some:
                 log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
@@ -246,6 +247,21 @@ class _Cleaning:
             )
         for missing in missing_in(log, opened):
             self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
+
+    def _tell_of_recovery(self, log: PartitionLog, opened: OpenLog, *, in_bulk: bool) -> None:
+        """Say what a recovery makes of a log that was opened without one: README.txt has the broker recover it."""
+        from offsets_log.cleaner.opening import recovered
+
+        found = recovered(log, opened, self._settings, in_bulk=in_bulk)
+        problem: object = None if found is None else found.refusal
+        if found is not None and problem is None and found.cuts:
+            cut = found.cuts[0]
+            problem = f"{cut.file}: it cuts all away from position {cut.position} on, and all segments behind"
+        if problem is not None:
+            self._session.say(
+                f"offsets partition {log.offsets_partition}: a round copies it, but no broker that recovers it takes "
+                f"all of it: {problem}; repair leaves out what it does not take"
+            )
 
     def _write(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, done: Round | None) -> Round:
         """A partition's folder, with a round if it is not done."""

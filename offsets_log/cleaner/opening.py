@@ -52,6 +52,26 @@ def check_is_left(log: PartitionLog, opened: OpenLog) -> None:
     raise CleaningError(problem, file=file)
 
 
+def recovered(log: PartitionLog, opened: OpenLog, settings: Settings, *, in_bulk: bool = False) -> OpenLog | None:
+    """A log as a broker opens it that recovers all of it; None of one that was opened so already.
+
+    A round copies what it does not look at: a wrong checksum, a control record of another kind (``CL-40``).
+
+    Args:
+        opened: cut by its recovery, if there was one.
+        in_bulk: see `open_log`.
+    """
+    if opened.cuts or not was_believed(log):
+        return None
+    bare = replace(log, beside={}, checkpoints=replace(log.checkpoints, recovery_point=None))
+    return open_for_cleaning(bare, settings, stopped_cleanly=False, in_bulk=in_bulk)
+
+
+def was_believed(log: PartitionLog) -> bool:
+    """Whether a start may take a segment without reading it: by its index (``D-3``)."""
+    return any(f"{segment.base_offset or 0:020}.index" in log.beside for segment in log.segments)
+
+
 def reopened(log: PartitionLog, settings: Settings) -> OpenLog:
     """A log that was made here, with its indexes and snapshots.
 

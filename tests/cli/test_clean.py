@@ -349,3 +349,20 @@ def test_a_broken_checkpoint_is_said(text: str, problem: str | None, tmp_path: P
     assert ("is broken" in said) == (problem is not None)
     assert problem is None or "cleaner-offset-checkpoint is broken, only lines of its version" in said
     assert problem is None or problem in said
+
+
+def test_a_round_says_what_the_recovery_will_not_take_that_is_to_come(tmp_path: Path) -> None:
+    """A cleaner copies a control record of another kind, over which no broker starts that recovers it (``D-8``)."""
+    sound, kind = LogBuilder().commit(1), LogBuilder().commit(1).control(7, 6)
+    broken = LogBuilder().commit(1).commit(2)
+    broken.batches[1] = broken.batches[1][:-1] + b"\xff"
+    for name, builder, said in (
+        ("sound", sound, None), ("kind", kind, "control record of type KRAFT_VOTERS"),
+        ("broken", broken, "it cuts all away"),
+    ):  # fmt: skip
+        data = log_of(tmp_path / name, *builder.batches)
+        (data / "__consumer_offsets-0" / f"{0:020}.index").write_bytes(b"")
+        result = clean(data, "--dry-run", "--shutdown", "clean")
+        assert result.exit_code == 0
+        assert ("no broker that recovers it takes all of it" in result.stderr) == (said is not None)
+        assert said is None or said in result.stderr

@@ -20,7 +20,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,11 @@ from typing import Any
 from click.testing import CliRunner
 
 from cli.main import main
+from offsets_log.broker.recovery import open_log
 from offsets_log.disk.folder import OFFSETS_TOPIC
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
-from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, iter_log
 from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
@@ -53,7 +54,7 @@ class Given:
     """A log, and what is expected of its partitions.
 
     Attributes:
-        sound: partitions without anything that cannot be read.
+        sound: partitions without anything that cannot be read, or that a broker's recovery does not take.
         loads: partitions that load on the release.
     """
 
@@ -97,6 +98,10 @@ class Given:
 
 def _is_sound(log: PartitionLog) -> bool:
     if any(isinstance(item, Damage) or (isinstance(item, Tail) and item.kind == "torn") for _, item in iter_log(log)):
+        return False
+    bare = replace(log, beside={}, checkpoints=Checkpoints())
+    recovered = open_log(bare, stopped_cleanly=False, finds_by_base_offset=True)
+    if recovered.refusal is not None or recovered.cuts:
         return False
     return not any(isinstance(event, Damage) for event in iter_events(log))
 
