@@ -83,9 +83,9 @@ def _local_seconds(log: Log, repeat: int, work: Path) -> float:
 
 
 def _reading(log: Log) -> Any:
-    from spark_jobs.options import Reading
+    from spark_jobs.options import SourceOptions
 
-    return Reading(paths=(str(log.folder),), level="partials", members=False)
+    return SourceOptions(paths=(str(log.folder),), level="partials", members=False)
 
 
 def _pieces(spark: Any, log: Log) -> int:

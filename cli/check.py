@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cli.options import PARTITIONS, SHUTDOWN, Output, Reading, Time, output_option, reading_options
+from cli.options import PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -59,7 +59,7 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
 @SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")
 def command(
-    reading: Reading,
+    reading: ReadOptions,
     output: Output,
     loads_on: tuple[tuple[Release, ...], ...],
     partitions: int | None,

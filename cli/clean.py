@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.clean_options import Changes, change_options
-from cli.options import MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Output, Reading, Time, UntilOffset
+from cli.options import MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
@@ -142,7 +142,7 @@ def command(
     from offsets_log.cleaner.offset_map import OffsetMap
 
     check_target(to, dry_run=dry_run)
-    reading = Reading(
+    reading = ReadOptions(
         paths=paths,
         as_partition=as_partition,
         offsets_partition=offsets_partition,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, Reading, output_option, reading_options
+from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, output_option, reading_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
-    reading: Reading,
+    reading: ReadOptions,
     output: Output,
     profile: str,
     as_broker: bool,

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from cli.options import Output, Reading, output_option, reading_options
+from cli.options import Output, ReadOptions, output_option, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -37,7 +37,7 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 )
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
-def command(reading: Reading, output: Output, expand: bool, as_: str | None) -> None:
+def command(reading: ReadOptions, output: Output, expand: bool, as_: str | None) -> None:
     """Every record, in log order: keys and values in Kafka's own JSON.
 
     A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those
@@ -172,9 +172,9 @@ class _Account:
     def rows(self, expand: bool) -> Iterator[Row]:
         """One row a record."""
         from offsets_log.pipeline import Event
-        from offsets_log.rows.tables import decode_row
+        from offsets_log.rows.tables import decoded_row
 
         for log in self.session.logs:
             for event in self.watch(log):
                 if isinstance(event, Event):
-                    yield decode_row(event, expand=expand)
+                    yield decoded_row(event, expand=expand)

@@ -11,12 +11,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import PROFILE, TOPIC_IDS, Duration, Output, Reading, Time, UntilOffset, output_option, reading_options
+from cli.options import (
+    PROFILE,
+    TOPIC_IDS,
+    Duration,
+    Output,
+    ReadOptions,
+    Time,
+    UntilOffset,
+    output_option,
+    reading_options,
+)
 
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.columnar.choose.selection import Selection
-    from offsets_log.investigate.copies import Held, Loaded, Part
+    from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
     from offsets_log.investigate.removal import Removal
     from offsets_log.log_format.record import Record
     from offsets_log.pipeline import LogEvent
@@ -58,7 +68,7 @@ NEEDS = {
 @click.option("--why", is_flag=True, help="Columns with the group's state, the tombstone, and why it is called so.")
 @output_option("table", "jsonl", "json", "csv")
 def command(
-    reading: Reading,
+    reading: ReadOptions,
     output: Output,
     profile: str,
     topic_ids: str | None,
@@ -92,7 +102,7 @@ def command(
         session.finish(f"{words}, {len(comparison.parts)} partitions; profile {profile}")
 
 
-def _check_usage(reading: Reading, from_time: int | None, from_offset: tuple[tuple[int | None, int], ...]) -> None:
+def _check_usage(reading: ReadOptions, from_time: int | None, from_offset: tuple[tuple[int | None, int], ...]) -> None:
     if from_time is None and not from_offset:
         if len(reading.paths) != 2:
             raise click.UsageError("give two copies A and B, or --from-time or --from-offset for two moments of one")
@@ -114,17 +124,19 @@ class _Comparison:
     session: Session
     profile: str
     topic_ids: dict[bytes, str]
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ComparedPartition] = field(default_factory=list)
 
     @property
-    def untold(self) -> frozenset[str]:
+    def missing_columns(self) -> frozenset[str]:
         """Columns that one state or another does not tell."""
-        return frozenset().union(*(held.state.untold for part in self.parts for held in (part.before, part.after)))
+        return frozenset().union(
+            *(held.state.missing_columns for part in self.parts for held in (part.before, part.after))
+        )
 
 
 @contextmanager
 def _both(
-    reading: Reading,
+    reading: ReadOptions,
     output: Output,
     profile: str,
     from_offset: tuple[tuple[int | None, int], ...],
@@ -133,7 +145,7 @@ def _both(
 ) -> Iterator[_Comparison]:
     """The states before and after, of partitions that both have."""
     from cli.session import open_session
-    from offsets_log.investigate.copies import Held, Part
+    from offsets_log.investigate.copies import ComparedPartition, Held
     from offsets_log.replay.profile import PROFILES
 
     rules = PROFILES[profile]
@@ -149,7 +161,7 @@ def _both(
             after = [(log, state) for log, state, _ in session.load_all(rules)]
             comparison = _Comparison(session, profile, session.topic_ids)
             comparison.parts.extend(
-                Part(log.offsets_partition, Held((log,), old), Held((log,), new))
+                ComparedPartition(log.offsets_partition, Held((log,), old), Held((log,), new))
                 for old, (log, new) in zip(before, after, strict=True)
             )
             yield comparison
@@ -165,9 +177,11 @@ def _both(
             yield comparison
 
 
-def _pairs(session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_b: list[Loaded]) -> Iterator[Part]:
+def _pairs(
+    session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_b: list[Loaded]
+) -> Iterator[ComparedPartition]:
     """The offsets partitions that both copies have; what only one has is told."""
-    from offsets_log.investigate.copies import Part, by_partition, partitions_of
+    from offsets_log.investigate.copies import ComparedPartition, by_partition, partitions_of
 
     count = partitions_of(copy_a, copy_b)
     if count is not None:
@@ -180,7 +194,7 @@ def _pairs(session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_
         if partition not in held_a:
             _say_left_out(session, partition, paths[1], held)
             continue
-        part = Part(partition, held_a.pop(partition), held)
+        part = ComparedPartition(partition, held_a.pop(partition), held)
         _say_if_reversed(session, part)
         yield part
     for partition, held in held_a.items():
@@ -197,11 +211,11 @@ def _say_left_out(session: Session, partition: int | None, path: str, held: Held
     )
 
 
-def _say_if_reversed(session: Session, part: Part) -> None:
+def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
     from offsets_log.rows.tables import partition_name
 
     before, after = part.before.end_offset, part.after.end_offset
-    is_dump = any("position" in log.untold for held in (part.before, part.after) for log in held.logs)
+    is_dump = any("position" in log.missing_columns for held in (part.before, part.after) for log in held.logs)
     if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
         session.say(
             f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
@@ -241,7 +255,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
 
 
 def _removals(
-    comparison: _Comparison, part: Part, gone: set[GroupTopicPartition], retention: int | None
+    comparison: _Comparison, part: ComparedPartition, gone: set[GroupTopicPartition], retention: int | None
 ) -> dict[GroupTopicPartition, Removal]:
     from offsets_log.investigate.removal import removals
     from offsets_log.replay.expiry import ERAS
@@ -281,19 +295,21 @@ def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> tup
         "members": (d.member_changes, d.MEMBERS_DIFF_COLUMNS, d.MEMBER_FACTS),
     }[table]
     _say_not_compared(comparison, facts)
-    rows, unchanged = compare(before, after, comparison.untold)
+    rows, unchanged = compare(before, after, comparison.missing_columns)
     return rows, list(columns), f"{len(rows)} {table} changed, {unchanged} unchanged"
 
 
-def _group_rows(comparison: _Comparison, part: Part, state: CoordinatorState, names: TopicNames) -> Iterator[Row]:
+def _group_rows(
+    comparison: _Comparison, part: ComparedPartition, state: CoordinatorState, names: TopicNames
+) -> Iterator[Row]:
     """The groups of one side; those that only their offsets make cannot be seen in a copy without offsets."""
     from offsets_log.rows.groups import group_row
 
     for group in state.groups.values():
-        if group.has_record or "committed_offset" not in comparison.untold:
-            yield group_row(group, state.profile, names, part.offsets_partition, state.untold)
+        if group.has_record or "committed_offset" not in comparison.missing_columns:
+            yield group_row(group, state.profile, names, part.offsets_partition, state.missing_columns)
 
 
 def _say_not_compared(comparison: _Comparison, facts: Iterable[str]) -> None:
-    if untold := sorted(comparison.untold.intersection(facts)):
-        comparison.session.say(f"not compared, as what was read does not tell it: {', '.join(untold)}")
+    if missing_columns := sorted(comparison.missing_columns.intersection(facts)):
+        comparison.session.say(f"not compared, as what was read does not tell it: {', '.join(missing_columns)}")

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Duration, Output, Reading, Time, output_option, reading_options
+from cli.options import (
+    AS_BROKER,
+    PROFILE,
+    SHUTDOWN,
+    Duration,
+    Output,
+    ReadOptions,
+    Time,
+    output_option,
+    reading_options,
+)
 
 if TYPE_CHECKING:
     from offsets_log.replay.expiry import Era, GroupExpiry
@@ -45,7 +55,7 @@ ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3
 @SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")
 def command(
-    reading: Reading,
+    reading: ReadOptions,
     output: Output,
     profile: str,
     era: str | None,

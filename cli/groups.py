@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import PROFILE, Duration, Output, Reading, Time, output_option, reading_options
+from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For that command line.")
 @output_option("table", "jsonl", "json", "csv")
 def command(
-    reading: Reading, output: Output, profile: str, now: int | None, stale: int | None, bootstrap_server: str
+    reading: ReadOptions, output: Output, profile: str, now: int | None, stale: int | None, bootstrap_server: str
 ) -> None:
     """All groups: kind and state, members, number of offsets, age of the last commit, last activity.
 

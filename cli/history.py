@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import PROFILE, TOPIC_IDS, Output, Reading, output_option, reading_options
+from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -47,7 +47,7 @@ TABLE_COLUMNS = (
 @click.option("--rewinds", is_flag=True, help="Only where the answer went back.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
-    reading: Reading,
+    reading: ReadOptions,
     output: Output,
     profile: str,
     topic_ids: str | None,
@@ -163,7 +163,7 @@ def _answer(asking: _Asking) -> _Counts:
         key=lambda found: history_order(found[1]),
     )
     asking.write(
-        history_row(entry, log.offsets_partition, ids, log.untold)
+        history_row(entry, log.offsets_partition, ids, log.missing_columns)
         for log, entry in entries
         if not asking.only_rewinds or entry.change == "rewound"
     )
@@ -177,9 +177,9 @@ def _answer(asking: _Asking) -> _Counts:
 
 def _answer_in_bulk(asking: _Asking) -> _Counts | None:
     """The same by kernels; None where these cannot tell all of it, and nothing was told."""
-    from offsets_log.columnar.history.by_hand import BeyondError
     from offsets_log.columnar.history.entries import CHANGE, COMMIT, EVENT, REWOUND
     from offsets_log.columnar.history.kernels import scan
+    from offsets_log.columnar.history.slow_path import BeyondError
     from offsets_log.disk.scratch import Scratch
     from offsets_log.investigate.bulk_history import BulkHistory
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from cli.options import PROFILE, Output, Reading, output_option, reading_options
+from cli.options import PROFILE, Output, ReadOptions, output_option, reading_options
 
 
 @click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
 @reading_options
 @PROFILE
 @output_option("table", "jsonl", "json", "csv")
-def command(reading: Reading, output: Output, profile: str) -> None:
+def command(reading: ReadOptions, output: Output, profile: str) -> None:
     """One page: partitions and segments found, spans of offsets and time, gaps, damage, kinds of records and groups.
 
     As JSON Lines: one object for each offsets partition.

@@ -12,7 +12,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import Holdings
 from offsets_log.replay.group import Group
 from offsets_log.rows.survey import Survey
-from offsets_log.rows.tables import Row, without_untold
+from offsets_log.rows.tables import Row, without_missing_columns
 
 PAGE_COLUMNS = (
     "offsets_partition", "files", "size_bytes", "batches", "records", "tombstones", "first_offset", "end_offset",
@@ -67,7 +67,9 @@ def info_row(log: PartitionLog, found: Survey, held: Holdings) -> Row:
         "tails": found.tails,
         "missing": [missing_cells(missing) for missing in found.missing],
     }
-    return without_untold(row, log.untold.union(*(FOLLOWING.get(column, ()) for column in log.untold)))
+    return without_missing_columns(
+        row, log.missing_columns.union(*(FOLLOWING.get(column, ()) for column in log.missing_columns))
+    )
 
 
 def missing_cells(missing: Missing) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class TopicId(click.ParamType):  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadOptions:
     """What to read and how far: the value of `reading_options`."""
 
     paths: tuple[str, ...]
@@ -302,5 +302,5 @@ def _gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> C
     return decorate
 
 
-reading_options = _gather("reading", Reading, READING)
+reading_options = _gather("reading", ReadOptions, READING)
 """PATH..., filters, bounds, and what to do about damage."""

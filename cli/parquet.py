@@ -102,7 +102,7 @@ def _compact_tables(
                 orphans=orphans,
                 unstable=True,
             )
-            if table is None:  # something was read by hand
+            if table is None:  # something was read on the slow path
                 whole = finish(replayed.layout, replayed.state, scanner, whole_groups=False)
                 shown = whole.showing(session.shows_group, session.shows_topic)
                 rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))

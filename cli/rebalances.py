@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.options import TOPIC_IDS, UNITS_MS, Output, Reading, output_option, reading_options
+from cli.options import TOPIC_IDS, UNITS_MS, Output, ReadOptions, output_option, reading_options
 
 
 class Storm(click.ParamType):  # type: ignore[type-arg]
@@ -51,7 +51,7 @@ class Storm(click.ParamType):  # type: ignore[type-arg]
 )
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
-    reading: Reading,
+    reading: ReadOptions,
     output: Output,
     topic_ids: str | None,
     storm: tuple[int, int],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cli.options import AS_BROKER, PROFILE, SHUTDOWN, TOPIC_IDS, Output, Reading, output_option, reading_options
+from cli.options import AS_BROKER, PROFILE, SHUTDOWN, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 
 TABLES = ("groups", "members", "offsets", "pending")
 
@@ -23,7 +23,7 @@ TABLES = ("groups", "members", "offsets", "pending")
 @click.option("--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded.")
 @output_option("table", "jsonl", "json", "csv")
 def command(
-    reading: Reading,
+    reading: ReadOptions,
     output: Output,
     profile: str,
     topic_ids: str | None,

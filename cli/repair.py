@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import TOPIC_ID, Output, Reading
+from cli.options import TOPIC_ID, Output, ReadOptions
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
@@ -98,7 +98,7 @@ def command(
 
     check_target(to, dry_run=dry_run)
     _check_quarantine(quarantine, to, paths, dry_run=dry_run)
-    reading = Reading(
+    reading = ReadOptions(
         paths=paths,
         as_partition=as_partition,
         offsets_partition=offsets_partition,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import PARTITIONS, PROFILE, Output, Reading, reading_options
+from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -35,7 +35,7 @@ SOURCES_SHOWN = 5
     required=True,
     help="The page: one HTML file, which appears whole or not at all.",
 )
-def command(reading: Reading, profile: str, partitions: int | None, to: str) -> None:
+def command(reading: ReadOptions, profile: str, partitions: int | None, to: str) -> None:
     """One page to look at: offsets over time, rebalances, top writers, open transactions, problems.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Whatever names are
@@ -51,10 +51,10 @@ def command(reading: Reading, profile: str, partitions: int | None, to: str) -> 
     from offsets_log.investigate.groups import groups_row_order
     from offsets_log.investigate.writers import top_rows
     from offsets_log.replay.profile import PROFILES
-    from offsets_log.report.document import Found, make_document
+    from offsets_log.report.document import ReportInput, make_document
     from offsets_log.report.page import html_page
     from offsets_log.report.samples import Samples
-    from offsets_log.restore.rescue import Asked
+    from offsets_log.restore.rescue import RescueOptions
 
     output = Output(output=None, to=to)
     with open_session(reading, output) as session:
@@ -62,14 +62,14 @@ def command(reading: Reading, profile: str, partitions: int | None, to: str) -> 
         samples = Samples(memory.profile, shows_group=session.shows_group, shows_topic=session.shows_topic)
         read = _read_in_bulk if session.is_bulk else _read_once
         writers, groups = read(session, memory, samples)
-        found = Found(
+        found = ReportInput(
             memory=memory,
             groups=sorted(groups, key=groups_row_order),
             writers=[
                 row for row in top_rows(writers, "bytes") if row["group"] is None or session.shows_group(row["group"])
             ],
             sampled=samples.finish(),
-            asked=Asked(
+            asked=RescueOptions(
                 until_time_ms=reading.until_time,
                 until_offsets=reading.until_offset,
                 groups=reading.group,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, Reading, reading_options
+from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ SCRIPT_SUFFIX = ".sh"
 @PARTITIONS
 @click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
 def command(
-    reading: Reading, profile: str, as_broker: bool, shutdown: str | None, partitions: int | None, to: str
+    reading: ReadOptions, profile: str, as_broker: bool, shutdown: str | None, partitions: int | None, to: str
 ) -> None:
     """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
 
@@ -42,9 +42,9 @@ def command(
     from offsets_log.disk.writer import atomic_directory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.directory import rescue_files
-    from offsets_log.restore.rescue import Asked, make_plan
+    from offsets_log.restore.rescue import RescueOptions, make_plan
 
-    asked = Asked(
+    asked = RescueOptions(
         as_broker=as_broker,
         until_time_ms=reading.until_time,
         until_offsets=reading.until_offset,

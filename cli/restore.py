@@ -80,12 +80,12 @@ def command(output: Output, **options: Any) -> None:
         if options["undo"] is not None and options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} has no meaning with --undo")
     from cli.output import chosen_format, destination, write_rows
-    from cli.restore_run import Asked, Run
+    from cli.restore_run import RestoreOptions, Run
     from cli.session import fail
     from offsets_log.errors import OffsetsLogError
     from offsets_log.restore.changes import RESTORE_COLUMNS
 
-    asked = Asked(**options)
+    asked = RestoreOptions(**options)
     run = Run(asked)
     try:
         inputs = [file for file in (asked.plan, str(asked.journal_path)) if file is not None]

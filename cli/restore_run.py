@@ -26,7 +26,7 @@ JOURNAL = "restore-journal.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RestoreOptions:
     """What the options say."""
 
     plan: str | None
@@ -57,7 +57,7 @@ class Run:
         lost: why the run ended before its end, if it did.
     """
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: RestoreOptions) -> None:
         self.asked = asked
         self.changes: list[Change] = []
         self.total = 0

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import click
 
-from cli.options import Output, Reading
+from cli.options import Output, ReadOptions
 from cli.output import visible
 from cli.progress import progress
 from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
@@ -87,7 +87,7 @@ class Session:
 
     is_here = True
 
-    def __init__(self, reading: Reading, opened: DiskLogs, stack: ExitStack) -> None:
+    def __init__(self, reading: ReadOptions, opened: DiskLogs, stack: ExitStack) -> None:
         self.reading = reading
         self.logs = opened.logs
         self.files = opened.files
@@ -121,9 +121,9 @@ class Session:
         return (*self._opened.notes, *(note for log in self.logs for note in log.notes))
 
     @property
-    def untold(self) -> frozenset[str]:
+    def missing_columns(self) -> frozenset[str]:
         """Columns that one log or another does not tell."""
-        return frozenset().union(*(log.untold for log in self.logs))
+        return frozenset().union(*(log.missing_columns for log in self.logs))
 
     def say(self, words: str) -> None:
         """A line on standard error, unless it was asked for quiet."""
@@ -241,12 +241,12 @@ class Session:
 
     def _load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
         events = found.watch(self.events(log))
-        return replace(finish(replay(events, profile, on_damage=self.on_damage)), untold=log.untold)
+        return replace(finish(replay(events, profile, on_damage=self.on_damage)), missing_columns=log.missing_columns)
 
     @property
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
-        is_whole = not any(log.untold - UNTOLD_IN_BULK for log in self.logs)
+        is_whole = not any(log.missing_columns - UNTOLD_IN_BULK for log in self.logs)
         return is_whole and sum(log.bytes_to_read for log in self.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel[Any]) -> None:
@@ -497,7 +497,7 @@ def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded
     with Scanner() as scanner:
         state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
     replayed.state.tell(found)
-    return replayed.log, replace(state, untold=replayed.log.untold), found
+    return replayed.log, replace(state, missing_columns=replayed.log.missing_columns), found
 
 
 def processors() -> int:
@@ -506,7 +506,9 @@ def processors() -> int:
 
 
 @contextmanager
-def open_session(reading: Reading, output: Output | None = None, *, needs: Set[str] = frozenset()) -> Iterator[Session]:
+def open_session(
+    reading: ReadOptions, output: Output | None = None, *, needs: Set[str] = frozenset()
+) -> Iterator[Session]:
     """Open what was given. At the end the process exits with the run's status; errors end it with one line.
 
     Args:
@@ -519,7 +521,7 @@ def open_session(reading: Reading, output: Output | None = None, *, needs: Set[s
         with ExitStack() as stack:
             kind, opened = _opened(reading, stack)
             session = kind(reading, stack.enter_context(opened), stack)
-            if missing := sorted((needs | _needs_of(reading)) & session.untold):
+            if missing := sorted((needs | _needs_of(reading)) & session.missing_columns):
                 raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
             _check_topics(session)
             _check_bounds(session)
@@ -535,7 +537,7 @@ def open_session(reading: Reading, output: Output | None = None, *, needs: Set[s
     sys.exit(session.exit_status)
 
 
-def _opened(reading: Reading, stack: ExitStack) -> tuple[type[Session], DiskLogs]:
+def _opened(reading: ReadOptions, stack: ExitStack) -> tuple[type[Session], DiskLogs]:
     """What is read, and the kind of run that the engine makes of it."""
     if reading.engine == "spark":
         from cli.spark import SparkSession, check_usage, open_found
@@ -568,7 +570,7 @@ def _tell_of_lost_pages() -> None:
         ctypes.CDLL(None).signal(signal.SIGBUS, _HANDLERS[0])
 
 
-def _needs_of(reading: Reading) -> set[str]:
+def _needs_of(reading: ReadOptions) -> set[str]:
     """Columns without which bounds would bound nothing."""
     bounds = {"timestamp_ms": reading.until_time is not None, "record_offset": bool(reading.until_offset)}
     return {name for name, is_given in bounds.items() if is_given}
@@ -582,7 +584,7 @@ def _check_topics(session: Session) -> None:
     """
     told = session.reading.as_partition  # by the user, who may have meant another file
     for log in session.logs:
-        if log.offsets_partition not in (None, told) or log.untold:
+        if log.offsets_partition not in (None, told) or log.missing_columns:
             continue
         file = log.segments[0].file
         topic = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2]).topic

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import Reading
+from cli.options import ReadOptions
 from cli.session import Loaded, Session, Surveyed, finished
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.columnar.events.rows import ALL, Shown
@@ -25,7 +25,7 @@ from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
 from offsets_log.columnar.materialize.arrow import SORTED_BY
-from offsets_log.columnar.scan.reading import Order
+from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.reader import DiskLogs, open_logs
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from offsets_log.replay.profile import Profile
     from offsets_log.replay.releases import Release
     from spark_jobs.joined import JoinedLog
-    from spark_jobs.planning import Piece
+    from spark_jobs.planning import PieceFiles
     from spark_jobs.tasks import Work
 
 try:
     from spark_jobs.joined import joined_logs
-    from spark_jobs.options import Reading as SparkReading
+    from spark_jobs.options import SourceOptions as SparkReading
     from spark_jobs.options import matcher
     from spark_jobs.run import joined_table, open_spark
     from spark_jobs.stores import find_logs, holds_parquet, path_here
@@ -67,7 +67,7 @@ WITH_PARQUET = ("compact",)
 """Commands that read Parquet of `decode` by Spark, too: records of which the batches are not known."""
 
 
-def check_usage(reading: Reading) -> None:
+def check_usage(reading: ReadOptions) -> None:
     """Raises UsageError for what only one machine can read."""
     context = click.get_current_context()
     if context.params.get("as_broker"):
@@ -78,11 +78,11 @@ def check_usage(reading: Reading) -> None:
         raise click.UsageError(f"--engine spark reads Parquet for {', '.join(WITH_PARQUET)} only: give the segments")
 
 
-def _is_parquet(reading: Reading) -> bool:
+def _is_parquet(reading: ReadOptions) -> bool:
     return all(holds_parquet(path, {}) for path in reading.paths)
 
 
-def open_found(reading: Reading, stack: ExitStack) -> DiskLogs:
+def open_found(reading: ReadOptions, stack: ExitStack) -> DiskLogs:
     """The logs that Spark will read: of this machine open as ever, of a store in the network their names and sizes.
 
     Raises:
@@ -106,7 +106,7 @@ class SparkSession(Session):
 
     is_here = False
 
-    def __init__(self, reading: Reading, opened: DiskLogs, stack: ExitStack) -> None:
+    def __init__(self, reading: ReadOptions, opened: DiskLogs, stack: ExitStack) -> None:
         super().__init__(replace(reading, progress=False), opened, stack)
         self._stack = stack
         self._spark: Any = None
@@ -204,17 +204,17 @@ class SparkSession(Session):
 
     # ------------------------------------------------------------------------------- records, in log order
 
-    def _order(self, log: PartitionLog) -> Order:
-        return Order(log, self.until(log), self.reading.kafka)
+    def _order(self, log: PartitionLog) -> ScanOrder:
+        return ScanOrder(log, self.until(log), self.reading.kafka)
 
-    def _made(self, work: Work, pieces: Sequence[Piece] | None = None) -> Made:
+    def _made(self, work: Work, pieces: Sequence[PieceFiles] | None = None) -> Made:
         """What tasks make of all pieces, or of some."""
         spark = self._begun()
         made = Made(spark, self._asked(), self._pieces() if pieces is None else pieces, work)
         self._stack.callback(made.close)
         return made
 
-    def _pieces(self) -> list[Piece]:
+    def _pieces(self) -> list[PieceFiles]:
         names = {path: name for path, name in self._here.items() if path != name}
         return plan(self._begun(), self._asked(), names)
 
@@ -292,7 +292,7 @@ class SparkSession(Session):
             log, state, found = finished(Replayed(log, order.layout, whole), found, whole_groups=True)
             yield log, state.showing(self.shows_group, self.shows_topic), found, whole
 
-    def _by_log(self, made: Made) -> Iterator[tuple[PartitionLog, Iterator[tuple[Piece, Any]]]]:
+    def _by_log(self, made: Made) -> Iterator[tuple[PartitionLog, Iterator[tuple[PieceFiles, Any]]]]:
         """What was made of each log, without its end; what was seen is told."""
         for number, log in enumerate(self.logs):
             found = in_order(self._order(log), made.of_log(number), self.noting(log))
@@ -308,13 +308,13 @@ class SparkSession(Session):
             until, release = self.until(log), self.reading.kafka
             yield partition_check(replayed, state, releases, until=until, release=release, shutdown=shutdown)
 
-    def _opened_pieces(self) -> tuple[list[Piece], list[Order]]:
+    def _opened_pieces(self) -> tuple[list[PieceFiles], list[ScanOrder]]:
         """All pieces, and the logs with their bytes."""
         pieces = self._pieces()
         self.logs = [self._with_bytes(log, number, pieces) for number, log in enumerate(self.logs)]
         return pieces, [self._order(log) for log in self.logs]
 
-    def _with_bytes(self, log: PartitionLog, number: int, pieces: Sequence[Piece]) -> PartitionLog:
+    def _with_bytes(self, log: PartitionLog, number: int, pieces: Sequence[PieceFiles]) -> PartitionLog:
         """A log with its bytes: of a store they are brought here."""
         if log.bytes_to_read or not log.size_bytes:
             return log

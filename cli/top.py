@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import TOPIC_IDS, Output, Reading, output_option, reading_options
+from cli.options import TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ TABLE_ROWS = 20
 )
 @output_option("table", "jsonl", "json", "csv")
 def command(
-    reading: Reading, output: Output, topic_ids: str | None, by: str | None, per: str, limit: int | None
+    reading: ReadOptions, output: Output, topic_ids: str | None, by: str | None, per: str, limit: int | None
 ) -> None:
     """Who writes __consumer_offsets: records, bytes, garbage, commits of the same offset again, commits per second.
 
@@ -63,13 +63,13 @@ def command(
     needs = w.NEEDS.get(by or "", set()) | w.NEEDS.get(per, set())
     with open_session(reading, output, needs=needs) as session:
         names = session.topic_ids | read_topic_ids(topic_ids)
-        tells_bytes = "bytes" not in session.untold
+        tells_bytes = "bytes" not in session.missing_columns
         remains = w.Remains()
         if session.is_bulk and (session.is_here or not _is_held(per)):
             writers = _in_bulk(session, per, names, remains)
         else:
             writers = _one_by_one(session, per, names, remains)
-        rows = w.top_rows(writers, by or ("bytes" if tells_bytes else "records"), session.untold)
+        rows = w.top_rows(writers, by or ("bytes" if tells_bytes else "records"), session.missing_columns)
         total: Counter[str] = Counter()
         for row in rows:
             total.update({name: row[name] or 0 for name in ("records", "bytes", "garbage_bytes", "noop_commits")})
@@ -78,7 +78,7 @@ def command(
         columns = [column.name for column in (*w.WRITER_COLUMNS[per], *w.COUNT_COLUMNS)]
         with destination(output, session.files) as stream:
             write_rows(stream, shown, columns, format_name)
-        if remains.gone and not session.untold - {POSITION, BYTES}:
+        if remains.gone and not session.missing_columns - {POSITION, BYTES}:
             session.say(
                 f"{remains.gone} of the {remains.offsets} offsets that these logs span hold no record any more: "
                 "cleaned away, missing or unreadable, nobody can tell whose. All shares are of what is left"

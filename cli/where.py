@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import ENGINE, MASTER, Output, Reading, output_option
+from cli.options import ENGINE, MASTER, Output, ReadOptions, output_option
 
 if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
@@ -104,7 +104,7 @@ def command(
             return
         asked = _questions(groups, partitions, input_format)
         if of:
-            reading = Reading(paths=of, engine=engine, master=master, quiet=quiet)
+            reading = ReadOptions(paths=of, engine=engine, master=master, quiet=quiet)
             _write_of(reading, output, {group for group, _ in asked} if groups else None)
             return
         with destination(output) as stream:
@@ -161,7 +161,7 @@ def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, q
         _say_of_default("the topic", "--topic-partitions", quiet)
 
 
-def _write_of(reading: Reading, output: Output, only: set[str] | None) -> None:
+def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> None:
     """The groups that the partitions hold."""
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session

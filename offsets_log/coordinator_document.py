@@ -34,7 +34,7 @@ MEMORY_COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionPart:
     """One loaded partition: its log, what is held of it, what ends its load, what was seen on the way.
 
     Attributes:
@@ -56,7 +56,7 @@ class Memory:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
-        self.parts: list[Part] = []
+        self.parts: list[PartitionPart] = []
         self.names = TopicNames()
 
     def add(
@@ -72,11 +72,11 @@ class Memory:
 
         Args:
             found: what was seen on the way.
-            outcomes: as of `Part`.
+            outcomes: as of `PartitionPart`.
             as_broker: leave its rows out if its load ends early.
         """
         failure = state.failure
-        self.parts.append(Part(log, state.as_broker() if as_broker else state, failure, found, outcomes))
+        self.parts.append(PartitionPart(log, state.as_broker() if as_broker else state, failure, found, outcomes))
 
     def name_topics(self, given: Mapping[bytes, str], found: Mapping[bytes, str]) -> None:
         """Take topic names from the user, the topics' folders and all partitions' records, in this order."""
@@ -92,7 +92,12 @@ class Memory:
             "groups": sorted(
                 (
                     group_row(
-                        group, self.profile, self.names, part.log.offsets_partition, part.state.untold, expand=expand
+                        group,
+                        self.profile,
+                        self.names,
+                        part.log.offsets_partition,
+                        part.state.missing_columns,
+                        expand=expand,
                     )
                     for part in self.parts
                     for group in part.state.groups.values()
@@ -105,7 +110,7 @@ class Memory:
                     {name: row[name] for name in (*PENDING_COLUMNS, *(set(row) - set(PENDING_COLUMNS)))}
                     for part in self.parts
                     for row in (
-                        pending_row(value, part.log.offsets_partition, part.state.untold)
+                        pending_row(value, part.log.offsets_partition, part.state.missing_columns)
                         for value in part.state.pending
                     )
                 ),
@@ -118,7 +123,7 @@ class Memory:
     def _offsets(self, which: str) -> list[Row]:
         return sorted(
             (
-                offset_row(value, part.log.offsets_partition, part.state.untold)
+                offset_row(value, part.log.offsets_partition, part.state.missing_columns)
                 for part in self.parts
                 for value in getattr(part.state, which)()
             ),
@@ -151,7 +156,7 @@ class Memory:
                 )
 
 
-def _history(part: Part) -> dict[str, Any]:
+def _history(part: PartitionPart) -> dict[str, Any]:
     """How far back the log can be trusted: below ``cleaned_until`` and in gaps, records were compacted away."""
     tells_offsets = _tells_record_offsets(part)
     return {
@@ -162,15 +167,15 @@ def _history(part: Part) -> dict[str, Any]:
     }
 
 
-def _tells_record_offsets(part: Part) -> bool:
-    return "record_offset" not in part.log.untold
+def _tells_record_offsets(part: PartitionPart) -> bool:
+    return "record_offset" not in part.log.missing_columns
 
 
-def _end_offset(part: Part) -> int | None:
+def _end_offset(part: PartitionPart) -> int | None:
     return part.state.end_offset if _tells_record_offsets(part) else None
 
 
-def _load(part: Part) -> dict[str, Any]:
+def _load(part: PartitionPart) -> dict[str, Any]:
     """Whether the partition loads; of a damaged one, by the stop before where that makes a difference."""
     if not part.outcomes:
         return _verdict(part, part.failure)
@@ -181,7 +186,7 @@ def _load(part: Part) -> dict[str, Any]:
     return verdict | {"shutdown": shutdown, **{f"after_{name}_shutdown": _outcome(part, it) for name, it in others}}
 
 
-def _outcome(part: Part, outcome: Outcome) -> dict[str, Any]:
+def _outcome(part: PartitionPart, outcome: Outcome) -> dict[str, Any]:
     return _verdict(part, outcome.failure) | {
         "ok": outcome.starts and outcome.ends and outcome.failure is None,
         "starts": outcome.starts,
@@ -190,7 +195,7 @@ def _outcome(part: Part, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _verdict(part: Part, failure: Problem | None) -> dict[str, Any]:
+def _verdict(part: PartitionPart, failure: Problem | None) -> dict[str, Any]:
     return {
         "ok": failure is None,
         "record_offset": failure.record_offset if failure and _tells_record_offsets(part) else None,

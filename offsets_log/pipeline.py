@@ -23,8 +23,8 @@ from offsets_log.log_format.record import ControlRecord, Record, decode_control_
 from offsets_log.log_format.segment import Tail
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.replay.partial import (
+    EndTransactionMarker,
     GroupTopicPartition,
-    Marker,
     OffsetAndMetadata,
     PartialState,
     offset_and_metadata,
@@ -32,7 +32,7 @@ from offsets_log.replay.partial import (
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.refusal import Verdict, refusal_of_batch, verdict_on
-from offsets_log.replay.topic_names import names_in
+from offsets_log.replay.topic_names import topic_names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ class State(Protocol):
     ) -> None:
         """A type 0 or 1 record without a value."""
 
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """The end of a transaction."""
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
@@ -345,7 +345,7 @@ class TakesNothing:
     ) -> None:
         """Nothing."""
 
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """Nothing."""
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
@@ -395,7 +395,9 @@ def _replay_control(state: State, event: Event, on_damage: OnDamage) -> None:
         return
     assert event.control is not None
     if event.control.ends_transaction or state.profile.unknown_marker_aborts:
-        state.add_marker(event.batch.producer_id, Marker(event.control.type == "COMMIT", event.record.offset))
+        state.add_marker(
+            event.batch.producer_id, EndTransactionMarker(event.control.type == "COMMIT", event.record.offset)
+        )
 
 
 def _replay_data(state: State, event: Event, on_damage: OnDamage) -> None:
@@ -408,7 +410,7 @@ def _replay_data(state: State, event: Event, on_damage: OnDamage) -> None:
     if isinstance(verdict, Problem):
         state.problems.append(verdict)
     if event.decoded is not None:
-        for topic_id, name in names_in(event.decoded):
+        for topic_id, name in topic_names_in(event.decoded):
             state.add_topic_name(topic_id, name, event.record.offset)
         if verdict is not Verdict.SKIP:
             _replay_record(state, event, event.decoded)

@@ -9,13 +9,21 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.jobs import Rebuilt, UndecidedWarning, compact, rebuild, replay
 from spark_jobs.joined import JoinedLog, joined_logs
-from spark_jobs.options import Reading
+from spark_jobs.options import SourceOptions
 from spark_jobs.run import joined_table
 from spark_jobs.source import register
 
 __all__ = [
-    "JoinedLog", "Reading", "Rebuilt", "UndecidedWarning", "compact", "joined_logs", "joined_table", "rebuild",
-    "register", "replay",
+    "JoinedLog",
+    "Rebuilt",
+    "SourceOptions",
+    "UndecidedWarning",
+    "compact",
+    "joined_logs",
+    "joined_table",
+    "rebuild",
+    "register",
+    "replay",
 ]  # fmt: skip
 
 if SparkSession.getActiveSession() is not None:

@@ -12,8 +12,8 @@ import click
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.profile import PROFILES
-from spark_jobs.options import Reading, parse
-from spark_jobs.run import JOBS, Order, open_spark
+from spark_jobs.options import SourceOptions, parse
+from spark_jobs.run import JOBS, JobOptions, open_spark
 from spark_jobs.writing import check_free
 
 EXIT_ERROR, EXIT_DAMAGED = 1, 3
@@ -105,7 +105,7 @@ def replay(**common: Any) -> None:
 def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: Any) -> None:
     """Do a job and exit."""
     try:
-        order = Order(
+        order = JobOptions(
             reading=_reading(common),
             output=common["output"],
             quarantine=common["quarantine"],
@@ -126,7 +126,7 @@ def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: 
     sys.exit(EXIT_DAMAGED if account.is_damaged or account.lost else 0)
 
 
-def _reading(common: dict[str, Any]) -> Reading:
+def _reading(common: dict[str, Any]) -> SourceOptions:
     options = {"paths": json.dumps(common["paths"]), "profile": common["profile"], "level": "partials"}
     for text in common["more"]:
         name, sign, value = text.partition("=")

@@ -27,7 +27,7 @@ from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, group_row
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row
 from spark_jobs.fold import memory
-from spark_jobs.options import Reading, as_options
+from spark_jobs.options import SourceOptions, as_options
 from spark_jobs.records import knows_transactions, partials_of
 from spark_jobs.source import FORMAT, schema_text
 
@@ -42,24 +42,24 @@ class UndecidedWarning(UserWarning):
     """Transactions cannot be resolved."""
 
 
-def read_partials(spark: SparkSession, reading: Reading) -> DataFrame:
+def read_partials(spark: SparkSession, reading: SourceOptions) -> DataFrame:
     """The partial states of files, in a few pieces for each core."""
     return read_evenly(spark, replace(reading, level="partials"))
 
 
-def read_evenly(spark: SparkSession, reading: Reading) -> DataFrame:
+def read_evenly(spark: SparkSession, reading: SourceOptions) -> DataFrame:
     """Any level of files, in a few pieces for each core where the reading says nothing else."""
     return read(spark, evenly(spark, reading))
 
 
-def evenly(spark: SparkSession, reading: Reading) -> Reading:
+def evenly(spark: SparkSession, reading: SourceOptions) -> SourceOptions:
     """In a few pieces for each core where the reading says nothing else."""
     if reading.pieces is not None or reading.piece_bytes is not None or not reading.split:
         return reading
     return replace(reading, pieces=PIECES_PER_CORE * spark.sparkContext.defaultParallelism)
 
 
-def read(spark: SparkSession, reading: Reading) -> DataFrame:
+def read(spark: SparkSession, reading: SourceOptions) -> DataFrame:
     """Any level of files."""
     return spark.read.format(FORMAT).options(**as_options(reading)).load()
 

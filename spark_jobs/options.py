@@ -18,7 +18,7 @@ LEVELS = ("records", "events", "partials")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class SourceOptions:
     """The options of a read; all values of a list are alternatives.
 
     Attributes:
@@ -151,10 +151,10 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pieces": ("pieces", int),
     "storage_options": ("storage_options", json.loads),
 }
-"""Option, in lower case → attribute of `Reading`, and how its text is read."""
+"""Option, in lower case → attribute of `SourceOptions`, and how its text is read."""
 
 
-def parse(options: Mapping[str, str]) -> Reading:
+def parse(options: Mapping[str, str]) -> SourceOptions:
     """The options of ``spark.read…option(…).load(path)``.
 
     Raises:
@@ -176,10 +176,10 @@ def parse(options: Mapping[str, str]) -> Reading:
             raise InputError(f"the option {name} cannot be {text!r}: {error}") from None
     if not paths:
         raise InputError("no path: load(PATH) wants a data directory, a partition directory or segments")
-    return Reading(paths=paths, **values)
+    return SourceOptions(paths=paths, **values)
 
 
-def as_options(reading: Reading) -> dict[str, str]:
+def as_options(reading: SourceOptions) -> dict[str, str]:
     """The options that `parse` reads back."""
     options = {"paths": json.dumps(reading.paths)}
     for name, (attribute, _) in PARSERS.items():

@@ -19,7 +19,7 @@ from offsets_log.columnar.folds.surveys import SurveyingReplay
 from offsets_log.columnar.folds.writers import Count, WritersState
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Cursor, Place, Seen
+from offsets_log.columnar.scan.reading import Cursor, ScanPlace, Seen
 from offsets_log.columnar.shuffle.counts import counts_of, transaction_rows, writers_bytes
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, partial_table, table_of
 from offsets_log.columnar.shuffle.pieces import Bounds, iter_event_tables, replay_piece
@@ -31,11 +31,11 @@ from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import TailFound
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.tables import Column, Row, damage_row
-from spark_jobs.options import Reading, matcher
-from spark_jobs.planning import Piece
+from spark_jobs.options import SourceOptions, matcher
+from spark_jobs.planning import PieceFiles
 
 
-def columns_of(reading: Reading) -> tuple[Column, ...]:
+def columns_of(reading: SourceOptions) -> tuple[Column, ...]:
     """The columns of a read."""
     level = [column for column in COLUMNS[reading.level] if column is not HEADERS or reading.include_headers]
     if not reading.columns:
@@ -43,21 +43,21 @@ def columns_of(reading: Reading) -> tuple[Column, ...]:
     return tuple(column for name in reading.columns for column in level if column.name == name)
 
 
-def open_piece(piece: Piece, stack: ExitStack) -> tuple[PartitionLog, Bounds]:
+def open_piece(piece: PieceFiles, stack: ExitStack) -> tuple[PartitionLog, Bounds]:
     """The segments of a piece as a log, and its place in it."""
     segments = [Segment(file.name or file.path, file.base_offset, file.open(stack)) for file in piece.files]
     if not piece.is_last:
         segments.append(Segment("", piece.following, b""))
     count = len(piece.files)
-    end = Place(count, 0) if piece.end is None else Place(count - 1, piece.end)
-    bounds = Bounds(Place(0, piece.position), piece.last_offset, end, piece.next_first_offset)
+    end = ScanPlace(count, 0) if piece.end is None else ScanPlace(count - 1, piece.end)
+    bounds = Bounds(ScanPlace(0, piece.position), piece.last_offset, end, piece.next_first_offset)
     log = PartitionLog(
         piece.offsets_partition, tuple(segments), checkpoints=piece.checkpoints, selection=piece.selection
     )
     return log, bounds
 
 
-def iter_tables(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
+def iter_tables(piece: PieceFiles, reading: SourceOptions) -> Iterator[pa.Table]:
     """The rows of a piece at the reading's level."""
     schema = schema_of(columns_of(reading))
     with ExitStack() as stack:
@@ -66,7 +66,7 @@ def iter_tables(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
             yield table.select(schema.names).cast(schema)
 
 
-def _partials(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
+def _partials(piece: PieceFiles, log: PartitionLog, bounds: Bounds, reading: SourceOptions) -> Iterator[pa.Table]:
     seen: list[Seen] = []
     layout, state, reach = replay_piece(_replay(log, reading), bounds, seen.append)
     rows: list[Row] = [{"kind": "transaction"} | row for row in transaction_rows(state)]
@@ -84,7 +84,7 @@ def _partials(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading)
     yield table
 
 
-def _replay(log: PartitionLog, reading: Reading) -> Replay:
+def _replay(log: PartitionLog, reading: SourceOptions) -> Replay:
     """What becomes of records."""
     until, release = reading.until(log.offsets_partition), reading.kafka
     if reading.per is not None:
@@ -95,8 +95,8 @@ def _replay(log: PartitionLog, reading: Reading) -> Replay:
     return kind(log, reading.rules, until=until, release=release)
 
 
-def _piece_row(piece: Piece, state: ColumnarState, reach: Cursor, seen: list[Seen], reading: Reading) -> Row:
-    desk = state.arrays.desk
+def _piece_row(piece: PieceFiles, state: ColumnarState, reach: Cursor, seen: list[Seen], reading: SourceOptions) -> Row:
+    scan_state = state.arrays.scan_state
     damages = [item for item in seen if isinstance(item, Damage)]
     between = sum(item.count for item in seen if isinstance(item, Missing))
     unsupported = sum(damage.is_unsupported for damage in damages)
@@ -120,7 +120,7 @@ def _piece_row(piece: Piece, state: ColumnarState, reach: Cursor, seen: list[See
         "is_broken": reach.is_broken,
         "last_file": piece.files[-1].path if piece.files[-1].size == 0 and len(piece.files) > 1 else None,
         "base_of_last": piece.files[-1].base_offset,
-        "shows_cleaning": int(desk[a.MISSING]) > between or not any(file.size for file in piece.files),
+        "shows_cleaning": int(scan_state[a.MISSING]) > between or not any(file.size for file in piece.files),
     }
     return {"kind": "piece", "facts": json.dumps(facts)}
 
@@ -154,7 +154,7 @@ def tail_of(facts: dict[str, Any]) -> TailFound:
     return TailFound(Segment(facts["file"], None, b""), tail, facts["lost"])
 
 
-def _of_piece(table: pa.Table, piece: Piece) -> pa.Table:
+def _of_piece(table: pa.Table, piece: PieceFiles) -> pa.Table:
     facts: dict[str, Any] = {
         "log": piece.log, "piece": piece.number, "pieces": piece.count, "offsets_partition": piece.offsets_partition
     }  # fmt: skip
@@ -165,13 +165,13 @@ def _of_piece(table: pa.Table, piece: Piece) -> pa.Table:
     return table
 
 
-def _events(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
+def _events(piece: PieceFiles, log: PartitionLog, bounds: Bounds, reading: SourceOptions) -> Iterator[pa.Table]:
     shown = Shown(matcher(reading.group), matcher(reading.topic))
     until = reading.until(piece.offsets_partition)
     return iter_event_tables(log, bounds, shown, until, reading.kafka, note=lambda seen: None)
 
 
-def _records(piece: Piece, log: PartitionLog, bounds: Bounds, reading: Reading) -> Iterator[pa.Table]:
+def _records(piece: PieceFiles, log: PartitionLog, bounds: Bounds, reading: SourceOptions) -> Iterator[pa.Table]:
     until = reading.until(piece.offsets_partition)
     return iter_record_tables(log, bounds, until, reading.kafka, note=lambda seen: None)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from offsets_log.columnar.scan.reading import Order, Place
+from offsets_log.columnar.scan.reading import ScanOrder, ScanPlace
 from offsets_log.disk.segments import next_offset
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
@@ -26,7 +26,7 @@ MOST_TRIES = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class PieceFiles:
     """What one task reads.
 
     Attributes:
@@ -75,14 +75,14 @@ class _Cut:
     first_offset: int
 
 
-def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None, split: bool) -> list[Piece]:
+def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None, split: bool) -> list[PieceFiles]:
     """The pieces of all logs.
 
     Args:
         piece_bytes: join and cut segments to about so many bytes; None: a piece for each segment, large ones cut.
         split: False for one piece a log.
     """
-    pieces: list[Piece] = []
+    pieces: list[PieceFiles] = []
     for number, log in enumerate(logs):
         cuts = list(_cuts(log, piece_bytes)) if split else []
         pieces += _pieces(number, log, _chosen(log, cuts, piece_bytes))
@@ -111,11 +111,11 @@ def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> 
 
     Behind a damaged one a reader would go on to the next batch that is whole, over the cut.
     """
-    order = Order(mapped, EVERYTHING, None)
+    order = ScanOrder(mapped, EVERYTHING, None)
     total = log.files[index].size
     pieces = round(total / size)
     for i in range(1, pieces):
-        cursor = order.begin(Place(0, total * i // pieces))
+        cursor = order.begin(ScanPlace(0, total * i // pieces))
         if cursor is None:
             return
         items = islice(order.layout.walk.items(0, cursor.place.position, cursor.last_offset), 3)
@@ -140,11 +140,11 @@ def _chosen(log: FoundLog, cuts: Sequence[_Cut], piece_bytes: int | None) -> lis
     return chosen
 
 
-def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[Piece]:
+def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[PieceFiles]:
     if not log.files:
         return
     begins = [_Cut(0, 0, -1, 0), *cuts]
-    whole = Piece(
+    whole = PieceFiles(
         log=number,
         number=0,
         count=len(begins),

@@ -26,7 +26,7 @@ from offsets_log.rows.survey import describe_tail
 from offsets_log.rows.tables import partition_name
 from spark_jobs import jobs
 from spark_jobs.fold import memory
-from spark_jobs.options import Reading
+from spark_jobs.options import SourceOptions
 from spark_jobs.pieces import tail_of
 from spark_jobs.records import partials_of
 from spark_jobs.source import register
@@ -148,7 +148,7 @@ def quarantine_of(rows: DataFrame) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class JobOptions:
     """What a job is told: the same for all of them.
 
     Attributes:
@@ -156,7 +156,7 @@ class Order:
         strict: write nothing if something could not be read.
     """
 
-    reading: Reading
+    reading: SourceOptions
     output: str
     quarantine: str | None = None
     strict: bool = False
@@ -166,19 +166,19 @@ class Order:
     topic_ids: dict[bytes, str] = field(default_factory=dict)
 
 
-def is_parquet(reading: Reading) -> bool:
+def is_parquet(reading: SourceOptions) -> bool:
     """Whether the input is Parquet written by ``decode -o parquet``."""
     return all(holds_parquet(path, reading.storage_options) for path in reading.paths)
 
 
-def _partials(spark: SparkSession, order: Order, members: bool) -> DataFrame:
+def _partials(spark: SparkSession, order: JobOptions, members: bool) -> DataFrame:
     reading = order.reading
     if is_parquet(reading):
         return partials_of(spark.read.parquet(*reading.paths), reading.profile)
     return jobs.read_partials(spark, replace(reading, members=members))
 
 
-def _begun(rows: DataFrame, order: Order) -> Account:
+def _begun(rows: DataFrame, order: JobOptions) -> Account:
     account = account_of(rows)
     if order.strict and account.is_damaged:
         raise damage_error(account.damages[0])
@@ -187,13 +187,13 @@ def _begun(rows: DataFrame, order: Order) -> Account:
     return account
 
 
-def joined_table(spark: SparkSession, reading: Reading) -> pa.Table:
+def joined_table(spark: SparkSession, reading: SourceOptions) -> pa.Table:
     """All rows of `fold.memory`, in this process."""
-    partials = _partials(spark, Order(reading=reading, output=""), reading.members)
+    partials = _partials(spark, JobOptions(reading=reading, output=""), reading.members)
     return memory(partials, reading.profile, topic=reading.topic, group=reading.group).toArrow()
 
 
-def run_compact(spark: SparkSession, order: Order) -> tuple[str, Account]:
+def run_compact(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
     """The words of the result and the account."""
     reading = order.reading
     rows = memory(_partials(spark, order, False), reading.profile, topic=reading.topic, group=reading.group).persist()
@@ -209,7 +209,7 @@ def run_compact(spark: SparkSession, order: Order) -> tuple[str, Account]:
     return f"{count} offsets, {account.partitions} partitions; profile {reading.profile}", account
 
 
-def run_rebuild(spark: SparkSession, order: Order) -> tuple[str, Account]:
+def run_rebuild(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
     """The words of the result and the account."""
     reading = order.reading
     reading_all = replace(reading, group=())  # a group that is not shown may end the load all the same
@@ -235,7 +235,7 @@ def run_rebuild(spark: SparkSession, order: Order) -> tuple[str, Account]:
     return f"{counts}, {account.partitions} partitions; profile {reading.profile}", account
 
 
-def run_replay(spark: SparkSession, order: Order) -> tuple[str, Account]:
+def run_replay(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
     """All records as a table by offsets partition and day; the words of the result and the account."""
     reading = order.reading
     whole = replace(reading, group=(), topic=(), columns=())
@@ -250,7 +250,7 @@ def run_replay(spark: SparkSession, order: Order) -> tuple[str, Account]:
     return f"{account.records} records, {account.partitions} partitions", account
 
 
-def _keep(spark: SparkSession, rows: DataFrame, order: Order) -> None:
+def _keep(spark: SparkSession, rows: DataFrame, order: JobOptions) -> None:
     if order.quarantine is not None:
         write_parquet(spark, {"": quarantine_of(rows)}, order.quarantine)
 

@@ -1,6 +1,7 @@
 """The Python data source ``offsets_log``: files of ``__consumer_offsets`` as DataFrames.
 
-``spark.read.format("offsets_log").option("level", …).load(path)``; `options.Reading` says which options there are.
+``spark.read.format("offsets_log").option("level", …).load(path)``; `options.SourceOptions` says which options there
+are.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition
 
 from offsets_log.rows.tables import Column
-from spark_jobs.options import Reading, literal, parse
+from spark_jobs.options import SourceOptions, literal, parse
 from spark_jobs.pieces import columns_of, iter_tables
-from spark_jobs.planning import Piece, plan
+from spark_jobs.planning import PieceFiles, plan
 from spark_jobs.stores import find_logs
 
 FORMAT = "offsets_log"
@@ -63,13 +64,13 @@ class FilteringOffsetsLogSource(OffsetsLogSource):
 class PiecePartition(InputPartition):
     """One piece of a log; None where there is none to read."""
 
-    piece: Piece | None
+    piece: PieceFiles | None
 
 
 class OffsetsLogReader(DataSourceReader):
     """Plans pieces at the driver, reads them in tasks."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: SourceOptions) -> None:
         self.reading = reading
 
     def partitions(self) -> list[InputPartition]:
@@ -90,7 +91,7 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
     It gives all filters back: Spark applies them too, to what is left.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: SourceOptions) -> None:
         super().__init__(reading)
         self.wanted: set[Any] | None = None
 
@@ -126,7 +127,7 @@ PUSHED = {
 """Level → column → the option that does the same. Rows of partials without a group belong to every group."""
 
 
-def plan_reading(reading: Reading, *, most_bytes: int = MOST_PIECE_BYTES) -> list[Piece]:
+def plan_reading(reading: SourceOptions, *, most_bytes: int = MOST_PIECE_BYTES) -> list[PieceFiles]:
     """The pieces of what was asked for.
 
     Args:

@@ -111,7 +111,7 @@ class FoundLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLogs:
     """All logs; topic id → name from other topics' folders; what was left out, in sentences; what is absent."""
 
     logs: list[FoundLog]
@@ -127,7 +127,7 @@ def find_logs(
     as_partition: int | None = None,
     partitions: Collection[int] = (),
     options: Options | None = None,
-) -> Found:
+) -> FoundLogs:
     """The logs of local paths and URLs; the same words as `offsets_log.disk.reader.open_logs`.
 
     Args:
@@ -143,7 +143,9 @@ def find_logs(
     if remote:
         return _find_remote(remote, options or {}, as_partition, partitions)
     opened = stack.enter_context(open_logs(local, as_partition=as_partition, partitions=partitions))
-    return Found([_local_log(log) for log in opened.logs], opened.topic_ids, tuple(opened.notes), tuple(opened.absent))
+    return FoundLogs(
+        [_local_log(log) for log in opened.logs], opened.topic_ids, tuple(opened.notes), tuple(opened.absent)
+    )
 
 
 def path_here(path: str) -> str | None:
@@ -214,7 +216,9 @@ def _path_in_store(url: str) -> str:
     return url.partition("://")[2].partition("?")[0].rstrip("/")
 
 
-def _find_remote(urls: Sequence[str], options: Options, as_partition: int | None, partitions: Collection[int]) -> Found:
+def _find_remote(
+    urls: Sequence[str], options: Options, as_partition: int | None, partitions: Collection[int]
+) -> FoundLogs:
     frozen = tuple(sorted(options.items()))
     folders: dict[str, _RemoteFolder] = {}
     topic_ids: dict[bytes, str] = {}
@@ -242,7 +246,7 @@ def _find_remote(urls: Sequence[str], options: Options, as_partition: int | None
         partition for partition in logs if partition is not None
     )
     absent = absent_partitions(data_directories, there, partitions)
-    return Found(known + unknown, topic_ids, (), tuple(absent))
+    return FoundLogs(known + unknown, topic_ids, (), tuple(absent))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from offsets_log.columnar.events.tables import Chunk
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place, Seen
+from offsets_log.columnar.scan.reading import Cursor, Note, ScanOrder, ScanPlace, Seen
 from offsets_log.columnar.shuffle.pieces import check_reach
 from offsets_log.columnar.sinks.lines import Lines
 from offsets_log.errors import Damage
@@ -39,9 +39,9 @@ from offsets_log.replay.releases import Release
 from offsets_log.rows.tables import Row
 from spark_jobs.jobs import evenly
 from spark_jobs.joined import SEEN
-from spark_jobs.options import Reading
+from spark_jobs.options import SourceOptions
 from spark_jobs.pieces import open_piece, seen_row
-from spark_jobs.planning import Piece
+from spark_jobs.planning import PieceFiles
 from spark_jobs.source import plan_reading
 
 RUN_ITEMS, RUN_BYTES = 1 << 12, 1 << 20
@@ -63,10 +63,10 @@ class Opened:
         note: what to do with what could not be read, with tails and gaps.
     """
 
-    piece: Piece
-    order: Order
+    piece: PieceFiles
+    order: ScanOrder
     cursor: Cursor
-    end: Place
+    end: ScanPlace
     scanner: Scanner
     note: Note
 
@@ -83,7 +83,7 @@ class Reach:
     seen: Sequence[Row]
 
 
-def named(pieces: Iterable[Piece], names: Mapping[str, str]) -> list[Piece]:
+def named(pieces: Iterable[PieceFiles], names: Mapping[str, str]) -> list[PieceFiles]:
     """Pieces whose files are called as the user called them, by their paths."""
     return [
         replace(piece, files=tuple(replace(file, name=names.get(file.path)) for file in piece.files))
@@ -99,12 +99,12 @@ class Made:
         pieces: as of `source.plan_reading`.
     """
 
-    def __init__(self, spark: SparkSession, reading: Reading, pieces: Sequence[Piece], work: Work) -> None:
+    def __init__(self, spark: SparkSession, reading: SourceOptions, pieces: Sequence[PieceFiles], work: Work) -> None:
         self._pieces = pieces
         numbered = spark.sparkContext.parallelize(list(enumerate(pieces)), max(1, len(pieces)))
         self._rows = numbered.flatMap(_task(reading, work)).persist(StorageLevel.DISK_ONLY)
-        self._logs: Iterator[tuple[int, Iterator[tuple[Piece, Any]]]] = iter(())
-        self._next: tuple[int, Iterator[tuple[Piece, Any]]] | None = None
+        self._logs: Iterator[tuple[int, Iterator[tuple[PieceFiles, Any]]]] = iter(())
+        self._next: tuple[int, Iterator[tuple[PieceFiles, Any]]] | None = None
         self._asked: int | None = None
         self._rows.count()  # all at once; `toLocalIterator` alone would have them read one after the other
 
@@ -112,7 +112,7 @@ class Made:
         """Forget all of it."""
         self._rows.unpersist()
 
-    def of_log(self, number: int) -> Iterator[tuple[Piece, Any]]:
+    def of_log(self, number: int) -> Iterator[tuple[PieceFiles, Any]]:
         """What was made of one log's pieces, behind each its `Reach`. Logs are best asked for in their order."""
         if self._asked is None or self._asked >= number:
             self._logs = groupby(self._read(), key=lambda item: item[0].log)
@@ -122,15 +122,15 @@ class Made:
             self._next = next(self._logs, None)
         return self._next[1] if self._next is not None and self._next[0] == number else iter(())
 
-    def _read(self) -> Iterator[tuple[Piece, Any]]:
+    def _read(self) -> Iterator[tuple[PieceFiles, Any]]:
         for number, data in self._rows.toLocalIterator(prefetchPartitions=True):
             yield self._pieces[number], pickle.loads(zlib.decompress(data))
 
 
-def _task(reading: Reading, work: Work) -> Callable[[tuple[int, Piece]], Iterator[tuple[int, bytes]]]:
+def _task(reading: SourceOptions, work: Work) -> Callable[[tuple[int, PieceFiles]], Iterator[tuple[int, bytes]]]:
     """The function that tasks run."""
 
-    def run(numbered: tuple[int, Piece]) -> Iterator[tuple[int, bytes]]:
+    def run(numbered: tuple[int, PieceFiles]) -> Iterator[tuple[int, bytes]]:
         number, piece = numbered
         for made in _made(piece, reading, work):
             yield number, zlib.compress(pickle.dumps(made, pickle.HIGHEST_PROTOCOL), FAST)
@@ -138,16 +138,16 @@ def _task(reading: Reading, work: Work) -> Callable[[tuple[int, Piece]], Iterato
     return run
 
 
-def _made(piece: Piece, reading: Reading, work: Work) -> Iterator[Any]:
+def _made(piece: PieceFiles, reading: SourceOptions, work: Work) -> Iterator[Any]:
     seen: list[Seen] = []
     with ExitStack() as stack:
         log, bounds = open_piece(piece, stack)
-        order, cursor = Order(log, reading.until(piece.offsets_partition), reading.kafka), bounds.cursor
+        order, cursor = ScanOrder(log, reading.until(piece.offsets_partition), reading.kafka), bounds.cursor
         scanner = stack.enter_context(Scanner())
         yield from work(Opened(piece, order, cursor, bounds.end, scanner, seen.append))
         check_reach(log, bounds, cursor)
         entered = piece.index + (cursor.entered or 0)
-        place = Place(piece.index + cursor.place.segment_index, cursor.place.position)
+        place = ScanPlace(piece.index + cursor.place.segment_index, cursor.place.position)
         yield Reach(replace(cursor, place=place, entered=entered), [seen_row(item, i) for i, item in enumerate(seen)])
 
 
@@ -159,13 +159,13 @@ def seen_of(row: Row) -> Seen:
 # ---------------------------------------------------------------------------------------- at the driver
 
 
-def in_order(order: Order, made: Iterable[tuple[Piece, Any]], note: Note) -> Iterator[tuple[Piece, Any]]:
+def in_order(order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], note: Note) -> Iterator[tuple[PieceFiles, Any]]:
     """What was made of the pieces of a log up to a bound, noting what was seen, and what is missing around them.
 
     At the end comes the `LogEnd`, if the log was read to its end.
     """
     before: Cursor | None = None
-    last: Piece | None = None
+    last: PieceFiles | None = None
     for piece, item in made:
         if before is not None and before.is_stopped:
             return
@@ -183,11 +183,11 @@ def in_order(order: Order, made: Iterable[tuple[Piece, Any]], note: Note) -> Ite
             yield last, end
 
 
-def _note_begin(order: Order, piece: Piece, before: Cursor | None, note: Note) -> None:
+def _note_begin(order: ScanOrder, piece: PieceFiles, before: Cursor | None, note: Note) -> None:
     if piece.number == 0:
         order.note_begin(note)
     elif before is not None:
-        order.note_gap_before(Place(piece.index, piece.position), before, note)
+        order.note_gap_before(ScanPlace(piece.index, piece.position), before, note)
 
 
 def choose(selection: Selection | None) -> Work:
@@ -260,7 +260,7 @@ def fold(replay: Callable[..., Replay], begins: Sequence[Sequence[int]]) -> Work
     return work
 
 
-def joined(order: Order, made: Iterable[tuple[Piece, Any]], note: Note) -> ColumnarState | None:
+def joined(order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], note: Note) -> ColumnarState | None:
     """The states of all pieces of a log put together; None if there are none."""
     whole: ColumnarState | None = None
     for _, item in in_order(order, made, note):
@@ -275,7 +275,7 @@ def joined(order: Order, made: Iterable[tuple[Piece, Any]], note: Note) -> Colum
 
 
 def joined_check(
-    releases: Sequence[Release], order: Order, made: Iterable[tuple[Piece, Any]], note: Note
+    releases: Sequence[Release], order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], note: Note
 ) -> CheckedState:  # fmt: skip
     """The states of all pieces of a log put together."""
     seen: list[Seen] = []
@@ -291,7 +291,7 @@ def joined_check(
 
 
 def chosen_events(
-    order: Order, made: Iterable[tuple[Piece, Any]], wants: Callable[[Record], bool] | None
+    order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], wants: Callable[[Record], bool] | None
 ) -> Iterator[LogEvent]:  # fmt: skip
     """The events of what `choose` has handed over of a log; ``wants`` as of `iter_events`."""
     noted: list[Seen] = []
@@ -306,6 +306,6 @@ def chosen_events(
     yield from noted
 
 
-def plan(spark: SparkSession, reading: Reading, names: Mapping[str, str]) -> list[Piece]:
+def plan(spark: SparkSession, reading: SourceOptions, names: Mapping[str, str]) -> list[PieceFiles]:
     """The pieces of what is to be read, a few for each core, with their files' names."""
     return named(plan_reading(evenly(spark, reading), most_bytes=MOST_PIECE_BYTES), names)

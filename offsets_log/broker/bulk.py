@@ -9,8 +9,8 @@ import numpy as np
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.cleaning import desk as d
 from offsets_log.columnar.cleaning import kernels
+from offsets_log.columnar.cleaning import round_state as d
 
 DUE_ENTRIES = 1 << 12
 ANY_EPOCH = 1 << 31
@@ -31,7 +31,7 @@ class Follower:
     checks: bool
     next_offset: int | None = None
     records: int = 0
-    _desk: a.Int64s = field(default_factory=lambda: np.zeros(d.DESK_SIZE, np.int64))
+    _round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
     _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
     _data: a.Bytes = field(init=False)
 
@@ -47,23 +47,23 @@ class Follower:
         Raises:
             BrokerError: an index cannot hold an entry that is due.
         """
-        desk, indexing = self._desk, self.indexing
-        desk[d.POSITION] = desk[d.SIZE] = position
-        desk[d.END], desk[d.BASE_OFFSET] = self.file.size_bytes, self.file.base_offset
-        desk[d.INTERVAL], desk[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
-        desk[d.LATEST_TIME], desk[d.LATEST_TIME_OFFSET] = indexing.latest
-        desk[d.RECORDS_READ], desk[d.EPOCH] = 0, leader_epoch
+        round_state, indexing = self._round_state, self.indexing
+        round_state[d.POSITION] = round_state[d.SIZE] = position
+        round_state[d.END], round_state[d.BASE_OFFSET] = self.file.size_bytes, self.file.base_offset
+        round_state[d.INTERVAL], round_state[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
+        round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
+        round_state[d.RECORDS_READ], round_state[d.EPOCH] = 0, leader_epoch
         while True:
-            desk[d.DUE] = 0
-            why = kernels.follow(desk, self._data, self._due, self.checks)
-            latest = int(desk[d.LATEST_TIME]), int(desk[d.LATEST_TIME_OFFSET])
-            indexing.take_run(self._due[: int(desk[d.DUE])].tolist(), latest, int(desk[d.INDEXED_AT]))
+            round_state[d.DUE] = 0
+            why = kernels.follow(round_state, self._data, self._due, self.checks)
+            latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
+            indexing.take_run(self._due[: int(round_state[d.DUE])].tolist(), latest, int(round_state[d.INDEXED_AT]))
             if why != d.NEEDS_ROOM:
                 break
-        if desk[d.POSITION] > position:
-            self.next_offset = int(desk[d.LATEST]) + 1
-        self.records += int(desk[d.RECORDS_READ])
-        return int(desk[d.POSITION])
+        if round_state[d.POSITION] > position:
+            self.next_offset = int(round_state[d.LATEST]) + 1
+        self.records += int(round_state[d.RECORDS_READ])
+        return int(round_state[d.POSITION])
 
 
 def bytes_of(file: LogFile) -> a.Bytes:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError
-from offsets_log.broker.reading import Reading
+from offsets_log.broker.reading import LoadReading
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.broker.written_offsets import WrittenOffsets
 from offsets_log.errors import Damage, OffsetsLogError
@@ -215,13 +215,13 @@ class _Loading:
     error: BrokerError | None = field(init=False, default=None)
     moved: dict[int, int] = field(init=False, default_factory=dict)
     written: WrittenOffsets | None = field(init=False, default=None)
-    reading: Reading = field(init=False)
+    reading: LoadReading = field(init=False)
     _last: int = field(init=False, default=-1)
 
     def __post_init__(self) -> None:
         if self.way.counts_written_offsets:
             self.written = WrittenOffsets(self.opened.end_offset or 0, self.way.commit_interval_offsets)
-        self.reading = Reading(self.opened, self.written)
+        self.reading = LoadReading(self.opened, self.written)
 
     def replay(self, profiles: Sequence[Profile], batches: int | None = None) -> dict[Profile, PartialState]:
         """What coordinators hold behind it; of so many batches, or all."""

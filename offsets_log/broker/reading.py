@@ -25,7 +25,7 @@ ROUNDS = 2
 """How often the same place is read before that is called for ever: the second time a record may be refused."""
 
 
-class Reading:
+class LoadReading:
     """One load. Iterate `batches`, then ask how it ended.
 
     Attributes:

@@ -67,7 +67,8 @@ def _stops(log: PartitionLog, shutdown: str | None) -> tuple[str, ...]:
 def _is_on_disk(log: PartitionLog) -> bool:
     """Whether there are segments with their names, and not what another tool has told of them."""
     return bool(log.segments) and all(
-        segment.base_offset is not None and not segment.lines and not segment.untold for segment in log.segments
+        segment.base_offset is not None and not segment.lines and not segment.missing_columns
+        for segment in log.segments
     )
 
 

@@ -8,15 +8,15 @@ from itertools import pairwise
 
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
 from offsets_log.checking.loads import LargeBatch, large_batches
-from offsets_log.checking.places import Place
+from offsets_log.checking.places import FindingPlace
 from offsets_log.checking.watched import Watched
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.inspected import InspectedPiece, InspectedState
 from offsets_log.columnar.folds.replay import Replay, Replayed, replay_logs
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Seen
-from offsets_log.columnar.scan.reading import Place as LogPlace
+from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, Seen
+from offsets_log.columnar.scan.reading import FindingPlace as LogPlace
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch
@@ -41,11 +41,11 @@ class _Problems(TakesNothing):
 
 @dataclass(slots=True)
 class _Offsets:
-    """Groups that commit under type 0 keys, in records that were read by hand."""
+    """Groups that commit under type 0 keys, in records that were read on the slow path."""
 
     groups: set[str] = field(default_factory=set)
 
-    def saw_offset(self, record: CoordinatorRecord, place: Place) -> None:
+    def saw_offset(self, record: CoordinatorRecord, place: FindingPlace) -> None:
         """An offset commit or its tombstone."""
         if record.record_type == 0:
             self.groups.add(record.key["group"])
@@ -53,7 +53,7 @@ class _Offsets:
 
 @dataclass(slots=True)
 class _Transactions:
-    """Tells the kernels' arrays of transactions that were read by hand.
+    """Tells the kernels' arrays of transactions that were read on the slow path.
 
     Attributes:
         batch_at: where the batch begins in the log; None where the kernel sees the record too.
@@ -62,7 +62,7 @@ class _Transactions:
     state: CheckedState
     batch_at: int | None = None
 
-    def saw_record(self, event: Event, place: Place) -> None:
+    def saw_record(self, event: Event, place: FindingPlace) -> None:
         """A data record."""
         if event.batch.is_transactional and self.batch_at is not None:
             self.state.open_transaction(
@@ -78,7 +78,7 @@ class CheckedState(InspectedState):
     """What a run of records did by the rules of every release, and what was seen in it.
 
     Attributes:
-        seen: what was read by hand.
+        seen: what was read on the slow path.
         problems_first: rules → the record that ends the load, of those.
         types: record type → its first record: the offset if a kernel has read it.
         batches_by_hand: how many.
@@ -90,15 +90,15 @@ class CheckedState(InspectedState):
         self.transactions, self.offsets = _Transactions(self), _Offsets()
         self.seen = Watched(self.transactions, self.offsets)
         self.first_problems: dict[Profile, Problem] = {}
-        self.first_types: dict[int, int | Place] = {}
-        self.passed: dict[int, Place] = {}
+        self.first_types: dict[int, int | FindingPlace] = {}
+        self.passed: dict[int, FindingPlace] = {}
         self.large_batches: list[LargeBatch] = []
-        self.batches_by_hand = 0
+        self.slow_path_batches = 0
 
     def saw(self, events: Sequence[LogEvent], note: Note, batch_at: int) -> None:
-        """A batch that was read by hand and replayed."""
+        """A batch that was read on the slow path and replayed."""
         self.note_types()
-        self.batches_by_hand += 1
+        self.slow_path_batches += 1
         self.transactions.batch_at = batch_at
         self._see(events, note)
         self.large_batches += large_batches(events)
@@ -106,10 +106,10 @@ class CheckedState(InspectedState):
             self.first_types.setdefault(number, place)
         for event in events:
             if isinstance(event, Event) and event.decoded is not None:
-                self._first_by_hand(event.decoded.group)
+                self._first_on_slow_path(event.decoded.group)
 
     def saw_passed(self, events: Sequence[LogEvent], note: Note) -> None:
-        """A record whose key was read by hand; the rest of its batch is the kernel's."""
+        """A record whose key was read on the slow path; the rest of its batch is the kernel's."""
         known = dict(self.seen.names.types)
         self.transactions.batch_at = None
         self._see(events, note)
@@ -132,17 +132,17 @@ class CheckedState(InspectedState):
         if problems:
             self.first_problems[profile] = min(problems, key=lambda problem: problem.record_offset)
 
-    def _first_by_hand(self, group: str) -> None:
+    def _first_on_slow_path(self, group: str) -> None:
         row = self.arrays.groups[self.group_number(group)]
         if row[a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
-            row[a.FIRST_OFFSET_OF_GROUP] = a.BY_HAND
+            row[a.FIRST_OFFSET_OF_GROUP] = a.SLOW_PATH
 
     def note_types(self) -> None:
         """Take over the first records of types that the kernel has met since."""
-        counts = self.arrays.desk[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
-        firsts = self.arrays.desk[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
+        counts = self.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
+        firsts = self.arrays.scan_state[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
         for number in range(a.KEY_TYPES):
-            met: list[int | Place] = [int(first) for first in firsts[number][counts[number] > 0]]
+            met: list[int | FindingPlace] = [int(first) for first in firsts[number][counts[number] > 0]]
             if number in self.passed:
                 met.append(self.passed[number])
             if met and number not in self.first_types:
@@ -163,7 +163,7 @@ class CheckedState(InspectedState):
             ours = self.first_problems.setdefault(profile, problem)
             self.first_problems[profile] = min(ours, problem, key=lambda problem: problem.record_offset)
         self.large_batches += right.large_batches
-        self.batches_by_hand += right.batches_by_hand
+        self.slow_path_batches += right.slow_path_batches
         self.offsets.groups |= right.offsets.groups
         self._join_seen(right.seen)
         return self
@@ -183,7 +183,7 @@ class CheckedState(InspectedState):
         layout.damages += other.damages
 
 
-def _offset_of(first: int | Place) -> int:
+def _offset_of(first: int | FindingPlace) -> int:
     return first if isinstance(first, int) else first.record_offset or 0
 
 
@@ -266,7 +266,7 @@ def profiles_of(releases: Sequence[Release]) -> tuple[Profile, ...]:
 
 
 def check_piece(
-    releases: Sequence[Release], order: Order, cursor: Cursor, end: LogPlace, scanner: Scanner, note: Note
+    releases: Sequence[Release], order: ScanOrder, cursor: Cursor, end: LogPlace, scanner: Scanner, note: Note
 ) -> CheckedState:
     """The state of a piece of a log, from a cursor on; its layout must know what stands before it."""
     state = CheckedState(profiles_of(releases))
@@ -277,21 +277,21 @@ def check_piece(
 def complete(state: CheckedState, seen: Sequence[Seen]) -> None:
     """Add what only the whole log tells, to the state of all of it."""
     state.note_types()
-    desk, layout = state.arrays.desk, state.seen.layout
+    scan_state, layout = state.arrays.scan_state, state.seen.layout
     for item in seen:
         if isinstance(item, TailFound):
             layout.saw_tail(item)
         elif not isinstance(item, Damage):
             layout.saw_missing(item)
-    layout.size_bytes += int(desk[a.READ_BYTES])
-    layout.batches, layout.records = int(desk[a.BATCHES]), int(desk[a.RECORDS])
-    state.seen.newest_ms = max(state.seen.newest_ms, int(desk[a.NEWEST_MS]))
+    layout.size_bytes += int(scan_state[a.READ_BYTES])
+    layout.batches, layout.records = int(scan_state[a.BATCHES]), int(scan_state[a.RECORDS])
+    state.seen.newest_ms = max(state.seen.newest_ms, int(scan_state[a.NEWEST_MS]))
 
 
 def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:
     """Whether the files hold nothing unusual, as `broker.recovery.has_nothing_beside` says it."""
     layout = state.seen.layout
-    if until != EVERYTHING or state.batches_by_hand or layout.damaged_files or layout.tails:
+    if until != EVERYTHING or state.slow_path_batches or layout.damaged_files or layout.tails:
         return False
     ends = [layout.ends.get(segment.file) for segment in log.segments]
     if not all(map(_begins_in_place, log.segments)):

@@ -13,7 +13,7 @@ from offsets_log.checking.loads import Held, concluded
 from offsets_log.checking.names import Names
 from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions
 from offsets_log.checking.partition_check import PartitionCheck
-from offsets_log.checking.places import Place, find_places, place_of, places_among
+from offsets_log.checking.places import FindingPlace, find_places, place_of, places_among
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
@@ -59,7 +59,7 @@ class Finder:
         self.until = until
         self.release = release
 
-    def places(self, record_offsets: Collection[int]) -> dict[int, Place]:
+    def places(self, record_offsets: Collection[int]) -> dict[int, FindingPlace]:
         """As `find_places`."""
         if not self.is_whole or self.until != EVERYTHING:
             return find_places(self.log, record_offsets)
@@ -137,16 +137,16 @@ def complete(state: CheckedState, finder: Finder) -> Findings:
 
 
 def _first_records(state: CheckedState, finder: Finder) -> list[Event]:
-    desk = state.arrays.desk
+    scan_state = state.arrays.scan_state
     return [
-        finder.record_at(int(desk[a.INSPECTED_AT + kind]), int(desk[a.INSPECTED_FIRST + kind]))
-        for kind in np.flatnonzero(desk[a.INSPECTED_OF :][: a.INSPECTED_KINDS]).tolist()
+        finder.record_at(int(scan_state[a.INSPECTED_AT + kind]), int(scan_state[a.INSPECTED_FIRST + kind]))
+        for kind in np.flatnonzero(scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS]).tolist()
     ]
 
 
 def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
     """The first record of each transaction without a marker."""
-    found = state.arrays.region("unended")[: state.arrays.desk[a.PRODUCERS]]
+    found = state.arrays.region("unended")[: state.arrays.scan_state[a.PRODUCERS]]
     for row in found[found[:, a.UNENDED_COUNT] != 0].tolist():
         yield finder.record_at(row[a.UNENDED_BATCH], row[a.UNENDED_OFFSET])
 
@@ -154,7 +154,7 @@ def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
 def _groups_under_type_0(state: CheckedState) -> a.Int64s:
     """Numbers of the groups that kernels have met in keys of type 0."""
     s = state.arrays
-    rows = s.rows[: s.desk[a.ROWS]]
+    rows = s.rows[: s.scan_state[a.ROWS]]
     is_type_0 = (s.arena[rows[:, a.KEY_AT]] == 0) & (s.arena[rows[:, a.KEY_AT] + 1] == 0)
     numbers: a.Int64s = np.unique(rows[is_type_0][:, a.GROUP])
     return numbers
@@ -162,8 +162,8 @@ def _groups_under_type_0(state: CheckedState) -> a.Int64s:
 
 def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
     places = {event.record.offset: place_of(event) for event in firsts}
-    by_hand, by_kernel = state.seen.names.types, state.arrays.desk[a.INSPECTED_OF :][: a.INSPECTED_KINDS]
-    counts = {number: count for number, (_, count) in by_hand.items()}
+    slow_path, by_kernel = state.seen.names.types, state.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS]
+    counts = {number: count for number, (_, count) in slow_path.items()}
     for number, count in enumerate(by_kernel.reshape(a.KEY_TYPES, -1).sum(axis=1).tolist()):
         counts[number] = counts.get(number, 0) + count
     state.seen.names.types = {
@@ -174,23 +174,23 @@ def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
 
 def _complete_groups(state: CheckedState, names: Sequence[str], other: Names, finder: Finder) -> None:
     """All groups that a record names, in the order of their first ones."""
-    by_hand, seen = state.seen.names.groups, state.seen.names
+    slow_path, seen = state.seen.names.groups, state.seen.names
     firsts = state.arrays.groups[: len(names), a.FIRST_OFFSET_OF_GROUP].tolist()
     unusual = {str(name): (name, place) for name, place in other.groups.items() if REPLACEMENT in name}
-    groups: dict[str, Place | None] = {}
+    groups: dict[str, FindingPlace | None] = {}
     offsets: dict[str, int] = {}
     for name, first in zip(names, firsts, strict=True):
         if name in unusual:
             unusual_name, groups_place = unusual[name]
             groups[unusual_name] = groups_place
-        elif first == a.BY_HAND:
-            groups[name] = by_hand[name]
+        elif first == a.SLOW_PATH:
+            groups[name] = slow_path[name]
         elif first != a.NEVER:
             groups[name] = None
             offsets[name] = first
     seen.groups, seen.raw_names = groups, other.raw_names
 
-    def find(wanted: Collection[str]) -> dict[str, Place]:
+    def find(wanted: Collection[str]) -> dict[str, FindingPlace]:
         places = finder.places({offsets[name] for name in wanted})
         return {name: places[offsets[name]] for name in wanted}
 
@@ -282,10 +282,11 @@ class Coordinators:
     # ------------------------------------------------------------------------------ what ends a load
 
     def _refusals(self, profile: Profile) -> Iterator[Problem]:
-        """Of batches and records: of each kind that kernels have read the first, and the first that was by hand."""
-        desk = self.state.arrays.desk
-        for kind in np.flatnonzero(desk[a.FORMATS :][: a.FORMAT_IDS]).tolist():
-            _, batch = self.finder.batch_at(int(desk[a.FORMATS_AT + kind]))
+        """Of batches and records: of each kind that kernels have read the first, and the first that was on the slow
+        path."""
+        scan_state = self.state.arrays.scan_state
+        for kind in np.flatnonzero(scan_state[a.FORMATS :][: a.FORMAT_IDS]).tolist():
+            _, batch = self.finder.batch_at(int(scan_state[a.FORMATS_AT + kind]))
             if (refused := refusal_of_batch(batch, profile)) is not None:
                 yield refused
         for event in self.firsts:
@@ -298,7 +299,7 @@ class Coordinators:
     # ---------------------------------------------------------------------------------------- groups
 
     def _mixed_timelines(self, scanner: Scanner) -> Iterator[tuple[str, Timeline]]:
-        """Of the groups of which records were read by hand."""
+        """Of the groups of which records were read on the slow path."""
         events = {number: [*before, *self.state.latest_events(number)] for number, before in self.state.events.items()}
         pointers = [event for of_group in events.values() for event in of_group if isinstance(event, Pointer)]
         records = tl.records_at(self.layout, scanner, pointers, True)
@@ -344,7 +345,7 @@ class Coordinators:
     def _settled_plain(
         self, profile: Profile, offsets: _Offsets
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Of groups that no record by hand names: whether each exists, whether a load stumbles over it."""
+        """Of groups that no record on the slow path names: whether each exists, whether a load stumbles over it."""
         cases = self._shape_of * 4 + offsets.committed * 2 + offsets.pending
         there_are = np.unique(cases).tolist()
         timelines = {str(case): self._shapes[case // 4] for case in there_are if self._shapes[case // 4].events}

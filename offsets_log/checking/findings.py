@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from offsets_log.checking.places import NOWHERE, Place
+from offsets_log.checking.places import NOWHERE, FindingPlace
 from offsets_log.rows.tables import Row
 
 SEVERITIES = FAILS, SKIPPED, DAMAGE, DOUBT, NOTE = "fails", "skipped", "damage", "doubt", "note"
@@ -34,7 +34,7 @@ class Finding:
     severity: str
     rule: str | None
     problem: str
-    place: Place = NOWHERE
+    place: FindingPlace = NOWHERE
     releases: tuple[str, ...] = ()
     detail: dict[str, Any] | None = None
 

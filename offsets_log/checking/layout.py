@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from offsets_log.checking.findings import DAMAGE, DOUBT, NOTE, Finding
-from offsets_log.checking.places import NOWHERE, Place
+from offsets_log.checking.places import NOWHERE, FindingPlace
 from offsets_log.errors import Damage, OffsetsLogError, TruncatedBatchError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -18,7 +18,7 @@ from offsets_log.rows.tables import problem_row
 
 
 @dataclass(slots=True)
-class Layout:
+class SeenFiles:
     """What was seen of the files.
 
     Attributes:
@@ -53,7 +53,7 @@ class Layout:
                 severity=DOUBT if event.lost else NOTE,
                 rule="records:T6",
                 problem=describe_tail(event),
-                place=Place(event.segment.file, tail.position),
+                place=FindingPlace(event.segment.file, tail.position),
                 detail={"tail": tail.kind, "size_bytes": tail.size_bytes},
             )
         )
@@ -79,7 +79,7 @@ class Layout:
                 severity=DOUBT if damage.is_unsupported else DAMAGE,
                 rule=rule,
                 problem=problem_row(damage)["problem"],
-                place=Place(error.file, error.position, error.record_offset, group),
+                place=FindingPlace(error.file, error.position, error.record_offset, group),
                 detail={"size_bytes": len(damage.raw)} | detail,
             )
         )
@@ -118,7 +118,7 @@ def _overlap(segment: Segment, following: Segment, end: int, begin: int) -> Find
         severity=DOUBT,
         rule="C-24",
         problem=f"{segment.file} ends before offset {end}, {following.file} begins at {begin}: they overlap",
-        place=Place(following.file, 0, begin),
+        place=FindingPlace(following.file, 0, begin),
         detail={"end_offset": end, "next_base_offset": begin},
     )
 
@@ -129,7 +129,7 @@ def missing_finding(missing: Missing) -> Finding:
         severity=DOUBT if missing.is_lost else NOTE,
         rule="D-10",
         problem=missing.in_words(),
-        place=NOWHERE if missing.file is None else Place(missing.file, None, missing.first_offset),
+        place=NOWHERE if missing.file is None else FindingPlace(missing.file, None, missing.first_offset),
         detail={
             "first_offset": missing.first_offset,
             "last_offset": missing.last_offset,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from offsets_log.broker.outcome import Outcome, answer_after_failure
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
 from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding, counted
-from offsets_log.checking.places import NOWHERE, Place, find_places
+from offsets_log.checking.places import NOWHERE, FindingPlace, find_places
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import BatchEnd, BatchStart, LogEnd, LogEvent, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
@@ -44,7 +44,7 @@ class Load:
 
     release: Release
     failure: Problem | None = None
-    place: Place = NOWHERE
+    place: FindingPlace = NOWHERE
     served: str = ALL
     answers: str | None = None
     starts: bool = True
@@ -134,12 +134,12 @@ class DryRun:
 
     loads: tuple[Load, ...]
     held: Mapping[Profile, Held]
-    places: dict[int, Place]
+    places: dict[int, FindingPlace]
     large_batches: tuple[LargeBatch, ...]
 
     def failures(self) -> Iterator[Finding]:
         """Every record that ends a load, once for all releases that it ends it on."""
-        releases: dict[tuple[Problem, Place], list[str]] = {}
+        releases: dict[tuple[Problem, FindingPlace], list[str]] = {}
         for load in self.loads:
             if load.failure is not None:
                 releases.setdefault((load.failure, load.place), []).append(load.release.name)
@@ -178,7 +178,7 @@ class DryRun:
                 severity=NOTE,
                 rule="L-6",
                 problem=f"{batch}: from 2.0 on the buffer grows, before it was never loaded",
-                place=Place(batch.file, batch.position, batch.base_offset),
+                place=FindingPlace(batch.file, batch.position, batch.base_offset),
                 detail={"size_bytes": batch.size_bytes},
             )
 
@@ -231,7 +231,7 @@ def concluded(
     releases: Sequence[Release],
     held: Mapping[Profile, Held],
     large: Sequence[LargeBatch],
-    find: Callable[[Collection[int]], dict[int, Place]],
+    find: Callable[[Collection[int]], dict[int, FindingPlace]],
 ) -> DryRun:
     """The loads that follow from what coordinators hold.
 
@@ -278,7 +278,7 @@ def _differing(outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str | None, Ou
 def _judged(load: Load, outcome: Outcome, read: Held, shutdown: str | None) -> Load:
     if not load.ends:  # a large batch, on a release that never gets past it
         return replace(load, shutdown=shutdown)
-    place = NOWHERE if outcome.file is None else Place(outcome.file, outcome.position)
+    place = NOWHERE if outcome.file is None else FindingPlace(outcome.file, outcome.position)
     served = _served(outcome, read)
     if outcome.failure is not None and load.release.serves_what_it_read:
         served = SOME
@@ -304,7 +304,7 @@ def _served(outcome: Outcome, read: Held) -> str:
     return ALL if served == readable else SOME
 
 
-def _placed(load: Load, places: Mapping[int, Place]) -> Load:
+def _placed(load: Load, places: Mapping[int, FindingPlace]) -> Load:
     if load.failure is None or load.place is not NOWHERE:
         return load
     return replace(load, place=_place(load.failure, places))
@@ -326,7 +326,7 @@ def _failure(release: Release, held: Held, large: Sequence[LargeBatch]) -> Probl
     return min(found, key=lambda problem: problem.record_offset, default=None)
 
 
-def _load(release: Release, failure: Problem | None, places: Mapping[int, Place], end_offset: int) -> Load:
+def _load(release: Release, failure: Problem | None, places: Mapping[int, FindingPlace], end_offset: int) -> Load:
     """Of a log that a broker reads as it was read here (``L-10``, ``L-42``, ``J-3``)."""
     if failure is None:
         return Load(release=release, log_end_offset=end_offset)
@@ -342,6 +342,6 @@ def _load(release: Release, failure: Problem | None, places: Mapping[int, Place]
     )
 
 
-def _place(failure: Problem, places: Mapping[int, Place]) -> Place:
-    place = places.get(failure.record_offset, Place(record_offset=failure.record_offset))
+def _place(failure: Problem, places: Mapping[int, FindingPlace]) -> FindingPlace:
+    place = places.get(failure.record_offset, FindingPlace(record_offset=failure.record_offset))
     return place if failure.group is None else replace(place, group=failure.group)

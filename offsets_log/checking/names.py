@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.checking.findings import DOUBT, NOTE, SKIPPED, Finding, counted
 from offsets_log.checking.loads import Load
-from offsets_log.checking.places import Place
+from offsets_log.checking.places import FindingPlace
 from offsets_log.log_format.primitives import MalformedString
 from offsets_log.messages.registry import RECORD_TYPES, record_type_of
 from offsets_log.pipeline import Event
@@ -15,7 +15,7 @@ from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
 
 
-def _find_none(groups: Collection[str]) -> dict[str, Place]:
+def _find_none(groups: Collection[str]) -> dict[str, FindingPlace]:
     return {}
 
 
@@ -30,12 +30,12 @@ class Names:
         raw_names: names with U+FFFD → the bytes they were read from → their first record (``records:P5``).
     """
 
-    types: dict[int, tuple[Place, int]] = field(default_factory=dict)
-    groups: dict[str, Place | None] = field(default_factory=dict)
-    raw_names: dict[str, dict[bytes, Place]] = field(default_factory=dict)
-    find: Callable[[Collection[str]], dict[str, Place]] = _find_none
+    types: dict[int, tuple[FindingPlace, int]] = field(default_factory=dict)
+    groups: dict[str, FindingPlace | None] = field(default_factory=dict)
+    raw_names: dict[str, dict[bytes, FindingPlace]] = field(default_factory=dict)
+    find: Callable[[Collection[str]], dict[str, FindingPlace]] = _find_none
 
-    def saw_record(self, event: Event, place: Place) -> None:
+    def saw_record(self, event: Event, place: FindingPlace) -> None:
         """A data record, whether it could be decoded or not."""
         number = record_type_of(event.record.key)
         if number is not None:
@@ -44,7 +44,7 @@ class Names:
         if event.decoded is not None:
             self._saw_group(event.decoded.group, place)
 
-    def _saw_group(self, group: str, place: Place) -> None:
+    def _saw_group(self, group: str, place: FindingPlace) -> None:
         self.groups.setdefault(group, place)
         if "\ufffd" in group:
             raw = group.raw if isinstance(group, MalformedString) else group.encode()

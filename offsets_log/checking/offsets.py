@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from offsets_log.checking.findings import DOUBT, NOTE, Finding, counted
 from offsets_log.checking.loads import DryRun
-from offsets_log.checking.places import Place
+from offsets_log.checking.places import FindingPlace
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import Event
 from offsets_log.replay.partial import GroupTopicPartition
@@ -74,7 +74,7 @@ class OpenTransaction:
 
     producer_id: int
     producer_epoch: int
-    place: Place
+    place: FindingPlace
     first_offset: int
     timestamp_ms: int
 
@@ -124,7 +124,7 @@ class OpenTransactions:
         """It ends the producer's transaction, whatever its epoch."""
         self.by_producer.pop(producer_id, None)
 
-    def saw_record(self, event: Event, place: Place) -> None:
+    def saw_record(self, event: Event, place: FindingPlace) -> None:
         """A data record."""
         batch = event.batch
         if batch.is_transactional and batch.producer_id not in self.by_producer:
@@ -158,10 +158,10 @@ class BuriedOffsets:
         buried: those of them that a type 1 tombstone has ended since.
     """
 
-    values: dict[GroupTopicPartition, Place] = field(default_factory=dict)
+    values: dict[GroupTopicPartition, FindingPlace] = field(default_factory=dict)
     buried: set[GroupTopicPartition] = field(default_factory=set)
 
-    def saw_offset(self, record: CoordinatorRecord, place: Place) -> None:
+    def saw_offset(self, record: CoordinatorRecord, place: FindingPlace) -> None:
         """An offset commit or its tombstone."""
         key = key_of(record)
         self.buried.discard(key)
@@ -174,7 +174,7 @@ class BuriedOffsets:
 
     def findings(self) -> Iterator[Finding]:
         """By group."""
-        by_group: dict[str, list[Place]] = {}
+        by_group: dict[str, list[FindingPlace]] = {}
         for key in self.buried:
             by_group.setdefault(key[0], []).append(self.values[key])
         for _, places in sorted(by_group.items()):

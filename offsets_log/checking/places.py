@@ -15,7 +15,7 @@ from offsets_log.rows.tables import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FindingPlace:
     """Where a record or a batch lies; what is not known is None."""
 
     file: str | None = None
@@ -33,31 +33,33 @@ class Place:
         }
 
 
-NOWHERE = Place()
+NOWHERE = FindingPlace()
 
 
-def place_of(event: Event) -> Place:
+def place_of(event: Event) -> FindingPlace:
     """Of a record that was read; a control record names no group."""
     group = None
     if not event.batch.is_control:
         group = event.decoded.group if event.decoded is not None else _group_in_key(event.record)
-    return Place(event.segment.file, event.record.position, event.record.offset, group)
+    return FindingPlace(event.segment.file, event.record.position, event.record.offset, group)
 
 
-def find_places(log: PartitionLog, record_offsets: Collection[int]) -> dict[int, Place]:
+def find_places(log: PartitionLog, record_offsets: Collection[int]) -> dict[int, FindingPlace]:
     """Where these are, as far as they are in the log; the batch's place where its records do not have it."""
     return places_among(iter_log(log), record_offsets)
 
 
-def places_among(batches: Iterable[tuple[Segment, LogItem]], record_offsets: Collection[int]) -> dict[int, Place]:
+def places_among(
+    batches: Iterable[tuple[Segment, LogItem]], record_offsets: Collection[int]
+) -> dict[int, FindingPlace]:
     """The same where the batches are known that hold them."""
     left = sorted(record_offsets)
-    found: dict[int, Place] = {}
+    found: dict[int, FindingPlace] = {}
     for segment, batch in batches if left else ():
         if not isinstance(batch, RecordBatch) or batch.last_offset < left[0]:
             continue
         here = [offset for offset in left if offset <= batch.last_offset]
-        found |= {offset: Place(segment.file, batch.position, offset) for offset in here}
+        found |= {offset: FindingPlace(segment.file, batch.position, offset) for offset in here}
         found |= _places_in(segment, batch, set(here))
         left = left[len(here) :]
         if not left:
@@ -65,9 +67,9 @@ def places_among(batches: Iterable[tuple[Segment, LogItem]], record_offsets: Col
     return found
 
 
-def _places_in(segment: Segment, batch: RecordBatch, record_offsets: set[int]) -> dict[int, Place]:
+def _places_in(segment: Segment, batch: RecordBatch, record_offsets: set[int]) -> dict[int, FindingPlace]:
     return {
-        record.offset: Place(segment.file, record.position, record.offset, _group_in_key(record))
+        record.offset: FindingPlace(segment.file, record.position, record.offset, _group_in_key(record))
         for record in iter_records(batch)
         if isinstance(record, Record) and record.offset in record_offsets
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from offsets_log.checking.layout import Layout
+from offsets_log.checking.layout import SeenFiles
 from offsets_log.checking.names import Names
-from offsets_log.checking.places import Place, place_of
+from offsets_log.checking.places import FindingPlace, place_of
 from offsets_log.errors import Damage, UnknownRecordTypeError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.messages.registry import CoordinatorRecord
@@ -17,7 +17,7 @@ from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEvent, OnDamage
 class SeesTransactions(Protocol):
     """Looks for transactions without a marker."""
 
-    def saw_record(self, event: Event, place: Place) -> None:
+    def saw_record(self, event: Event, place: FindingPlace) -> None:
         """A data record."""
 
     def saw_marker(self, producer_id: int) -> None:
@@ -27,7 +27,7 @@ class SeesTransactions(Protocol):
 class SeesOffsets(Protocol):
     """Looks at offset commits."""
 
-    def saw_offset(self, record: CoordinatorRecord, place: Place) -> None:
+    def saw_offset(self, record: CoordinatorRecord, place: FindingPlace) -> None:
         """One, or its tombstone."""
 
 
@@ -41,7 +41,7 @@ class Watched:
 
     transactions: SeesTransactions
     offsets: SeesOffsets
-    layout: Layout = field(default_factory=Layout)
+    layout: SeenFiles = field(default_factory=SeenFiles)
     names: Names = field(default_factory=Names)
     newest_ms: int = -1
 
@@ -64,7 +64,7 @@ class Watched:
                     on_damage(event.damage)
                 self._saw_record(event, place_of(event))
 
-    def _saw_record(self, event: Event, place: Place) -> None:
+    def _saw_record(self, event: Event, place: FindingPlace) -> None:
         self.layout.records += 1
         self.newest_ms = max(self.newest_ms, event.record.timestamp_ms)
         if event.damage is not None and not isinstance(event.damage.error, UnknownRecordTypeError):

@@ -13,7 +13,7 @@ from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.group import Group
 from offsets_log.replay.partial import GroupTopicPartition, PartialState
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
-from offsets_log.replay.topic_names import names_in
+from offsets_log.replay.topic_names import topic_names_in
 
 OF_GROUPS = (MODERN, CLASSIC)
 """Whose groups stay the same."""
@@ -52,7 +52,7 @@ class Answers:
                 replay_into(state, piece, on_damage=lambda damage: None)
             for event in piece:
                 if isinstance(event, Event) and event.decoded is not None:
-                    for topic_id, _ in names_in(event.decoded):
+                    for topic_id, _ in topic_names_in(event.decoded):
                         naming[topic_id] = event.record.offset, event.decoded.group
         return cls(tuple(map(finish, states)), naming)
 

@@ -18,11 +18,11 @@ from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions
 from offsets_log.cleaner.unpacking import repacked, unpacked
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.cleaning import desk as d
 from offsets_log.columnar.cleaning import kernels, table
+from offsets_log.columnar.cleaning import round_state as d
 
 MOST_STAGED = 1 << 20
-"""Records of a batch; one with more is read by hand."""
+"""Records of a batch; one with more is read on the slow path."""
 OUT_BYTES = 1 << 22
 DUE_ENTRIES = 1 << 12
 REASONS = {
@@ -46,7 +46,7 @@ def takes_bulk(settings: Settings) -> bool:
 class KeyTable(OffsetMap):
     """The offset map in arrays."""
 
-    desk: a.Int64s = field(default_factory=lambda: np.zeros(d.DESK_SIZE, np.int64))
+    round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
     staged: a.Int64s = field(default_factory=lambda: np.zeros((1 << 12, a.STAGED_SIZE), np.int64))
     _slots: a.Int64s = field(default_factory=lambda: np.zeros(1 << 15, np.int64))
     _keys: a.Int64s = field(default_factory=lambda: np.zeros((1 << 14, d.KEY_COLUMNS), np.int64))
@@ -54,12 +54,12 @@ class KeyTable(OffsetMap):
     _open: a.Int64s = field(default_factory=lambda: np.zeros(2 * d.MOST_OPEN, np.int64))
 
     def __post_init__(self) -> None:
-        self.desk[d.SEED] = secrets.randbits(61)
+        self.round_state[d.SEED] = secrets.randbits(61)
 
     @property
     def arrays(self) -> tuple[a.Int64s, a.Int64s, a.Int64s, a.Bytes]:
         """What all kernels are given."""
-        return self.desk, self._slots, self._keys, self._arena
+        return self.round_state, self._slots, self._keys, self._arena
 
     def get(self, key: bytes) -> int:
         """The offset of a key, −1 without one."""
@@ -79,18 +79,18 @@ class KeyTable(OffsetMap):
     def tell_open(self, transactions: Transactions) -> None:
         """Let kernels know of transactions; with too many of them they take no data of any."""
         committed, aborted = transactions.committed, transactions.aborted
-        desk = self.desk
+        round_state = self.round_state
         are_few = max(len(committed), len(aborted)) < d.MOST_OPEN
-        desk[d.NEXT_ABORTED] = transactions.next_aborted if are_few else d.NEVER_BEFORE
+        round_state[d.NEXT_ABORTED] = transactions.next_aborted if are_few else d.NEVER_BEFORE
         if are_few:
-            desk[d.COMMITTED], desk[d.ABORTED] = len(committed), len(aborted)
+            round_state[d.COMMITTED], round_state[d.ABORTED] = len(committed), len(aborted)
             self._open[: len(committed)] = [*committed]
             self._open[d.MOST_OPEN : d.MOST_OPEN + len(aborted)] = [*aborted]
 
     def learn_open(self, transactions: Transactions) -> None:
         """What a kernel has met of them."""
-        if self.desk[d.NEXT_ABORTED] != d.NEVER_BEFORE:
-            transactions.committed = set(self._open[: self.desk[d.COMMITTED]].tolist())
+        if self.round_state[d.NEXT_ABORTED] != d.NEVER_BEFORE:
+            transactions.committed = set(self._open[: self.round_state[d.COMMITTED]].tolist())
 
     def enter(
         self,
@@ -113,16 +113,16 @@ class KeyTable(OffsetMap):
         return reached
 
     def _enter(self, data: a.Bytes, position: int, end: int, first_dirty: int, *, allowed_at: int) -> int:
-        desk = self.desk
-        desk[d.POSITION], desk[d.END], desk[d.ALLOWED_AT] = position, end, allowed_at
-        desk[d.FIRST_DIRTY], desk[d.LATEST] = first_dirty, self.latest
+        round_state = self.round_state
+        round_state[d.POSITION], round_state[d.END], round_state[d.ALLOWED_AT] = position, end, allowed_at
+        round_state[d.FIRST_DIRTY], round_state[d.LATEST] = first_dirty, self.latest
         while (why := kernels.enter(*self.arrays, self._open, data, self.staged)) != d.FINISHED:
             if why == d.NEEDS_ROOM:
                 self._grow()
-            elif why == d.BY_HAND or not self.more_records():
+            elif why == d.SLOW_PATH or not self.more_records():
                 break
-        self.latest = int(desk[d.LATEST])
-        return int(desk[d.POSITION])
+        self.latest = int(round_state[d.LATEST])
+        return int(round_state[d.POSITION])
 
     def sift(self, data: a.Bytes, producers: a.Int64s, out: a.Bytes, due: a.Int64s) -> int:
         """Run the kernel of pass 2; why it came back."""
@@ -157,46 +157,49 @@ class Sieve:
     _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
 
     def __post_init__(self) -> None:
-        settings, desk = self.retention.settings, self.map.desk
+        settings, round_state = self.retention.settings, self.map.round_state
         self._data = bytes_of(self.file)
         self._producers = np.array([*self.retention.producers], np.int64)
-        desk[d.RECORDS_READ] = 0
-        desk[d.KEPT_LATEST : d.FIRST_HORIZON] = 0
-        desk[d.FIRST_HORIZON] = d.NO_HORIZON
-        desk[d.BASE_OFFSET], desk[d.INTERVAL] = self.writer.base_offset, self.writer.indexing.interval_bytes
-        desk[d.NOW], desk[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
+        round_state[d.RECORDS_READ] = 0
+        round_state[d.KEPT_LATEST : d.FIRST_HORIZON] = 0
+        round_state[d.FIRST_HORIZON] = d.NO_HORIZON
+        round_state[d.BASE_OFFSET], round_state[d.INTERVAL] = (
+            self.writer.base_offset,
+            self.writer.indexing.interval_bytes,
+        )
+        round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
         is_kept = settings.rules.keeps_last_batch
-        desk[d.LAST_BATCH_OFFSET] = self.retention.first_uncleanable if is_kept else d.NO_BATCH
-        desk[d.PRODUCERS] = len(self._producers)
-        desk[d.OUT_USED] = desk[d.DUE] = 0
+        round_state[d.LAST_BATCH_OFFSET] = self.retention.first_uncleanable if is_kept else d.NO_BATCH
+        round_state[d.PRODUCERS] = len(self._producers)
+        round_state[d.OUT_USED] = round_state[d.DUE] = 0
 
     def sift(self, position: int, batch: FileBatch | None = None) -> int:
         """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
         if batch is not None and (plain := unpacked(batch)) is not None:
             return batch.end if self._sift_packed(batch, plain) else position
-        desk, indexing = self.map.desk, self.writer.indexing
-        desk[d.POSITION], desk[d.END] = position, self.file.size_bytes if batch is None else batch.end
-        desk[d.ALLOWED_AT] = -1 if batch is None else position
-        desk[d.SIZE], desk[d.INDEXED_AT] = self.writer.size_bytes, indexing.indexed_at
-        desk[d.LATEST_TIME], desk[d.LATEST_TIME_OFFSET] = indexing.latest
+        round_state, indexing = self.map.round_state, self.writer.indexing
+        round_state[d.POSITION], round_state[d.END] = position, self.file.size_bytes if batch is None else batch.end
+        round_state[d.ALLOWED_AT] = -1 if batch is None else position
+        round_state[d.SIZE], round_state[d.INDEXED_AT] = self.writer.size_bytes, indexing.indexed_at
+        round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
         self.map.tell_open(self.transactions)
         while self._run(self._data):
             self._drain()
         self._drain()
         self.map.learn_open(self.transactions)
-        return int(desk[d.POSITION])
+        return int(round_state[d.POSITION])
 
     def _sift_packed(self, batch: FileBatch, plain: bytes) -> bool:
         """One compressed batch; False, and nothing is done, if it is not plain inside."""
-        desk = self.map.desk
-        desk[d.POSITION], desk[d.END], desk[d.ALLOWED_AT] = 0, len(plain), 0
-        desk[d.SIZE] = desk[d.INDEXED_AT] = 0
-        before = desk[d.KEPT_LATEST : d.FIRST_HORIZON].copy()
+        round_state = self.map.round_state
+        round_state[d.POSITION], round_state[d.END], round_state[d.ALLOWED_AT] = 0, len(plain), 0
+        round_state[d.SIZE] = round_state[d.INDEXED_AT] = 0
+        before = round_state[d.KEPT_LATEST : d.FIRST_HORIZON].copy()
         while self._run(np.frombuffer(plain, np.uint8)):
             pass
-        kept = self._out[: desk[d.OUT_USED]].tobytes()
-        desk[d.OUT_USED] = desk[d.DUE] = 0
-        if desk[d.POSITION] != len(plain):
+        kept = self._out[: round_state[d.OUT_USED]].tobytes()
+        round_state[d.OUT_USED] = round_state[d.DUE] = 0
+        if round_state[d.POSITION] != len(plain):
             return False
         if kept == plain:
             self.writer.copy(batch)
@@ -206,34 +209,34 @@ class Sieve:
             self.writer.write(made.raw, batch.last_offset, made.max_timestamp_ms)
             size_bytes = len(made.raw)
         if kept:  # what was counted are bytes that are not compressed
-            (reason,) = np.flatnonzero(desk[d.KEPT_LATEST : d.FIRST_HORIZON : 3] - before[::3])
-            desk[d.KEPT_LATEST + 3 * reason + 2] += size_bytes - len(kept)
+            (reason,) = np.flatnonzero(round_state[d.KEPT_LATEST : d.FIRST_HORIZON : 3] - before[::3])
+            round_state[d.KEPT_LATEST + 3 * reason + 2] += size_bytes - len(kept)
         return True
 
     def _run(self, data: a.Bytes) -> bool:
         """Run the kernel, with room for what it makes; whether it has to go on."""
-        self.map.desk[d.LATEST] = self.map.latest
+        self.map.round_state[d.LATEST] = self.map.latest
         why = self.map.sift(data, self._producers, self._out, self._due)
-        if why == d.NEEDS_ROOM and not self.map.desk[d.OUT_USED]:
+        if why == d.NEEDS_ROOM and not self.map.round_state[d.OUT_USED]:
             self._out = np.zeros(2 * len(self._out), np.uint8)
         return why == d.NEEDS_ROOM or (why == d.NEEDS_RECORDS and self.map.more_records())
 
     def tell(self, kept: Kept) -> None:
         """Add what was counted."""
-        desk = self.map.desk
-        kept.records_read += int(desk[d.RECORDS_READ])
+        round_state = self.map.round_state
+        kept.records_read += int(round_state[d.RECORDS_READ])
         for reason, at in REASONS.items():
-            batches, records, size_bytes = map(int, desk[at : at + 3])
-            until_ms = int(desk[d.FIRST_HORIZON]) if reason == TOMBSTONES else d.NO_HORIZON
+            batches, records, size_bytes = map(int, round_state[at : at + 3])
+            until_ms = int(round_state[d.FIRST_HORIZON]) if reason == TOMBSTONES else d.NO_HORIZON
             if batches:
                 kept.count(reason, size_bytes, records, None if until_ms == d.NO_HORIZON else until_ms, batches)
 
     def _drain(self) -> None:
         """Hand over what was written."""
-        desk = self.map.desk
-        used, due = int(desk[d.OUT_USED]), int(desk[d.DUE])
+        round_state = self.map.round_state
+        used, due = int(round_state[d.OUT_USED]), int(round_state[d.DUE])
         if used:
-            latest = int(desk[d.LATEST_TIME]), int(desk[d.LATEST_TIME_OFFSET])
+            latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
             entries = self._due[:due].tolist()
-            self.writer.write_run(self._out[:used].tobytes(), entries, latest, int(desk[d.INDEXED_AT]))
-        desk[d.OUT_USED] = desk[d.DUE] = 0
+            self.writer.write_run(self._out[:used].tobytes(), entries, latest, int(round_state[d.INDEXED_AT]))
+        round_state[d.OUT_USED] = round_state[d.DUE] = 0

@@ -46,7 +46,7 @@ class Choice(Protocol):
         """Whether a record of data stays."""
 
 
-class Piece(NamedTuple):
+class CutPiece(NamedTuple):
     """A batch of the new log."""
 
     raw: Buffer
@@ -56,7 +56,7 @@ class Piece(NamedTuple):
     is_copied: bool
 
 
-def pieces_of(opened: OpenLog, choice: Choice, rules: Rules, end_offset: int) -> Iterator[Piece]:
+def pieces_of(opened: OpenLog, choice: Choice, rules: Rules, end_offset: int) -> Iterator[CutPiece]:
     """The batches that stay, or what is left of them.
 
     Args:
@@ -78,7 +78,7 @@ def pieces_of(opened: OpenLog, choice: Choice, rules: Rules, end_offset: int) ->
             break
     if last is not None and next_offset < end_offset:
         file, whole, offset = last[0], last[1].whole(), end_offset - 1
-        yield Piece(
+        yield CutPiece(
             last_batch(offset, whole.partition_leader_epoch, whole.max_timestamp_ms), offset, offset, file, False
         )  # fmt: skip
 
@@ -99,9 +99,9 @@ def last_batch(offset: int, leader_epoch: int, max_timestamp_ms: int) -> bytes:
     return empty_batch(empty)
 
 
-def _piece(file: LogFile, batch: FileBatch, choice: Choice, rules: Rules, end: int | None) -> Piece | None:
+def _piece(file: LogFile, batch: FileBatch, choice: Choice, rules: Rules, end: int | None) -> CutPiece | None:
     if end is None and not batch.is_control and choice.keeps_all(batch):
-        return Piece(batch.view[batch.position : batch.end], batch.offset, batch.last_offset, file, True)
+        return CutPiece(batch.view[batch.position : batch.end], batch.offset, batch.last_offset, file, True)
     found = [] if batch.is_control else list(records(batch))
     base_offset = found[0].offset if batch.is_legacy and found else batch.offset
     if end is not None and end <= base_offset:
@@ -110,14 +110,14 @@ def _piece(file: LogFile, batch: FileBatch, choice: Choice, rules: Rules, end: i
     if len(left) == len(found) and (end is None or batch.is_legacy):
         if not found and not choice.keeps_bare(batch):
             return None
-        return Piece(batch.view[batch.position : batch.end], base_offset, batch.last_offset, file, True)
+        return CutPiece(batch.view[batch.position : batch.end], base_offset, batch.last_offset, file, True)
     if not left:
         return None
     horizon_ms = b.NO_TIMESTAMP if batch.delete_horizon_ms is None else batch.delete_horizon_ms
     raw = rewritten(batch, left, horizon_ms, rules).raw
     if end is not None:
         raw = _ending_before(raw, end)
-    return Piece(raw, left[0].offset if batch.is_legacy else batch.offset, _last_offset(raw), file, False)
+    return CutPiece(raw, left[0].offset if batch.is_legacy else batch.offset, _last_offset(raw), file, False)
 
 
 def _last_offset(raw: bytes) -> int:
@@ -141,7 +141,7 @@ def edited(
     Args:
         end_offset: where the new log goes on.
     """
-    held: dict[int, list[Piece]] = {}
+    held: dict[int, list[CutPiece]] = {}
     for piece in pieces_of(opened, choice, rules, end_offset):
         held.setdefault(piece.file.base_offset, []).append(piece)
     files = [file for base_offset, file in opened.files.items() if base_offset <= end_offset]
@@ -149,7 +149,7 @@ def edited(
     return _log_of(log, segments)
 
 
-def _segment(file: LogFile, pieces: list[Piece], store: Store) -> Segment:
+def _segment(file: LogFile, pieces: list[CutPiece], store: Store) -> Segment:
     view: Buffer = file.view[: file.size_bytes]
     if not all(piece.is_copied for piece in pieces) or sum(len(piece.raw) for piece in pieces) != file.size_bytes:
         view = store([piece.raw for piece in pieces])
@@ -157,11 +157,11 @@ def _segment(file: LogFile, pieces: list[Piece], store: Store) -> Segment:
 
 
 def packed(
-    log: PartitionLog, pieces: Iterable[Piece], segment_bytes: int, *, first: LogFile, store: Store = b"".join
+    log: PartitionLog, pieces: Iterable[CutPiece], segment_bytes: int, *, first: LogFile, store: Store = b"".join
 ) -> PartitionLog:
     """The log in segments as large as they may be."""
     segments: list[Segment] = []
-    held: list[Piece] = []
+    held: list[CutPiece] = []
     base_offset, size = first.base_offset, 0
 
     def close() -> None:

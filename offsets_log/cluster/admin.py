@@ -38,10 +38,10 @@ class Cluster:
     def group_states(self) -> dict[str, str]:
         """Group → state, of all groups there are."""
         groups: dict[str, str] = {row["group_id"]: row.get("group_state") for row in self._ask(self._admin.list_groups)}
-        untold = [group for group, state in groups.items() if not state]  # before Kafka 2.6
-        if untold:
-            described = self._ask(lambda: self._admin.describe_groups(untold))
-            groups |= {group: described[group]["group_state"] or NO_GROUP for group in untold}
+        missing_columns = [group for group, state in groups.items() if not state]  # before Kafka 2.6
+        if missing_columns:
+            described = self._ask(lambda: self._admin.describe_groups(missing_columns))
+            groups |= {group: described[group]["group_state"] or NO_GROUP for group in missing_columns}
         return groups
 
     def topics(self) -> dict[str, int]:

@@ -5,12 +5,12 @@ again: a row knows the batch it stands in and its place among the batch's record
 
 Kernels take a few plain int64 arrays, because each argument costs time at every compilation and call:
 
-desk     numbers that change (`Desk`), the orders of a scan, the programs and their notes
+scan state     numbers that change (`Desk`), the orders of a scan, the programs and their notes
 slots    hash table of raw keys
 rows     one row of 8 numbers, a cache line, for each raw key
 groups   one row for each group
 arena    bytes of keys and group names, each behind its size
-cold     what few records touch: hash tables of groups and producers, open transactions, topic ids
+overflow     what few records touch: hash tables of groups and producers, open transactions, topic ids
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Bytes = npt.NDArray[np.uint8]
 NOTHING = -1
 NEVER = -(1 << 62)
 """Instead of a record offset: hostile messages of magic 0 and 1 have negative ones."""
-BY_HAND = -2
+SLOW_PATH = -2
 """Instead of a batch: the value was read by `log_format`; the index is its place in a list."""
 
 # A row of ``rows``.
@@ -38,7 +38,7 @@ TARGET = 1  # the row of the same GroupTopicPartition; of a type 2 key IS_GROUP
 GROUP = 2
 RECORD_OFFSET = 3  # of the committed offset, NEVER without one
 APPLIED_OFFSET = 4  # where it took effect
-BATCH = 5  # where its batch begins in the log, or BY_HAND
+BATCH = 5  # where its batch begins in the log, or SLOW_PATH
 INDEX = 6  # among the batch's records
 TOMBSTONE_OFFSET = 7  # of the last one that ends committed values
 ROW_SIZE = 8
@@ -70,7 +70,7 @@ VALUE_BEFORE = 13  # offset of an offset value between the type 2 record and the
 FIRST_OFFSET_OF_GROUP = 14  # of the first record that names it, NEVER while none is known
 GROUP_SIZE = 15
 
-# Regions of ``cold``: each has a place on the desk where it begins, and one for its room in entries.
+# Regions of ``overflow``: each has a place on the scan state where it begins, and one for its room in entries.
 PRODUCER_ID, HEAD_OFFSET, HEAD_COMMITS, NEWEST, OLDEST = range(5)
 PRODUCER_SIZE = 5
 """A producer: its first marker, and its open records as a chain from the newest to the oldest."""
@@ -125,7 +125,7 @@ REGIONS = (
     ("kept", KEPT_SIZE),
 )
 
-# Places on the desk: what kernels change.
+# Places on the scan state: what kernels change.
 AT = 0
 LAST_OFFSET = 1  # of the last batch accepted
 END_OFFSET = 2
@@ -150,7 +150,7 @@ FIRST_OFFSET = 20
 MISSING = 21
 RESOLUTION = 22  # how many transactions were resolved
 SEED = 23
-# Where the regions of ``cold`` begin, and their room.
+# Where the regions of ``overflow`` begin, and their room.
 (
     GROUP_SLOTS_AT, PRODUCER_SLOTS_AT, OWNED_SLOTS_AT, PRODUCERS_AT, OPENED_AT, CANCELLED_AT, MORE_AT, NAMED_AT,
     UNENDED_AT, OWNED_AT, TOLD_AT, KEPT_AT,
@@ -186,7 +186,7 @@ KEY_PROGRAMS = DISTINCT + MAX_DISTINCT
 KEY_TYPES = 3
 """Types 0, 1 and 2 are known to all kernels."""
 RECORD_TYPES = 24
-"""The others, of the newer kinds of groups, to those whose desk has programs for them."""
+"""The others, of the newer kinds of groups, to those whose scan state has programs for them."""
 VALUE_PROGRAMS = KEY_PROGRAMS + RECORD_TYPES
 VERSIONS = 8
 ONE_STRING = VALUE_PROGRAMS + RECORD_TYPES * VERSIONS
@@ -270,29 +270,29 @@ def new_arena(size_bytes: int) -> Bytes:
     return _in_cache_lines(size_bytes)
 
 
-def new_desk(code: Int64s, *, seed: int) -> Int64s:
-    """A desk with programs behind it; the seed of the hashes is not to be foreseen."""
-    desk = np.zeros(CODE + len(code), np.int64)
-    desk[CODE:] = code
-    desk[[LAST_OFFSET, FREE, FIRST_OFFSET, CHECKED]] = NOTHING
-    desk[SEED] = seed
-    return desk
+def new_scan_state(code: Int64s, *, seed: int) -> Int64s:
+    """A scan state with programs behind it; the seed of the hashes is not to be foreseen."""
+    scan_state = np.zeros(CODE + len(code), np.int64)
+    scan_state[CODE:] = code
+    scan_state[[LAST_OFFSET, FREE, FIRST_OFFSET, CHECKED]] = NOTHING
+    scan_state[SEED] = seed
+    return scan_state
 
 
 class State:
     """The arrays of one replay; see the module's text.
 
     Args:
-        desk: with programs and a seed, see `programs.desk_of`.
+        scan state: with programs and a seed, see `programs.scan_state_of`.
     """
 
-    def __init__(self, desk: Int64s) -> None:
-        self.desk = desk
+    def __init__(self, scan_state: Int64s) -> None:
+        self.scan_state = scan_state
         self.slots = np.zeros(2 * LEAST_KEYS, np.int64)
         self.rows = new_rows(LEAST_KEYS)
         self.groups = np.zeros((LEAST_KEYS, GROUP_SIZE), np.int64)
         self.arena = new_arena(128 * LEAST_KEYS)
-        self.cold = np.zeros(0, np.int64)
+        self.overflow = np.zeros(0, np.int64)
         self.lay_out(
             {name: 2 * LEAST_KEYS if name.endswith("slots") else LEAST_KEYS for name, _ in REGIONS},
         )
@@ -300,8 +300,8 @@ class State:
     def copy(self) -> State:
         """The same again, on its own."""
         other = copy(self)
-        other.desk, other.slots, other.groups, other.cold = (
-            array.copy() for array in (self.desk, self.slots, self.groups, self.cold)
+        other.scan_state, other.slots, other.groups, other.overflow = (
+            array.copy() for array in (self.scan_state, self.slots, self.groups, self.overflow)
         )
         other.rows = new_rows(len(self.rows))
         other.rows[:] = self.rows
@@ -315,26 +315,26 @@ class State:
         return self.arena[at : at + size].tobytes()
 
     def lay_out(self, room: dict[str, int]) -> None:
-        """Give the regions of ``cold`` room for so many entries; hash tables come back empty."""
-        old = {name: self.region(name) for name, _ in REGIONS} if len(self.cold) else {}
-        cold = np.zeros(sum(room[name] * size for name, size in REGIONS), np.int64)
+        """Give the regions of ``overflow`` room for so many entries; hash tables come back empty."""
+        old = {name: self.region(name) for name, _ in REGIONS} if len(self.overflow) else {}
+        overflow = np.zeros(sum(room[name] * size for name, size in REGIONS), np.int64)
         at = 0
         for i, (name, size) in enumerate(REGIONS):
-            self.desk[GROUP_SLOTS_AT + i] = at
-            self.desk[GROUP_SLOTS_ROOM + i] = room[name]
+            self.scan_state[GROUP_SLOTS_AT + i] = at
+            self.scan_state[GROUP_SLOTS_ROOM + i] = room[name]
             if name in old and not name.endswith("slots"):
                 flat = old[name].reshape(-1)
-                cold[at : at + len(flat)] = flat
+                overflow[at : at + len(flat)] = flat
             at += room[name] * size
-        self.cold = cold
+        self.overflow = overflow
 
     def region(self, name: str) -> Any:
-        """One region of ``cold``, int64[room, size]."""
+        """One region of ``overflow``, int64[room, size]."""
         i = [region for region, _ in REGIONS].index(name)
         size = REGIONS[i][1]
-        at, room = int(self.desk[GROUP_SLOTS_AT + i]), int(self.desk[GROUP_SLOTS_ROOM + i])
-        return self.cold[at : at + room * size].reshape(room, size)
+        at, room = int(self.scan_state[GROUP_SLOTS_AT + i]), int(self.scan_state[GROUP_SLOTS_ROOM + i])
+        return self.overflow[at : at + room * size].reshape(room, size)
 
     def room(self) -> dict[str, int]:
-        """Of each region of ``cold``."""
-        return {name: int(self.desk[GROUP_SLOTS_ROOM + i]) for i, (name, _) in enumerate(REGIONS)}
+        """Of each region of ``overflow``."""
+        return {name: int(self.scan_state[GROUP_SLOTS_ROOM + i]) for i, (name, _) in enumerate(REGIONS)}

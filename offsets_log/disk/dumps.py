@@ -54,9 +54,13 @@ class Dumps:
         logs = built.logs()
         self.damages += built.damages
         self.notes += [f"{shown}: {words}" for words in built.remarks]
-        untold = sorted({name for log in logs for name in log.untold - {POSITION, BYTES} if name.islower()})
-        if untold:
-            self.notes.append(f"{shown}: this source does not tell, and the answer has null for: {', '.join(untold)}")
+        missing_columns = sorted(
+            {name for log in logs for name in log.missing_columns - {POSITION, BYTES} if name.islower()}
+        )
+        if missing_columns:
+            self.notes.append(
+                f"{shown}: this source does not tell, and the answer has null for: {', '.join(missing_columns)}"
+            )
         if not logs and not built.damages:
             raise InputError(f"no {format_name} records are in it", file=shown)
         self._logs += logs

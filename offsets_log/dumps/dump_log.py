@@ -24,9 +24,9 @@ from offsets_log.dumps.dump_log_text import UNTOLD_OF_EXPANDED, KeylessTombstone
 from offsets_log.dumps.kafka_json import field_bytes
 from offsets_log.dumps.source import (
     Piece,
-    Place,
     Remark,
     SegmentPiece,
+    SegmentPlace,
     SourceBatch,
     damaged_line,
     header,
@@ -93,19 +93,21 @@ def read(buffer: Buffer) -> Iterator[Piece]:
             if reader.place is not None:
                 yield from _in_bulk(text, reader.place, at, line)
                 at, line = text.at, text.line
-            at, line = yield from _by_hand(reader, buffer, at, line, is_bulk=True)
+            at, line = yield from _slow_path(reader, buffer, at, line, is_bulk=True)
     else:
-        yield from _by_hand(reader, buffer, at, line, is_bulk=False)
+        yield from _slow_path(reader, buffer, at, line, is_bulk=False)
 
 
-def _in_bulk(text: BatchText, place: Place, at: int, line: int) -> Iterator[Piece]:
+def _in_bulk(text: BatchText, place: SegmentPlace, at: int, line: int) -> Iterator[Piece]:
     """Plain batches from a position on."""
     for some in text.batches(at, line):
-        untold = frozenset({BYTES} if some.is_resized else ()) | (UNTOLD_OF_EXPANDED if some.is_expanded else set())
-        yield SegmentPiece(place, some.data, some.lines, untold)
+        missing_columns = frozenset({BYTES} if some.is_resized else ()) | (
+            UNTOLD_OF_EXPANDED if some.is_expanded else set()
+        )
+        yield SegmentPiece(place, some.data, some.lines, missing_columns)
 
 
-def _by_hand(
+def _slow_path(
     reader: _Reader, buffer: Buffer, at: int, begun_at: int, *, is_bulk: bool
 ) -> Generator[Piece, None, tuple[int, int]]:
     """Entries from a position on.
@@ -147,14 +149,14 @@ class _Open:
     records: list[Record] = field(default_factory=list)
     seen: int = 0
     control: bool = False
-    untold: set[str] = field(default_factory=set)
+    missing_columns: set[str] = field(default_factory=set)
 
 
 class _Reader:
     """Puts entries together to batches."""
 
     def __init__(self) -> None:
-        self.place: Place | None = Place()
+        self.place: SegmentPlace | None = SegmentPlace()
         self.batch: _Open | None = None
 
     def entry(self, line: int, lines: list[str]) -> Iterator[Piece]:
@@ -200,7 +202,7 @@ class _Reader:
         except OffsetsLogError as error:
             yield Damage(error.at(position=batch.line), str(batch.facts).encode())
 
-    def _finished(self, batch: _Open, place: Place) -> Iterator[Piece]:
+    def _finished(self, batch: _Open, place: SegmentPlace) -> Iterator[Piece]:
         facts = batch.facts
         base = _number(facts, "baseOffset", "offset")
         if facts.get("isvalid", facts.get("isValid")) == "false":
@@ -238,7 +240,7 @@ class _Reader:
             partition_leader_epoch=_number(facts, "partitionLeaderEpoch", default=-1),
         )
         size_bytes = _number(facts, "size") if batch.has_line and "size" in facts else None
-        yield SourceBatch(place, made, records, frozenset(batch.untold), size_bytes)
+        yield SourceBatch(place, made, records, frozenset(batch.missing_columns), size_bytes)
 
     # ----------------------------------------------------------------------------------------- records
 
@@ -283,8 +285,8 @@ class _Reader:
         sizes = Sizes(
             *(_number(facts, *names) if facts.keys() & {*names} else None for names in (KEY_SIZES, VALUE_SIZES))
         )
-        key, value, untold = coordinator_bytes(text[end:].lstrip(" ") if content else None, sizes, offset)
-        return _Found(facts, replace(made, key=key, value=value), untold=untold)
+        key, value, missing_columns = coordinator_bytes(text[end:].lstrip(" ") if content else None, sizes, offset)
+        return _Found(facts, replace(made, key=key, value=value), missing_columns=missing_columns)
 
     def _next_offset(self) -> int | None:
         """Of a record without one: where --skip-record-metadata leaves it out."""
@@ -304,11 +306,11 @@ class _Reader:
         assert batch is not None
         batch.seen += 1
         batch.control |= found.is_control
-        batch.untold |= found.untold
+        batch.missing_columns |= found.missing_columns
         if found.record is None:
             return
         if "offset" not in facts and not _is_dense(batch.facts):
-            batch.untold.add("record_offset")
+            batch.missing_columns.add("record_offset")
         batch.records.append(found.record)
 
 
@@ -319,7 +321,7 @@ class _Found:
     facts: Facts
     record: Record | None = None
     is_control: bool = False
-    untold: frozenset[str] = frozenset()
+    missing_columns: frozenset[str] = frozenset()
 
 
 def _readings(lines: list[str]) -> Iterator[tuple[str, int]]:

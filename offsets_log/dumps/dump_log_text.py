@@ -84,11 +84,11 @@ class Sizes:
 
     def check(self, told: Told, text: str) -> None:
         """Raises CorruptRecordError if the bytes are not of these sizes; text that was not UTF-8 has others."""
-        key, value, untold = told
+        key, value, missing_columns = told
         if REPLACED in text:
             return
         for name, size, data in (("key", self.key, key), ("value", self.value, value)):
-            is_whole = name == "key" or data is None or not untold >= UNTOLD_OF_GROUPS
+            is_whole = name == "key" or data is None or not missing_columns >= UNTOLD_OF_GROUPS
             if is_whole and size is not None and size != (-1 if data is None else len(data)):
                 found = "null" if data is None else f"{len(data)} bytes"
                 raise CorruptRecordError(
@@ -100,7 +100,7 @@ Form = Callable[[str, str | None, Sizes], Told]
 
 
 def coordinator_bytes(text: str | None, sizes: Sizes, record_offset: int | None) -> Told:
-    """Key, value and what is untold, from what a line has from ``key: `` on; None if it has nothing.
+    """Key, value and what is missing_columns, from what a line has from ``key: `` on; None if it has nothing.
 
     Raises:
         NotTold: the text does not hold them.
@@ -226,9 +226,9 @@ def _group_colons(key: str, payload: str | None, sizes: Sizes) -> Told:
     protocol_type, protocol, generation = parts
     protocol_name = None if protocol == "null" else protocol
     group = key.removeprefix("metadata::")
-    key_bytes, value, untold = _group(group, protocol_type, protocol_name, generation, "{" + assignment)
+    key_bytes, value, missing_columns = _group(group, protocol_type, protocol_name, generation, "{" + assignment)
     # Up to 0.11 the tool prints none of an Empty group, whatever the record has.
-    return key_bytes, value, untold if protocol_type else untold | {"protocol_type", "protocolType"}
+    return key_bytes, value, missing_columns if protocol_type else missing_columns | {"protocol_type", "protocolType"}
 
 
 def _group_in_json(key: str, payload: str | None, sizes: Sizes) -> Told:

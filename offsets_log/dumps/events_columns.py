@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from offsets_log.dumps.source import Place, SegmentPiece, place_of
+from offsets_log.dumps.source import SegmentPiece, SegmentPlace, place_of
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
@@ -132,8 +132,8 @@ def _pieces(table: pa.Table, starts: Int64s) -> Iterator[SegmentPiece]:
     runs = np.flatnonzero(np.append(True, (file[1:] != file[:-1]) | (partition[1:] != partition[:-1])))
     for begin, end in zip(runs, [*runs[1:], len(starts)], strict=True):
         name = table["file"][int(starts[begin])].as_py()
-        told = place_of(name) or Place(name)
-        place = Place(told.file, table["offsets_partition"][int(starts[begin])].as_py(), told.base_offset)
+        told = place_of(name) or SegmentPlace(name)
+        place = SegmentPlace(told.file, table["offsets_partition"][int(starts[begin])].as_py(), told.base_offset)
         yield SegmentPiece(place, b"".join(written[begin:end]))
 
 

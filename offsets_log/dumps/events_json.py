@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from offsets_log.dumps.kafka_json import SHAPE_ERRORS, coordinator_record
-from offsets_log.dumps.source import Piece, Place, SourceBatch, damaged_line, header, iter_lines, place_of
+from offsets_log.dumps.source import Piece, SegmentPlace, SourceBatch, damaged_line, header, iter_lines, place_of
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format.primitives import MalformedString
 from offsets_log.log_format.record import ControlRecord, Record, control_record
@@ -112,7 +112,7 @@ def _finish(opened: _Open | None) -> Iterator[Piece]:
 
 def _batch(opened: _Open, row: Row) -> SourceBatch:
     file, partition = row.get("file"), row.get("offsets_partition")
-    place = place_of(str(file or "")) or Place(str(file or ""))
+    place = place_of(str(file or "")) or SegmentPlace(str(file or ""))
     magic = _int(row.get("magic", 2))
     if magic not in (0, 1, 2):
         raise CorruptRecordError(f"magic {magic}")

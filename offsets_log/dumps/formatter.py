@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from offsets_log.dumps.kafka_json import record_bytes
-from offsets_log.dumps.source import Piece, Place, Remark, SourceBatch, Untold, damaged_line, header
+from offsets_log.dumps.source import Piece, Remark, SegmentPlace, SourceBatch, Untold, damaged_line, header
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
@@ -114,20 +114,20 @@ def read(buffer: Buffer) -> Iterator[Piece]:
             yield item
             continue
         try:
-            key, value, untold = _told(item)
+            key, value, missing_columns = _told(item)
         except OffsetsLogError as error:
             shown = item if isinstance(item, str) else json.dumps(item)
             yield Damage(error.at(position=line), shown.encode(errors="replace"))
             continue
         record = Record(offset=record_offset, position=line, key=key, value=value)
-        yield SourceBatch(Place(), header((record,), line=line), (record,), untold)
+        yield SourceBatch(SegmentPlace(), header((record,), line=line), (record,), missing_columns)
         record_offset += 1
         is_offset = key[:2] in OFFSET_TYPES
         tells_offsets, tells_groups = tells_offsets or is_offset, tells_groups or not is_offset
     if not tells_groups:
-        yield Untold(Place(), UNTOLD_WITHOUT_GROUPS)
+        yield Untold(SegmentPlace(), UNTOLD_WITHOUT_GROUPS)
     if not tells_offsets:
-        yield Untold(Place(), UNTOLD_WITHOUT_OFFSETS)
+        yield Untold(SegmentPlace(), UNTOLD_WITHOUT_OFFSETS)
 
 
 def _entries(text: str) -> Iterator[tuple[int, Any]]:
@@ -244,8 +244,8 @@ def _group(group: str, text: str) -> Told:
         "members": members,
     }
     made = CoordinatorRecord(record_type=2, key={"group": group}, value_version=3, value=value)
-    untold = UNTOLD_OF_GROUPS if "generation" in facts else UNTOLD_UP_TO_0_10
-    return *encode_coordinator_record(made), untold
+    missing_columns = UNTOLD_OF_GROUPS if "generation" in facts else UNTOLD_UP_TO_0_10
+    return *encode_coordinator_record(made), missing_columns
 
 
 def _member(found: re.Match[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from offsets_log.dumps.source import OFFSETS_TOPIC, Piece, Place, Remark, SourceBatch, damaged_line, header
+from offsets_log.dumps.source import OFFSETS_TOPIC, Piece, Remark, SegmentPlace, SourceBatch, damaged_line, header
 from offsets_log.errors import CorruptRecordError, OffsetsLogError
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
@@ -139,5 +139,5 @@ def _batch(
     partition: int, offset: int, time: int, timestamp_type: str, key: bytes | None, value: bytes | None, line: int
 ) -> SourceBatch:
     record = Record(offset=offset, position=line, timestamp_ms=time, key=key, value=value)
-    place = Place(f"{OFFSETS_TOPIC}-{partition}", partition)
+    place = SegmentPlace(f"{OFFSETS_TOPIC}-{partition}", partition)
     return SourceBatch(place, header((record,), line=line, timestamp_type=timestamp_type), (record,), UNTOLD)

@@ -2,7 +2,7 @@
 
 A reader of one format gives `SourceBatch`es, and `Damage` for what it cannot read. `SegmentBuilder` writes the batches
 as Kafka would, so that decoding, replay and all commands take them as they take files. What a source does not tell
-stands in the bytes as Kafka's own "none" and in ``untold`` by the name of its column; rows have null there.
+stands in the bytes as Kafka's own "none" and in ``missing_columns`` by the name of its column; rows have null there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PRINTED = "a dump holds what was printed"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SegmentPlace:
     """The segment a batch belongs to, as far as the source tells it.
 
     Attributes:
@@ -55,14 +55,14 @@ class SourceBatch:
     Attributes:
         batch: its header; ``position`` is its line in the source, ``raw`` is empty.
         records: their ``position`` is their line in the source.
-        untold: columns of rows that the source does not tell.
+        missing_columns: columns of rows that the source does not tell.
         size_bytes: in the file it was read of; None if the source does not tell it.
     """
 
-    place: Place
+    place: SegmentPlace
     batch: RecordBatch
     records: tuple[Record, ...]
-    untold: frozenset[str] = frozenset()
+    missing_columns: frozenset[str] = frozenset()
     size_bytes: int | None = None
 
 
@@ -73,13 +73,13 @@ class SegmentPiece:
     Attributes:
         lines: int64 numbers, record offset and line, in rising order of lines; where the line is negative it is that of
             a batch and counts for its base offset unless that has one.
-        untold: what the source does not tell of them.
+        missing_columns: what the source does not tell of them.
     """
 
-    place: Place
+    place: SegmentPlace
     data: bytes
     lines: bytes = b""
-    untold: frozenset[str] = frozenset({BYTES})
+    missing_columns: frozenset[str] = frozenset({BYTES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +93,23 @@ class Remark:
 class Untold:
     """Columns that a source does not tell in any of the batches of a segment, as its end shows."""
 
-    place: Place
+    place: SegmentPlace
     columns: frozenset[str]
 
 
 Piece = SourceBatch | SegmentPiece | Damage | Remark | Untold
 
 
-def place_of(file: str) -> Place | None:
+def place_of(file: str) -> SegmentPlace | None:
     """The place a segment file's name tells; None for a partition of another topic."""
     match = SEGMENT_NAME.search(file)
     if match is None:
-        return Place(file)
+        return SegmentPlace(file)
     if match["topic"] not in (None, OFFSETS_TOPIC):
         return None
-    return Place(file, None if match["partition"] is None else int(match["partition"]), int(match["base_offset"]))
+    return SegmentPlace(
+        file, None if match["partition"] is None else int(match["partition"]), int(match["base_offset"])
+    )
 
 
 def iter_lines(buffer: Buffer) -> Iterator[tuple[int, bytes]]:
@@ -275,10 +277,10 @@ class LinesOfOffsets(Mapping[int, int]):
 class _Growing:
     """A segment being written."""
 
-    place: Place
+    place: SegmentPlace
     data: Store
     lines: LinesOfOffsets
-    untold: set[str] = field(default_factory=set)
+    missing_columns: set[str] = field(default_factory=set)
 
 
 class SegmentBuilder:
@@ -297,7 +299,7 @@ class SegmentBuilder:
         self._store = store
         self.damages: list[Damage] = []
         self.remarks: list[str] = []
-        self._segments: dict[Place, _Growing] = {}
+        self._segments: dict[SegmentPlace, _Growing] = {}
 
     def add(self, piece: Piece) -> None:
         """The next piece."""
@@ -307,14 +309,14 @@ class SegmentBuilder:
             case Damage(error):
                 error.at(file=self.name)
                 self.damages.append(piece)
-            case SegmentPiece(place, data, lines, untold):
+            case SegmentPiece(place, data, lines, missing_columns):
                 growing = self._growing(place)
                 growing.data.append(data)
                 growing.lines.add(lines)
-                growing.untold |= untold
+                growing.missing_columns |= missing_columns
             case Untold(place, columns):
                 if place in self._segments:
-                    self._segments[place].untold |= columns
+                    self._segments[place].missing_columns |= columns
             case SourceBatch():
                 try:
                     self._write(piece)
@@ -331,11 +333,11 @@ class SegmentBuilder:
         growing = self._growing(piece.place)
         growing.data.append(data)
         growing.lines.add(_lines_of(piece))
-        growing.untold |= piece.untold
+        growing.missing_columns |= piece.missing_columns
         if piece.size_bytes != len(data):
-            growing.untold.add(BYTES)
+            growing.missing_columns.add(BYTES)
 
-    def _growing(self, place: Place) -> _Growing:
+    def _growing(self, place: SegmentPlace) -> _Growing:
         if place not in self._segments:
             self._segments[place] = _Growing(place, self._store(), LinesOfOffsets(self._store()))
         return self._segments[place]
@@ -357,7 +359,7 @@ class SegmentBuilder:
             f"{self.name}!{inner}" if inner else self.name,
             growing.place.base_offset,
             growing.data.buffer(),
-            untold=frozenset({POSITION, *growing.untold}),
+            missing_columns=frozenset({POSITION, *growing.missing_columns}),
             lines=growing.lines,
         )
 

@@ -91,7 +91,7 @@ class HeldWriters(WritersState):
         names, rows = np.frombuffer(data, np.uint8), np.array(held, np.int64).reshape(-1, 2)
         while True:
             s = self.arrays
-            if nm.hold(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.text, names, rows, version):
+            if nm.hold(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.text, names, rows, version):
                 return
             self.grow()
 
@@ -110,7 +110,7 @@ class HeldWriters(WritersState):
             return self._writer(record.group, holder)
         return self.number_of(plain(record.group).encode()) if self._per == "member" else nm.NOBODY
 
-    # ---------------------------------------------------------------------------------------- by hand
+    # ---------------------------------------------------------------------------------------- on the slow path
 
     def count(self, event: Event | None, size_bytes: int) -> None:
         """As `WritersState.count`."""

@@ -18,8 +18,8 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.history import order as od
-from offsets_log.columnar.history.by_hand import Growing, add_member
 from offsets_log.columnar.history.fold import read_history
+from offsets_log.columnar.history.slow_path import Growing, add_member
 from offsets_log.columnar.history.state import HistoryState, ShowsGroup, ShowsKey
 from offsets_log.columnar.scan.reading import Advance, Note
 from offsets_log.investigate.history import Entry, history_row
@@ -111,15 +111,15 @@ class BulkHistory:
     def _adopt(self, state: HistoryState, first: int) -> None:
         """Keys, what is asked later and topic ids by numbers that are good for all logs."""
         entries, end = self.entries.array, len(self)
-        counts = np.zeros(int(state.arrays.desk[a.ROWS]), np.int64)
-        topic_ids = np.zeros(int(state.arrays.desk[a.GROUPS]), np.int64)
+        counts = np.zeros(int(state.arrays.scan_state[a.ROWS]), np.int64)
+        topic_ids = np.zeros(int(state.arrays.scan_state[a.GROUPS]), np.int64)
         od.count(entries, first, end, counts, topic_ids)
         named = np.flatnonzero(topic_ids)
         topic_ids[named] = [self._topic_id(state.raw_name(number)) for number in named.tolist()]
         if len(self.logs) > 1 or len(named):
             od.renumber(entries, first, end, len(self.keys), topic_ids, len(self._asked_later))
         self.keys.add(state, counts, len(self.logs) - 1)
-        self._asked_later += cast("list[Holders]", state.by_hand.asked_later)
+        self._asked_later += cast("list[Holders]", state.slow_path.asked_later)
 
     def _topic_id(self, raw: bytes) -> int:
         if raw not in self._topic_id_numbers:
@@ -295,7 +295,7 @@ class OrderedHistory:
     def row(self, entry: Sequence[int]) -> Row:
         """A row of `history.HISTORY_COLUMNS`."""
         log = self.history.logs[int(self.history.keys.columns[entry[k.KEY], ln.LOG])].log
-        return history_row(self.history.entry_of(entry), log.offsets_partition, self.ids, log.untold)
+        return history_row(self.history.entry_of(entry), log.offsets_partition, self.ids, log.missing_columns)
 
     def side_by_side(self, make: Callable[[int, int], Made], *, step: int, threads: int) -> Iterator[Made]:
         """What is made of runs of so many entries, in their order, by threads.

@@ -11,7 +11,7 @@ from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import Group
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import MODERN
-from offsets_log.replay.topic_names import names_in
+from offsets_log.replay.topic_names import topic_names_in
 
 
 class Clients:
@@ -34,7 +34,7 @@ class Clients:
 
     def saw(self, record: CoordinatorRecord) -> None:
         """A record on its way: what it says of groups and topic ids."""
-        for topic_id, name in names_in(record):
+        for topic_id, name in topic_names_in(record):
             if topic_id not in self._names:
                 self._names[topic_id] = name
                 self._ids = TopicIds(self._names)

@@ -33,11 +33,11 @@ class Held:
     @property
     def end_offset(self) -> int | None:
         """The record offset it goes on at; None where that is not told."""
-        return self.state.end_offset if self.is_whole and "record_offset" not in self.state.untold else None
+        return self.state.end_offset if self.is_whole and "record_offset" not in self.state.missing_columns else None
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ComparedPartition:
     """One offsets partition before and after; None if nobody tells its number."""
 
     offsets_partition: int | None
@@ -97,6 +97,6 @@ def _joined(held: Sequence[Held]) -> Held:
         committed=tuple(value for state in states for value in state.committed),
         pending=tuple(value for state in states for value in state.pending),
         topic_names={topic_id: name for state in states for topic_id, name in state.topic_names.items()},
-        untold=frozenset().union(*(state.untold for state in states)),
+        missing_columns=frozenset().union(*(state.missing_columns for state in states)),
     )
     return Held(tuple(log for part in held for log in part.logs), state, is_whole=False)

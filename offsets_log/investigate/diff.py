@@ -15,7 +15,14 @@ from offsets_log.investigate.removal import Removal
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.rows.groups import members_count
-from offsets_log.rows.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, with_raw_texts, without_untold
+from offsets_log.rows.tables import (
+    GROUP_COLUMN,
+    TOPIC_PARTITION_COLUMNS,
+    Column,
+    Row,
+    with_raw_texts,
+    without_missing_columns,
+)
 
 DIFF_COLUMNS = (
     GROUP_COLUMN,
@@ -77,7 +84,7 @@ ANSWER = ("committed_offset", "leader_epoch", "metadata")
 
 def changes_between(before: CoordinatorState, after: CoordinatorState) -> tuple[list[Change], int]:
     """What changed of what both tell, and how many offsets are as they were."""
-    answer = attrgetter(*(name for name in ANSWER if name not in before.untold | after.untold))
+    answer = attrgetter(*(name for name in ANSWER if name not in before.missing_columns | after.missing_columns))
 
     def is_same(key: GroupTopicPartition) -> bool:
         return key in old and key in new and bool(answer(old[key]) == answer(new[key]))
@@ -97,8 +104,8 @@ def diff_row(change: Change, removal: Removal | None, before: CoordinatorState, 
         before, after: the states that are compared, for what they do not tell.
     """
     group, topic, partition = change.key
-    old_offset, old_record_offset, old_ms = _commit(change.before, before.untold)
-    new_offset, new_record_offset, new_ms = _commit(change.after, after.untold)
+    old_offset, old_record_offset, old_ms = _commit(change.before, before.missing_columns)
+    new_offset, new_record_offset, new_ms = _commit(change.after, after.missing_columns)
     row = {
         "group": group,
         "topic": topic,
@@ -111,8 +118,8 @@ def diff_row(change: Change, removal: Removal | None, before: CoordinatorState, 
         "from_timestamp_ms": old_ms,
         "to_timestamp_ms": new_ms,
     }
-    untold = before.untold if change.after is None else after.untold
-    return without_untold(with_raw_texts(row, ("group", "topic")), untold.intersection(KEY))
+    missing_columns = before.missing_columns if change.after is None else after.missing_columns
+    return without_missing_columns(with_raw_texts(row, ("group", "topic")), missing_columns.intersection(KEY))
 
 
 KEY = ("group", "topic", "partition")
@@ -120,21 +127,25 @@ COMMIT = ("committed_offset", "record_offset", "commit_timestamp_ms")
 _commit_of = attrgetter(*COMMIT)
 
 
-def _commit(value: OffsetAndMetadata | None, untold: Set[str]) -> Iterable[int | None]:
+def _commit(value: OffsetAndMetadata | None, missing_columns: Set[str]) -> Iterable[int | None]:
     """What a row tells of one side."""
     if value is None:
         return (None,) * len(COMMIT)
     told: tuple[int, ...] = _commit_of(value)
-    return [None if name in untold else number for name, number in zip(COMMIT, told, strict=True)] if untold else told
+    return (
+        [None if name in missing_columns else number for name, number in zip(COMMIT, told, strict=True)]
+        if missing_columns
+        else told
+    )
 
 
 def why_columns(change: Change, removal: Removal | None, after: CoordinatorState) -> Row:
     """`WHY_COLUMNS` of a change."""
     group = after.groups.get(change.key[0])
     state = DEAD if group is None else group.state(after.profile)
-    tells_places = "record_offset" not in after.untold
+    tells_places = "record_offset" not in after.missing_columns
     return {
-        "group_state": None if "state" in after.untold else state,
+        "group_state": None if "state" in after.missing_columns else state,
         "removed_record_offset": removal.record_offset if removal and tells_places else None,
         "removed_timestamp_ms": removal.time_ms if removal else None,
         "rule": removal.rule if removal else None,
@@ -159,22 +170,22 @@ MEMBERS_DIFF_COLUMNS = (
 not are null."""
 
 
-def group_changes(before: Iterable[Row], after: Iterable[Row], untold: Set[str]) -> tuple[list[Row], int]:
+def group_changes(before: Iterable[Row], after: Iterable[Row], missing_columns: Set[str]) -> tuple[list[Row], int]:
     """Groups that are not as before, and how many are.
 
     Args:
         before, after: rows of `rows.groups.group_row`.
-        untold: columns that one or the other does not tell, which are not compared.
+        missing_columns: columns that one or the other does not tell, which are not compared.
     """
 
     def counted(rows: Iterable[Row]) -> dict[tuple[str, int | None], Row]:
         return {_place(row): row | {"members": members_count(row)} for row in rows}
 
     old, new = counted(before), counted(after)
-    return _changes(old, new, ("group",), (*GROUP_FACTS, "members"), untold)
+    return _changes(old, new, ("group",), (*GROUP_FACTS, "members"), missing_columns)
 
 
-def member_changes(before: Iterable[Row], after: Iterable[Row], untold: Set[str]) -> tuple[list[Row], int]:
+def member_changes(before: Iterable[Row], after: Iterable[Row], missing_columns: Set[str]) -> tuple[list[Row], int]:
     """Members that came, went, or are not as before, and how many are; arguments as of `group_changes`."""
 
     def by_member(rows: Iterable[Row]) -> dict[tuple[str, int | None, str], Row]:
@@ -189,7 +200,7 @@ def member_changes(before: Iterable[Row], after: Iterable[Row], untold: Set[str]
         }
 
     names = ("group", "member_id", "group_instance_id")
-    return _changes(by_member(before), by_member(after), names, MEMBER_FACTS, untold)
+    return _changes(by_member(before), by_member(after), names, MEMBER_FACTS, missing_columns)
 
 
 def _place(row: Row) -> tuple[str, int | None]:
@@ -197,10 +208,10 @@ def _place(row: Row) -> tuple[str, int | None]:
 
 
 def _changes(
-    old: dict[Key, Row], new: dict[Key, Row], names: tuple[str, ...], facts: tuple[str, ...], untold: Set[str]
+    old: dict[Key, Row], new: dict[Key, Row], names: tuple[str, ...], facts: tuple[str, ...], missing_columns: Set[str]
 ) -> tuple[list[Row], int]:
     keys = old.keys() | new.keys()
-    rows = list(_changed_rows(old, new, keys, names, facts, untold))
+    rows = list(_changed_rows(old, new, keys, names, facts, missing_columns))
     return sorted(rows, key=_order), len(keys) - len(rows)
 
 
@@ -210,11 +221,11 @@ def _changed_rows(
     keys: Iterable[Key],
     names: tuple[str, ...],
     facts: tuple[str, ...],
-    untold: Set[str],
+    missing_columns: Set[str],
 ) -> Iterator[Row]:
     for key in keys:
         before, after = old.get(key), new.get(key)
-        if before and after and all(before[fact] == after[fact] for fact in facts if fact not in untold):
+        if before and after and all(before[fact] == after[fact] for fact in facts if fact not in missing_columns):
             continue
         shown = after or before
         assert shown is not None

@@ -17,7 +17,14 @@ from offsets_log.log_format.primitives import MalformedString
 from offsets_log.pipeline import Event, LogEvent
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
-from offsets_log.rows.tables import GROUP_COLUMN, OFFSETS_PARTITION_COLUMN, Column, Row, to_base64, without_untold
+from offsets_log.rows.tables import (
+    GROUP_COLUMN,
+    OFFSETS_PARTITION_COLUMN,
+    Column,
+    Row,
+    to_base64,
+    without_missing_columns,
+)
 
 GROUPS_COLUMNS = (
     GROUP_COLUMN,
@@ -78,7 +85,7 @@ def groups_rows(
         last_ms: group → time of its last activity.
         now_ms: until when ages are counted.
     """
-    untold = state.untold.union(*(FOLLOWING.get(column, ()) for column in state.untold))
+    missing_columns = state.missing_columns.union(*(FOLLOWING.get(column, ()) for column in state.missing_columns))
     commits: dict[str, list[int]] = {}
     for value in state.iter_served():
         commits.setdefault(value.group, []).append(value.commit_timestamp_ms)
@@ -102,7 +109,7 @@ def groups_rows(
             "offsets_partition": offsets_partition,
         }
         row |= {"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {}
-        rows.append(without_untold(row, untold))
+        rows.append(without_missing_columns(row, missing_columns))
     return rows
 
 

@@ -22,7 +22,7 @@ from offsets_log.pipeline import Event, LogEvent, replay_into
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
 from offsets_log.replay.profile import Profile
-from offsets_log.replay.topic_names import names_in
+from offsets_log.replay.topic_names import topic_names_in
 from offsets_log.rows.tables import (
     GROUP_COLUMN,
     OFFSETS_PARTITION_COLUMN,
@@ -30,7 +30,7 @@ from offsets_log.rows.tables import (
     Column,
     Row,
     to_base64,
-    without_untold,
+    without_missing_columns,
 )
 
 HISTORY_COLUMNS = (
@@ -143,7 +143,7 @@ class History:
                     yield event
 
     def _learn(self, event: Event, record: CoordinatorRecord) -> None:
-        for topic_id, name in names_in(record):
+        for topic_id, name in topic_names_in(record):
             self.state.add_topic_name(topic_id, name, event.record.offset)
 
     def _group(self, group_id: str) -> _Group:
@@ -251,12 +251,12 @@ FOLLOWING = {
 
 
 def history_row(
-    entry: Entry, offsets_partition: int | None, topic_ids: TopicIds, untold: frozenset[str] = frozenset()
+    entry: Entry, offsets_partition: int | None, topic_ids: TopicIds, missing_columns: frozenset[str] = frozenset()
 ) -> Row:
     """One row of `HISTORY_COLUMNS`.
 
     Args:
-        untold: columns that the log's source does not tell.
+        missing_columns: columns that the log's source does not tell.
     """
     group, topic, partition = entry.key
     value, effective, holder = entry.value, entry.effective, _holder(entry, topic_ids)
@@ -287,7 +287,9 @@ def history_row(
     for name in ("group", "topic", "metadata"):
         if isinstance(text := row[name], MalformedString):
             row[f"{name}_base64"] = to_base64(text.raw)
-    return without_untold(row, untold | {column for told, column in FOLLOWING.items() if told in untold})
+    return without_missing_columns(
+        row, missing_columns | {column for told, column in FOLLOWING.items() if told in missing_columns}
+    )
 
 
 def _holder(entry: Entry, topic_ids: TopicIds) -> Holder | None:

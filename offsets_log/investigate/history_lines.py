@@ -91,22 +91,23 @@ class HistoryLines:
         history, order, templates = self.history, self.ordered.order, self._templates
         made: list[_Made] = []
         out = self._room()
-        desk = np.zeros(ln.DESK, np.int64)
-        desk[[ln.ROW, ln.END_ROW, ln.ONLY_REWINDS]] = begin, end, only_rewinds
+        progress = np.zeros(ln.PROGRESS_SIZE, np.int64)
+        progress[[ln.ROW, ln.END_ROW, ln.ONLY_REWINDS]] = begin, end, only_rewinds
         while True:
             outcome = ln.write(
-                desk, out, templates.begins, *templates.programs, history.entries.array, order, history.keys.columns,
-                history.texts.array, history.members.array, self._names, self._places, self._letters,
+                progress, out, templates.begins, *templates.programs, history.entries.array, order,
+                history.keys.columns, history.texts.array, history.members.array, self._names, self._places,
+                self._letters,
             )  # fmt: skip
-            used = int(desk[ln.USED])
+            used = int(progress[ln.USED])
             if outcome == ln.FINISHED:
                 return [*made, (out, used)]
             if outcome == ln.NEEDS_TEMPLATE:
-                templates.make(int(desk[ln.KIND]))
+                templates.make(int(progress[ln.KIND]))
             elif outcome == ln.FULL and not used:
                 out = np.zeros(2 * len(out), np.uint8)
             else:
-                line = self._line(int(desk[ln.ROW])) if outcome == ln.NEEDS_HAND else b""
+                line = self._line(int(progress[ln.ROW])) if outcome == ln.NEEDS_HAND else b""
                 if not line or used + len(line) > len(out):
                     made.append((out, used))
                     out, used = self._room(), 0
@@ -114,11 +115,11 @@ class HistoryLines:
                     made.append((np.frombuffer(line, np.uint8), len(line)))
                     line = b""
                 out[used : used + len(line)] = np.frombuffer(line, np.uint8)
-                desk[ln.USED] = used + len(line)
-                desk[ln.ROW] += outcome == ln.NEEDS_HAND
+                progress[ln.USED] = used + len(line)
+                progress[ln.ROW] += outcome == ln.NEEDS_HAND
 
     def _line(self, place: int) -> bytes:
-        """The line of an entry, made by hand."""
+        """The line of an entry, made on the slow path."""
         return self.line(self.ordered.row(self.ordered.entry(place)))
 
 
@@ -182,7 +183,7 @@ class Templates:
             producer_id=_number(marks, k.PRODUCER_ID) if in_transaction else None,
             holders=Holders({key[1:]: _holder(kind, marks)}) if kind & ln.HAS_MEMBER else NOBODY,
         )
-        row = history_row(entry, log.offsets_partition, TopicIds(), log.untold)
+        row = history_row(entry, log.offsets_partition, TopicIds(), log.missing_columns)
         literals, found = split(self.line(row), marks)
         return literals, [*((mark.op, mark.argument) for mark in found), (ln.END, 0)]
 

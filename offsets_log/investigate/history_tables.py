@@ -188,16 +188,16 @@ class _Told:
     """
 
     def __init__(self, ordered: OrderedHistory, logs: a.Int64s) -> None:
-        self._untold: dict[str, Mask] = {}
+        self._missing_columns: dict[str, Mask] = {}
         for number, read in enumerate(ordered.history.logs):
-            untold = read.log.untold
-            for name in untold | {column for told, column in FOLLOWING.items() if told in untold}:
-                is_untold = logs == number
-                self._untold[name] = self._untold.get(name, is_untold) | is_untold
+            missing_columns = read.log.missing_columns
+            for name in missing_columns | {column for told, column in FOLLOWING.items() if told in missing_columns}:
+                is_missing_column = logs == number
+                self._missing_columns[name] = self._missing_columns.get(name, is_missing_column) | is_missing_column
 
     def presence(self, name: str, is_there: Mask) -> Presence:
         """Which rows of a column are not null."""
-        return Presence(is_there & ~self._untold[name] if name in self._untold else is_there)
+        return Presence(is_there & ~self._missing_columns[name] if name in self._missing_columns else is_there)
 
     def numbers(self, name: str, is_there: Mask, values: Any, kind: Any = np.int64) -> pa.Array:
         """Numbers as a column."""

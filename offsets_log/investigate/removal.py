@@ -79,7 +79,7 @@ def removals(
         gone: served before and not after.
         retention_ms: of the broker, None where it is not known.
     """
-    search = _Search(before, before.untold | after.untold, start, gone, era, retention_ms)
+    search = _Search(before, before.missing_columns | after.missing_columns, start, gone, era, retention_ms)
     events = search.watch(read(search.selection, search.wants))
     replay_into(search.state, events, on_damage=lambda damage: None)
     for group, topic, partition in gone - search.found.keys():
@@ -97,14 +97,14 @@ class _Search:
     def __init__(
         self,
         before: CoordinatorState,
-        untold: Set[str],
+        missing_columns: Set[str],
         start: int | None,
         gone: Set[GroupTopicPartition],
         era: Era,
         retention_ms: int | None,
     ) -> None:
         self.profile = before.profile
-        self.untold = untold
+        self.missing_columns = missing_columns
         self.start = 0 if start is None else start
         self.gone = gone
         self.era = era
@@ -186,7 +186,7 @@ class _Search:
         record_offset, time_ms = event.record.offset, event.record.timestamp_ms
         if time_ms == NO_TIMESTAMP:
             return Removal(record_offset, None, False, False, None, "not known: its tombstone has no time")
-        if missing := sorted(NEEDED_COLUMNS & self.untold):
+        if missing := sorted(NEEDED_COLUMNS & self.missing_columns):
             reason = f"not known: {', '.join(missing)} not told by what was read"
             return Removal(record_offset, time_ms, False, False, None, reason)
         state = CoordinatorState(

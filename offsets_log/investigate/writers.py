@@ -33,7 +33,7 @@ from offsets_log.rows.tables import (
     TOPIC_PARTITION_COLUMNS,
     Column,
     Row,
-    without_untold,
+    without_missing_columns,
 )
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
@@ -352,15 +352,17 @@ NEEDS = {
 """``--by`` and ``--per`` → columns of other commands without which the answer would be guessed."""
 
 
-def top_rows(writers: Writers, by: str, untold: frozenset[str] = frozenset()) -> list[Row]:
+def top_rows(writers: Writers, by: str, missing_columns: frozenset[str] = frozenset()) -> list[Row]:
     """One row of `WRITER_COLUMNS` and `COUNT_COLUMNS` for each writer, the largest first.
 
     Args:
-        untold: columns that the source of a log does not tell.
+        missing_columns: columns that the source of a log does not tell.
     """
     total = sum(tally.bytes for tally in writers.tallies.values())
-    untold |= OF_BYTES if "bytes" in untold else frozenset()
-    rows = [without_untold(_row(writers.per, *item, total), untold) for item in writers.tallies.items()]
+    missing_columns |= OF_BYTES if "bytes" in missing_columns else frozenset()
+    rows = [
+        without_missing_columns(_row(writers.per, *item, total), missing_columns) for item in writers.tallies.items()
+    ]
     rows.sort(key=lambda row: tuple((value is None, str(value)) for value in row.values()))  # equal ones by name
     rows.sort(key=lambda row: row[ORDERS[by]] or 0, reverse=True)
     return rows

@@ -14,7 +14,8 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 
 POSITION, BYTES = "position", "bytes"
-"""Names in `Segment.untold` that are of the files themselves: where a record lies, and how much of it is whose."""
+"""Names in `Segment.missing_columns` that are of the files themselves: where a record lies, and how much of it is
+whose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Segment:
         file: name to show, such as ``backup.tar!__consumer_offsets-3/00000000000000000000.log``.
         base_offset: from the file's name; None where the name holds none.
         buffer: the whole file, read-only, but for zeros at its end that nobody ever wrote.
-        untold: columns of rows that the source of a segment made from a dump does not tell; null in rows.
+        missing_columns: columns of rows that the source of a segment made from a dump does not tell; null in rows.
         lines: of such a segment, record offset → line of the source.
         zeros_behind: so many of these zeros follow.
         modified_ms: when the file was last written; None where nothing tells.
@@ -34,7 +35,7 @@ class Segment:
     file: str
     base_offset: int | None
     buffer: Buffer
-    untold: frozenset[str] = frozenset()
+    missing_columns: frozenset[str] = frozenset()
     lines: Mapping[int, int] = field(default_factory=dict, repr=False, compare=False)
     zeros_behind: int = 0
     modified_ms: int | None = None
@@ -103,9 +104,9 @@ class PartitionLog:
         return sum(len(segment.buffer) for segment in self.segments)
 
     @property
-    def untold(self) -> frozenset[str]:
+    def missing_columns(self) -> frozenset[str]:
         """Columns that one segment or another does not tell."""
-        return frozenset().union(*(segment.untold for segment in self.segments))
+        return frozenset().union(*(segment.missing_columns for segment in self.segments))
 
     def since(self, record_offset: int) -> PartitionLog:
         """Without the segments that end before a record offset, as far as the names of the files tell."""

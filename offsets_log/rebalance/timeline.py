@@ -20,7 +20,7 @@ from offsets_log.rebalance.generation import Generation, GenerationMember, Unit
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.groups import GROUP_METADATA, GroupFold
 from offsets_log.replay.profile import MODERN, Profile
-from offsets_log.replay.topic_names import TopicNames, is_named_in, names_in
+from offsets_log.replay.topic_names import TopicNames, is_named_in, topic_names_in
 from offsets_log.rows.groups import assignor_of
 
 EPOCHS = frozenset({3, 11, 17})
@@ -100,12 +100,12 @@ class Timelines:
     ) -> None:
         reader.saw(record.offset)
         if decoded is not None:
-            self.topic_names.update(names_in(decoded))
+            self.topic_names.update(topic_names_in(decoded))
             if not decoded.is_offset_commit and self._shows_group(decoded.group):
-                reader.read(Place(offsets_partition, record), decoded)
+                reader.read(RecordPlace(offsets_partition, record), decoded)
 
 
-class Place(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where a record stands."""
 
     offsets_partition: int | None
@@ -119,7 +119,7 @@ class _PartitionReader:
         self._generations = timelines.generations
         self._profile = profile
         self._folds: dict[str, GroupFold] = {}
-        self._touched: dict[str, Place] = {}
+        self._touched: dict[str, RecordPlace] = {}
         self._next_offset = 0
         self._holes = 0
         self._holes_at: dict[str, int] = {}
@@ -137,7 +137,7 @@ class _PartitionReader:
         self._holes += run.has_holes
         self._next_offset = run.next_offset
 
-    def read(self, place: Place, record: CoordinatorRecord) -> None:
+    def read(self, place: RecordPlace, record: CoordinatorRecord) -> None:
         """A group's record."""
         group_id = record.group
         fold = self._folds.setdefault(group_id, GroupFold(group_id, self._profile))
@@ -171,7 +171,7 @@ class _PartitionReader:
 
     # ----------------------------------------------------------------------------------------- entries
 
-    def _read_classic(self, place: Place, group: Group) -> None:
+    def _read_classic(self, place: RecordPlace, group: Group) -> None:
         if not group.members and not group.protocol_type:  # 4.x writes it for a new group (records:W6)
             self._number[group.group_id] = group.generation
             self._holes_at[group.group_id] = self._holes
@@ -186,7 +186,7 @@ class _PartitionReader:
             if (found := units[data]) is not None:
                 entry.assignment[member_id] = found
 
-    def _read_epoch(self, place: Place, group: Group) -> None:
+    def _read_epoch(self, place: RecordPlace, group: Group) -> None:
         entry = self._open(place, group, group.group_epoch)
         entry.protocol_type, entry.protocol = group.kind, assignor_of(group)
         if entry.previous is not None and entry.previous.kind == group.kind:  # until a target is computed
@@ -198,7 +198,7 @@ class _PartitionReader:
         if entries and entries[-1].number == group.assignment_epoch:
             entries[-1].assignment = {each: _target(group.kind, value) for each, value in group.targets.items()}
 
-    def _open(self, place: Place, group: Group, number: int) -> Generation:
+    def _open(self, place: RecordPlace, group: Group, number: int) -> Generation:
         group_id, kind = group.group_id, group.kind
         entries = self._generations.setdefault(group_id, [])
         is_alive = bool(entries) and entries[-1].number is not None
@@ -222,7 +222,7 @@ class _PartitionReader:
         self._add(entries, entry)
         return entry
 
-    def _end_life(self, place: Place, group_id: str) -> None:
+    def _end_life(self, place: RecordPlace, group_id: str) -> None:
         entries = self._generations.get(group_id)
         if entries and entries[-1].number is not None:
             entry = Generation(

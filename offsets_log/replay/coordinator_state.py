@@ -44,7 +44,7 @@ class CoordinatorState:
         problems: what would have ended a real load, by record offset; what is here was read all the same.
         topic_names: topic id → name, as far as the records tell.
         end_offset: the log's next offset.
-        untold: columns of rows that the log's source does not tell; null in rows.
+        missing_columns: columns of rows that the log's source does not tell; null in rows.
         hidden_groups: names of groups that exist in the log and are not in ``groups``: not shown, or not served.
     """
 
@@ -55,7 +55,7 @@ class CoordinatorState:
     problems: tuple[Problem, ...]
     topic_names: dict[bytes, str]
     end_offset: int
-    untold: frozenset[str] = frozenset()
+    missing_columns: frozenset[str] = frozenset()
     hidden_groups: frozenset[str] = frozenset()
 
     def iter_served(self) -> Iterator[OffsetAndMetadata]:

@@ -104,7 +104,7 @@ class KeyState:
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class EndTransactionMarker:
     """The end of a transaction."""
 
     commit: bool
@@ -121,7 +121,7 @@ class ProducerState:
         open: pending values behind the last marker, the last one per GroupTopicPartition.
     """
 
-    head: Marker | None = None
+    head: EndTransactionMarker | None = None
     cancelled: set[GroupTopicPartition] = field(default_factory=set)
     open: dict[GroupTopicPartition, OffsetAndMetadata] = field(default_factory=dict)
 
@@ -164,7 +164,7 @@ class PartialState:
                 if producer.head is None:
                     producer.cancelled.add(key)
 
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """Replay the end of a transaction; the next one of this producer starts with nothing (``L-15``)."""
         producer = self._producer(producer_id)
         self._resolve(producer.open, marker)
@@ -223,7 +223,7 @@ class PartialState:
         if state.committed is None or self._rank(value) > self._rank(state.committed):
             state.committed = value
 
-    def _resolve(self, pending: dict[GroupTopicPartition, OffsetAndMetadata], marker: Marker) -> None:
+    def _resolve(self, pending: dict[GroupTopicPartition, OffsetAndMetadata], marker: EndTransactionMarker) -> None:
         if marker.commit:
             for value in pending.values():
                 self._apply(replace(value, applied_offset=marker.record_offset))

@@ -29,7 +29,7 @@ ONE_TAG = b"\1"
 """How many tagged fields there are, before the first of them."""
 
 
-def names_in(record: CoordinatorRecord) -> Iterator[tuple[bytes, str]]:
+def topic_names_in(record: CoordinatorRecord) -> Iterator[tuple[bytes, str]]:
     """Topic ids with their names, as far as this record has both."""
     value = record.value
     if value is None:
@@ -55,7 +55,7 @@ NAMING_TYPES = OFFSET_COMMIT_TYPES | {
 
 
 def may_name(record: Record) -> bool:
-    """Whether there may be `names_in` a data record, by its type alone."""
+    """Whether there may be `topic_names_in` a data record, by its type alone."""
     return record_type_of(record.key) in NAMING_TYPES
 
 

@@ -14,7 +14,7 @@ from offsets_log.report.bars import commit_bars
 from offsets_log.report.lines import generation_lines, offset_lines
 from offsets_log.report.samples import Sampled
 from offsets_log.restore import doubts
-from offsets_log.restore.rescue import Asked, count_of, what_was_read
+from offsets_log.restore.rescue import RescueOptions, count_of, what_was_read
 from offsets_log.rows.tables import Row, partition_name
 
 GROUP_COLUMNS = (
@@ -38,7 +38,7 @@ GROUPS_OF_TRANSACTION = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class ReportInput:
     """What was found in the logs.
 
     Attributes:
@@ -52,13 +52,13 @@ class Found:
     groups: Sequence[Row]
     writers: Sequence[Row]
     sampled: Sampled
-    asked: Asked
+    asked: RescueOptions
     damages: Sequence[Row]
     corrupt: int
     unsupported: int
 
 
-def make_document(found: Found, **about: Any) -> Row:
+def make_document(found: ReportInput, **about: Any) -> Row:
     """All that the page shows.
 
     Args:
@@ -99,7 +99,7 @@ def make_document(found: Found, **about: Any) -> Row:
     }
 
 
-def _bounds(asked: Asked) -> Row:
+def _bounds(asked: RescueOptions) -> Row:
     """What was left out because nobody asked for it."""
     offsets = [
         str(offset) if partition is None else f"{partition}:{offset}" for partition, offset in asked.until_offsets
@@ -124,7 +124,7 @@ def _table(columns: Sequence[str], rows: Iterable[Row]) -> Row:
 # ---------------------------------------------------------------------------------------------- tables
 
 
-def _group_rows(found: Found, generations: Mapping[str, Row]) -> Iterator[Row]:
+def _group_rows(found: ReportInput, generations: Mapping[str, Row]) -> Iterator[Row]:
     """Groups that exist, then those that only wrote: they are gone, or a transaction holds all that they have."""
     writers = {row["group"]: row for row in found.writers}
     seen = set()
@@ -187,7 +187,7 @@ def _partition_row(part: Any) -> Row:
     }
 
 
-def _problem_rows(found: Found) -> Iterator[Row]:
+def _problem_rows(found: ReportInput) -> Iterator[Row]:
     """What is wrong, the worst first, and what was not read."""
     yield from _of_loads(found.memory)
     yield from _of_damage(found)
@@ -210,7 +210,7 @@ def _of_loads(memory: Memory) -> Iterator[Row]:
             }
 
 
-def _of_damage(found: Found) -> Iterator[Row]:
+def _of_damage(found: ReportInput) -> Iterator[Row]:
     for words in doubts.of_damage(found.corrupt, found.unsupported):
         yield {"severity": DAMAGE, "problem": words}
     for row in found.damages[:MOST_DAMAGES]:
@@ -219,7 +219,7 @@ def _of_damage(found: Found) -> Iterator[Row]:
         yield {"severity": DAMAGE, "problem": "more pieces could not be read; `offsets-log check` names them all"}
 
 
-def _notes(found: Found) -> Iterator[str]:
+def _notes(found: ReportInput) -> Iterator[str]:
     for part in found.memory.parts:
         name = partition_name(part.log.offsets_partition)
         if part.log.cleaned_until:
@@ -227,8 +227,8 @@ def _notes(found: Found) -> Iterator[str]:
                 f"offsets partition {name}: below record offset {part.log.cleaned_until} superseded records were "
                 "compacted away: lines have only what is left"
             )
-        if untold := sorted(part.log.untold - {"position"}):
-            yield f"offsets partition {name}: its source does not tell {', '.join(untold)}"
+        if missing_columns := sorted(part.log.missing_columns - {"position"}):
+            yield f"offsets partition {name}: its source does not tell {', '.join(missing_columns)}"
     if found.sampled.untimed:
         yield f"commits without any time, which no line has: {found.sampled.untimed}"
 

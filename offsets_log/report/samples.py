@@ -19,7 +19,7 @@ from offsets_log.columnar.folds.overviews import OverviewState
 from offsets_log.columnar.folds.state import plain
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import Event, LogEvent
-from offsets_log.replay.partial import Marker, PartialState
+from offsets_log.replay.partial import EndTransactionMarker, PartialState
 from offsets_log.replay.profile import Profile
 
 Numbers = npt.NDArray[Any]
@@ -178,7 +178,7 @@ class SampledState(PartialState):
             self._heads = np.concatenate([self._heads, np.zeros_like(self._heads)])
         return owner
 
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """As `PartialState.add_marker`."""
         super().add_marker(producer_id, marker)
         s.settle(self.book.samples[s.COMMITS], self._heads, self._owner(producer_id), marker.commit)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from itertools import islice
 
-from offsets_log.coordinator_document import Memory, Part
+from offsets_log.coordinator_document import Memory, PartitionPart
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.names import shown
 from offsets_log.restore.tools import left_out
@@ -48,7 +48,7 @@ def of_logs(memory: Memory) -> Iterator[str]:
                 f"offsets partition {name} begins at record offset {base_offset}: files before it are missing, and "
                 "with them every commit that was not renewed since"
             )
-        tells_gaps = "record_offset" not in part.log.untold and not part.log.cleaned_until
+        tells_gaps = "record_offset" not in part.log.missing_columns and not part.log.cleaned_until
         if part.found.missing_offsets and tells_gaps:
             yield (
                 f"offsets partition {name}: {part.found.missing_offsets} record offsets are in no segment, and no "
@@ -65,9 +65,9 @@ def of_logs(memory: Memory) -> Iterator[str]:
             )
 
 
-def _begins_at(part: Part) -> int | None:
+def _begins_at(part: PartitionPart) -> int | None:
     """The record offset a log begins at, by its file's name; where that says nothing, by its first record."""
-    if not part.log.segments or "record_offset" in part.log.untold:
+    if not part.log.segments or "record_offset" in part.log.missing_columns:
         return None
     base_offset = part.log.segments[0].base_offset
     return part.found.first_offset if base_offset is None else base_offset
@@ -82,9 +82,9 @@ UNTOLD = {
 """A column that a source does not tell → what that means for who restores."""
 
 
-def of_sources(untold: Set[str]) -> Iterator[str]:
+def of_sources(missing_columns: Set[str]) -> Iterator[str]:
     """Of what dumps do not tell."""
-    yield from (sentence for column, sentence in UNTOLD.items() if column in untold)
+    yield from (sentence for column, sentence in UNTOLD.items() if column in missing_columns)
 
 
 def of_plan(plan: Row) -> Iterator[str]:

@@ -19,7 +19,7 @@ GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RescueOptions:
     """What was asked for: bounds and filters, as the plan keeps them.
 
     Attributes:
@@ -37,7 +37,13 @@ class Asked:
 
 
 def make_plan(
-    memory: Memory, asked: Asked, damages: list[Row], *, notes: Sequence[str] = (), corrupt: int, unsupported: int
+    memory: Memory,
+    asked: RescueOptions,
+    damages: list[Row],
+    *,
+    notes: Sequence[str] = (),
+    corrupt: int,
+    unsupported: int,
 ) -> Row:
     """The plan, as `restore.plan` says.
 
@@ -70,7 +76,7 @@ def make_plan(
     plan["doubts"] = [
         *doubts.of_damage(corrupt, unsupported),
         *notes,
-        *doubts.of_sources(frozenset().union(*(part.log.untold for part in memory.parts))),
+        *doubts.of_sources(frozenset().union(*(part.log.missing_columns for part in memory.parts))),
         *memory.warnings(),
         *doubts.of_logs(memory),
         *doubts.of_plan(plan),
@@ -79,7 +85,7 @@ def make_plan(
     return plan
 
 
-def what_was_read(memory: Memory, asked: Asked, count: PartitionCount) -> Row:
+def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -> Row:
     """The filters, and which offsets partitions there are."""
     present = {part.log.offsets_partition for part in memory.parts}
     return {

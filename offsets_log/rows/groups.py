@@ -14,7 +14,7 @@ from offsets_log.messages.embedded import expand_assignment, expand_subscription
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
-from offsets_log.rows.tables import Row, to_base64, without_untold
+from offsets_log.rows.tables import Row, to_base64, without_missing_columns
 
 DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
 """kind → the broker's own assignor where no member names one (``B-16``); it is not in the log."""
@@ -37,14 +37,14 @@ def group_row(
     profile: Profile,
     names: TopicNames,
     offsets_partition: int | None,
-    untold: frozenset[str] = frozenset(),
+    missing_columns: frozenset[str] = frozenset(),
     *,
     expand: bool = False,
 ) -> Row:
     """A group with its members.
 
     Args:
-        untold: columns that the log's source does not tell.
+        missing_columns: columns that the log's source does not tell.
         expand: beside the assignments, what else is in classic members' bytes (Connect, Streams …).
     """
     is_classic = group.kind == CLASSIC
@@ -63,16 +63,16 @@ def group_row(
         "topology": _topology(group.topology) if group.topology else None,
         "offsets_partition": offsets_partition,
         "members": [
-            without_untold(
+            without_missing_columns(
                 _classic_member(group, member, profile, expand=expand)
                 if is_classic
                 else _newer_member(group, member, names),
-                untold,
+                missing_columns,
             )
             for _, member in sorted(group.members.items())
         ],
     }
-    return without_untold(row, untold)
+    return without_missing_columns(row, missing_columns)
 
 
 def members_count(row: Row) -> int | None:

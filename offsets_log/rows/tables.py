@@ -117,12 +117,14 @@ def to_json(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ": "), indent=indent)
 
 
-def without_untold(row: Row, untold: frozenset[str]) -> Row:
-    """A row with null in the columns that its source does not tell (`Segment.untold`)."""
-    return row | dict.fromkeys(untold & row.keys()) if untold else row
+def without_missing_columns(row: Row, missing_columns: frozenset[str]) -> Row:
+    """A row with null in the columns that its source does not tell (`Segment.missing_columns`)."""
+    return row | dict.fromkeys(missing_columns & row.keys()) if missing_columns else row
 
 
-def offset_row(value: OffsetAndMetadata, offsets_partition: int | None, untold: frozenset[str] = frozenset()) -> Row:
+def offset_row(
+    value: OffsetAndMetadata, offsets_partition: int | None, missing_columns: frozenset[str] = frozenset()
+) -> Row:
     """One row of `COMPACT_COLUMNS`."""
     row: Row = {
         "group": value.group,
@@ -137,7 +139,7 @@ def offset_row(value: OffsetAndMetadata, offsets_partition: int | None, untold: 
         "record_offset": value.record_offset,
         "offsets_partition": offsets_partition,
     }
-    return without_untold(with_raw_texts(row, ("group", "topic", "metadata")), untold)
+    return without_missing_columns(with_raw_texts(row, ("group", "topic", "metadata")), missing_columns)
 
 
 def with_raw_texts(row: Row, names: Iterable[str]) -> Row:
@@ -159,9 +161,9 @@ def committed_rows(
         unstable: with a column that tells offsets under an open transaction; null where the source tells of none.
     """
     pending = {value.key for value in state.pending}
-    tells_pending = "is_transactional" not in state.untold
+    tells_pending = "is_transactional" not in state.missing_columns
     for value in state.committed if orphans else state.iter_served():
-        row = offset_row(value, offsets_partition, state.untold)
+        row = offset_row(value, offsets_partition, state.missing_columns)
         yield row | {"unstable": value.key in pending if tells_pending else None} if unstable else row
 
 
@@ -170,7 +172,7 @@ def offset_row_order(row: Row) -> tuple[str, str, int, int]:
     return row["group"], row["topic"], row["partition"], row["offsets_partition"] or 0
 
 
-def decode_row(event: Event, *, expand: bool = False) -> Row:
+def decoded_row(event: Event, *, expand: bool = False) -> Row:
     """One record as `decode` shows it: its place, its batch, its key and value in Kafka's own JSON.
 
     Args:
@@ -205,16 +207,20 @@ def decode_row(event: Event, *, expand: bool = False) -> Row:
         row["headers"] = [
             {"key": key, "value_base64": None if value is None else to_base64(value)} for key, value in record.headers
         ]
-    untold = event.segment.untold
-    return {name: None if name in untold else _told(value, untold) for name, value in row.items()} if untold else row
+    missing_columns = event.segment.missing_columns
+    return (
+        {name: None if name in missing_columns else _told(value, missing_columns) for name, value in row.items()}
+        if missing_columns
+        else row
+    )
 
 
-def _told(shown: Any, untold: frozenset[str]) -> Any:
+def _told(shown: Any, missing_columns: frozenset[str]) -> Any:
     """A part of a row, with null for the fields that its source does not tell."""
     if isinstance(shown, list):
-        return [_told(part, untold) for part in shown]
+        return [_told(part, missing_columns) for part in shown]
     if isinstance(shown, dict):
-        return {name: None if name in untold else _told(part, untold) for name, part in shown.items()}
+        return {name: None if name in missing_columns else _told(part, missing_columns) for name, part in shown.items()}
     return shown
 
 
@@ -313,9 +319,11 @@ def problem_row(damage: Damage) -> Row:
     }
 
 
-def pending_row(value: OffsetAndMetadata, offsets_partition: int | None, untold: frozenset[str] = frozenset()) -> Row:
+def pending_row(
+    value: OffsetAndMetadata, offsets_partition: int | None, missing_columns: frozenset[str] = frozenset()
+) -> Row:
     """An offset of an open transaction."""
-    row = offset_row(value, offsets_partition, untold)
+    row = offset_row(value, offsets_partition, missing_columns)
     for name in ("commit_timestamp_ms", "expire_timestamp_ms", "topic_id"):
         del row[name]
     return row | {"producer_id": value.producer_id, "producer_epoch": value.producer_epoch}

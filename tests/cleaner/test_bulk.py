@@ -1,4 +1,4 @@
-"""Kernels clean as the reading of each record by hand does: the same files, rows and problems."""
+"""Kernels clean as the reading of each record on the slow path does: the same files, rows and problems."""
 
 from __future__ import annotations
 

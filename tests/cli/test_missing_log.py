@@ -147,11 +147,11 @@ def test_in_bulk_the_same_is_told(
     command: str, damaged: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, _ = damaged
-    by_hand = run(command, log, to=tmp_path / "by-hand")
+    slow_path = run(command, log, to=tmp_path / "by-hand")
     monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
     in_bulk = run(command, log, to=tmp_path / "in-bulk")
-    assert in_bulk.exit_code == by_hand.exit_code == 3
-    assert told(in_bulk) == told(by_hand)
+    assert in_bulk.exit_code == slow_path.exit_code == 3
+    assert told(in_bulk) == told(slow_path)
 
 
 def test_quiet_silences_the_words_and_strict_ends_with_an_error(

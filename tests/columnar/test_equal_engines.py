@@ -233,7 +233,7 @@ def test_logs_that_are_seldom_generated(case: str, profile) -> None:  # type: ig
 def test_a_key_of_type_0_stays_that_of_type_1_behind_a_join(profile) -> None:  # type: ignore[no-untyped-def]
     """``L-22``: the second piece brings type 0; the third begins with damage, so the joined ones are read on with.
 
-    The batch behind the damage is read by hand, the tombstone by a kernel.
+    The batch behind the damage is read on the slow path, the tombstone by a kernel.
     """
     log = LogBuilder()
     for type_ in (1, 1, 1, 0, 0, 0, 0, 0):

@@ -118,8 +118,8 @@ def test_room(most_entries: int, most_bytes: int, monkeypatch: pytest.MonkeyPatc
 def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that coordinators up to the classic groups of 4.3 write is taken by the kernel."""
 
-    def by_hand(reader: object, index: int, batch: object) -> None:
-        raise AssertionError("read by hand")
+    def slow_path(reader: object, index: int, batch: object) -> None:
+        raise AssertionError("read on the slow path")
 
     log = LogBuilder()
     for version in range(5):
@@ -127,7 +127,7 @@ def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     log.commit(None).commit(9, version=4, topic_id=bytes(range(16))).commit(3, type_=0)
     log.end(7, commit=True).end(8, commit=False)
     log.group(member("m"), group="g").group(group="g", gone=True)
-    monkeypatch.setattr(export.EventReading, "take", by_hand)
+    monkeypatch.setattr(export.EventReading, "take", slow_path)
     assert_equal(log.log)
 
 

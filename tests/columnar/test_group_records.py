@@ -131,16 +131,16 @@ def test_generated_rows(made: list[tuple[bytes, bytes]], release: Release) -> No
 def test_they_need_no_hand(made: list[tuple[bytes, bytes]], press: Press) -> None:
     """What brokers write of groups is written by the kernel: but for classic groups of a version that none writes."""
 
-    def by_hand(*arguments: object) -> None:
-        raise AssertionError("made by hand")
+    def slow_path(*arguments: object) -> None:
+        raise AssertionError("made on the slow path")
 
     log = LogBuilder()
     for key, value in made:
         if (key[:2], value[:2]) != (b"\0\2", b"\0\4"):
             log.add((key, value), (key, None))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export.EventReading, "take", by_hand)
-        patch.setattr(lines.LineChunk, "_line", by_hand)
+        patch.setattr(export.EventReading, "take", slow_path)
+        patch.setattr(lines.LineChunk, "_line", slow_path)
         lines_in_bulk(log.log, press)
 
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from cli import session
 from cli.main import main
 from cli.output import TEXT_FORMATS
-from offsets_log.columnar.history.by_hand import BeyondError
+from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import Damage
 from offsets_log.investigate import bulk_history, history_lines, history_tables
@@ -77,7 +77,7 @@ class Asked:
             ((log, entry) for log, history in found for entry in history.entries),
             key=lambda each: history_order(each[1]),
         )
-        return [history_row(entry, log.offsets_partition, ids, log.untold) for log, entry in entries]
+        return [history_row(entry, log.offsets_partition, ids, log.missing_columns) for log, entry in entries]
 
     def in_bulk(self, stack: ExitStack) -> tuple[OrderedHistory, list[Any]]:
         seen: list[Any] = []

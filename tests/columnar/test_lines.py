@@ -204,8 +204,8 @@ def test_a_time_beyond_64_bits_is_told_as_it_is(press: Press) -> None:
 def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch, press: Press) -> None:
     """All that coordinators up to the classic groups of 4.3 write is written by the kernel."""
 
-    def by_hand(*arguments: object) -> None:
-        raise AssertionError("made by hand")
+    def slow_path(*arguments: object) -> None:
+        raise AssertionError("made on the slow path")
 
     log = LogBuilder()
     for version in range(5):
@@ -214,8 +214,8 @@ def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch, press: Pres
     log.end(7, commit=True).end(8, commit=False)
     log.group(member("m"), member("n"), group="g").group(group="g").group(group="g", gone=True)
     assert_equal(log.log, press)
-    monkeypatch.setattr(lines.LineChunk, "row", by_hand)
-    monkeypatch.setattr(lines.LineChunk, "_line", by_hand)
+    monkeypatch.setattr(lines.LineChunk, "row", slow_path)
+    monkeypatch.setattr(lines.LineChunk, "_line", slow_path)
     assert_equal(log.log, press)
 
 

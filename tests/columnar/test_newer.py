@@ -74,7 +74,8 @@ def test_what_a_member_took_in_the_piece_before_is_its_own_until_given_back(seco
 
 @pytest.mark.parametrize("is_removed", [True, False])
 def test_a_group_is_read_again_where_the_next_piece_has_a_record_of_a_classic_one(is_removed: bool) -> None:
-    """``J-22``: in a batch that is read by hand, for it has a record of an unknown type; both pieces are as long."""
+    """``J-22``: in a batch that is read on the slow path, for it has a record of an unknown type; both pieces are as
+    long."""
     log = LogBuilder()
     for step in (record(5, "g", "m", 1), record(8, "g", "m", 1), record(8, "g", "m", 2)):
         log.add(step)
@@ -146,8 +147,8 @@ def plain_log() -> PartitionLog:
 def test_plain_records_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What coordinators write is taken by the kernel, and no group is read again."""
 
-    def by_hand(*_: object) -> None:
-        raise AssertionError("read by hand")
+    def slow_path(*_: object) -> None:
+        raise AssertionError("read on the slow path")
 
     def none_again(layout: object, state: object, scanner: object, names: list[str]) -> dict[str, Any]:
         assert not names
@@ -156,7 +157,7 @@ def test_plain_records_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch
     log = plain_log()
     expected = construct_answer(log, MODERN)
     assert not expected["problems"]
-    monkeypatch.setattr(columnar.Piece, "take", by_hand)
+    monkeypatch.setattr(columnar.Piece, "take", slow_path)
     monkeypatch.setattr(timelines, "read_again", none_again)
     assert columnar_answer(log, MODERN, pieces=pieces) == expected
 
@@ -175,8 +176,8 @@ def test_memory_is_by_keys() -> None:
         for turn in range(1, turns):
             log.add(*(record(number, "g", "m", turn % 3 + 1) for number in KINDS["consumer"] if number != 4))
         state = next(columnar.replay_logs([log.log], MODERN, note=lambda log: lambda seen: None, threads=1)).state
-        sizes.append(state.arrays.desk[[a.ROWS, a.GROUPS, a.TOLD, a.KEPT, a.ARENA_USED]].tolist())
-        assert state.arrays.desk[a.OWNED] <= 3
+        sizes.append(state.arrays.scan_state[[a.ROWS, a.GROUPS, a.TOLD, a.KEPT, a.ARENA_USED]].tolist())
+        assert state.arrays.scan_state[a.OWNED] <= 3
     assert sizes[0] == sizes[1]
 
 

@@ -35,7 +35,7 @@ from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import PROFILES
 from offsets_log.replay.topic_names import topic_id_mark
 from offsets_log.rows.dump_log import iter_lines
-from offsets_log.rows.tables import decode_row
+from offsets_log.rows.tables import decoded_row
 from tests.broker.test_damaged import FOLDERS
 from tests.builders import LogBuilder, member, record_bytes
 from tests.columnar.engines import what
@@ -85,7 +85,7 @@ class Asked:
     def rows(self, topic: Callable[[str], bool] | None) -> Any:
         seen: list[Any] = []
         events = self.events(Selection(self.shows, topic), seen)
-        return [decode_row(event, expand=True) for event in events if self.is_kept(event, topic)], seen
+        return [decoded_row(event, expand=True) for event in events if self.is_kept(event, topic)], seen
 
     def is_kept(self, event: LogEvent, topic: Callable[[str], bool] | None) -> bool:
         if not isinstance(event, Event) or event.decoded is None or not self.shows(event.decoded.group):
@@ -114,8 +114,8 @@ def assert_equal(
     log: PartitionLog, until: Until = EVERYTHING, globs: Iterable[str] = GLOBS, profile: str = "modern"
 ) -> None:
     for glob in globs:
-        by_hand, in_bulk = (Asked(log, until, glob, is_bulk=is_bulk).answers(profile) for is_bulk in (False, True))
-        for expected, found in zip(by_hand, in_bulk, strict=True):
+        slow_path, in_bulk = (Asked(log, until, glob, is_bulk=is_bulk).answers(profile) for is_bulk in (False, True))
+        for expected, found in zip(slow_path, in_bulk, strict=True):
             assert found == expected
 
 
@@ -219,7 +219,7 @@ def test_offsets_left_out_where_batches_are_passed_by() -> None:
 
 @pytest.mark.parametrize("is_tagged", [True, False])
 def test_a_newer_version_names_topics_once_its_table_has_it(is_tagged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever its table has the topic id: no coordinator here reads it, so that its batches are read by hand."""
+    """Wherever its table has the topic id: no coordinator here reads it, so that its batches are read on the slow path."""
     row, topic_id = RECORD_TYPES[1], Uuid(range(16))
     moved = [
         replace(field, tag=3 if is_tagged else None, versions="0+") if field.name == "topic_id" else field
@@ -249,7 +249,7 @@ def test_an_unknown_version_is_never_passed_by() -> None:
 
 
 ODD = (b"\x00\x63\x00\x01g", b"\x00\x00")
-"""A record of a type that no release writes: its batch is read by hand."""
+"""A record of a type that no release writes: its batch is read on the slow path."""
 
 
 def commit_bytes(topic: str, topic_id: bytes) -> tuple[bytes, bytes | None]:
@@ -257,7 +257,7 @@ def commit_bytes(topic: str, topic_id: bytes) -> tuple[bytes, bytes | None]:
     return record_bytes(1, {"group": "b", "topic": topic, "partition": 0}, fields, 4)
 
 
-def test_what_is_read_by_hand_says_of_topic_ids_and_producers() -> None:
+def test_what_the_slow_path_reads_says_of_topic_ids_and_producers() -> None:
     topic_id = Uuid(bytes(15) + b"\1")
     log = LogBuilder().commit(1, group="a", version=4, topic_id=topic_id)
     log.add(commit_bytes("other", topic_id), ODD, **LogBuilder.transaction(7))

@@ -161,7 +161,7 @@ GROUP_STEPS = st.lists(
 
 
 def grouped(steps: list[Any]) -> PartitionLog:
-    """A log of groups whose members come and go; their commits, some by hand."""
+    """A log of groups whose members come and go; their commits, some on the slow path."""
     log = LogBuilder()
     for number, (what, group, of, producer) in enumerate(steps):
         match what:

@@ -45,11 +45,11 @@ def test_compact_of_the_text_is_compact_of_the_segments(dump: Dump, profile: str
     folder = recording(dump.recording)
     text = text_of(dump, folder)
     expected = rows("compact", folder / f"log{dump.variant}", "--profile", profile)
-    untold = keyless_tombstones(text) + undecoded(text)
+    missing_columns = keyless_tombstones(text) + undecoded(text)
     result = run("compact", "--input-format", "dump-log", "-", "--profile", profile, "-o", "jsonl", stdin=text)
     found = [json.loads(line) for line in result.stdout.split("\n") if line]
-    assert result.exit_code == (3 if untold else 0), result.stderr
-    assert bool(untold) == (f"0 corrupt, {untold} unsupported" in result.stderr)
+    assert result.exit_code == (3 if missing_columns else 0), result.stderr
+    assert bool(missing_columns) == (f"0 corrupt, {missing_columns} unsupported" in result.stderr)
     if dump.tool < (3, 8):
         assert all(row[name] is None for row in found for name in TIMES_AND_EPOCHS)
         assert "the answer has null for: " in result.stderr
@@ -90,8 +90,8 @@ def test_groups_of_older_text_have_what_it_tells_and_null_for_the_rest(dump: Dum
     assert bool(members) == has_group_records
     for row in members:
         assert row["assignment"] == expected_members[row["member_id"]]["assignment"]
-        untold = ("client_id", "host", "session_timeout_ms", "rebalance_timeout_ms", "subscribed_topics")
-        assert all(row[name] is None for name in untold)
+        missing_columns = ("client_id", "host", "session_timeout_ms", "rebalance_timeout_ms", "subscribed_topics")
+        assert all(row[name] is None for name in missing_columns)
 
 
 @pytest.mark.parametrize(

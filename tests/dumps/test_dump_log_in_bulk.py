@@ -29,7 +29,7 @@ def built(text: bytes, least_bytes: int) -> tuple[Any, ...]:
         patch.setattr(dump_log, "BULK_FROM_BYTES", least_bytes)
         made = build_segments("text", text, "dump-log")
     segments = [
-        (segment.file, segment.base_offset, bytes(segment.buffer), segment.untold, dict(segment.lines))
+        (segment.file, segment.base_offset, bytes(segment.buffer), segment.missing_columns, dict(segment.lines))
         for log in made.logs()
         for segment in log.segments
     ]
@@ -141,10 +141,10 @@ def test_plain_batches_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     text = text_of(log.log)
     expected = built(text, 1 << 60)
 
-    def by_hand(*arguments: object) -> None:
-        raise AssertionError("read by hand")
+    def slow_path(*arguments: object) -> None:
+        raise AssertionError("read on the slow path")
 
-    monkeypatch.setattr(dump_log._Reader, "_record", by_hand)
+    monkeypatch.setattr(dump_log._Reader, "_record", slow_path)
     assert built(text, 0) == expected
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from offsets_log.dumps import events_parquet
 from offsets_log.dumps.formats import build_segments, guess_format
 from offsets_log.pipeline import Event, iter_events
-from offsets_log.rows.tables import decode_row
+from offsets_log.rows.tables import decoded_row
 from tests.conftest import read_partitions
 from tests.dumps.runs import rows, run, without
 from tests.test_decode_recordings import DATA_FOLDERS
@@ -196,7 +196,7 @@ def test_mutated_rows_are_read_or_damage(data: st.DataObject) -> None:
     for log in built.logs():
         for event in iter_events(log):
             if isinstance(event, Event):
-                decode_row(event)
+                decoded_row(event)
     assert all(damage.error.position for damage in built.damages)
 
 

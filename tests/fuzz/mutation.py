@@ -26,7 +26,7 @@ from offsets_log.pipeline import Event, iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import PROFILES
 from offsets_log.rows import dump_log
-from offsets_log.rows.tables import damage_row, decode_row, offset_row
+from offsets_log.rows.tables import damage_row, decoded_row, offset_row
 
 FORGED = (0, 1, -1, -2, 2, 13, 14, 49, 0x7F, 0x80, 0x7FFF, -0x8000, 0xFFFF, 1 << 20, 0x7FFFFFFF, -0x80000000)
 FILE = "fuzz.log"
@@ -188,7 +188,7 @@ def check_segment(data: bytes) -> tuple[int, int]:
     events = list(iter_events(log))
     for event in events:
         if isinstance(event, Event):
-            json.dumps(decode_row(event, expand=True), ensure_ascii=False).encode()
+            json.dumps(decoded_row(event, expand=True), ensure_ascii=False).encode()
     for line in dump_log.iter_lines(events):
         line.encode()
     for profile in PROFILES.values():

@@ -16,7 +16,7 @@ from tests.rebalance.cases import generation_of
 from tests.rebalance.test_timeline import read_timelines
 
 Recording = Callable[[str], Path]
-MADE_BY_HAND = {"random-java", "random-scala", "load-fails"}
+MADE_BY_SLOW_PATH = {"random-java", "random-scala", "load-fails"}
 """Their assignments are random: nobody computed them."""
 
 
@@ -34,7 +34,7 @@ def test_no_generation_differs_without_a_stated_reason(
             if found.verdict is Verdict.SAME:
                 continue
             assert found.reason
-            if found.verdict is Verdict.DIFFERS and name not in MADE_BY_HAND:
+            if found.verdict is Verdict.DIFFERS and name not in MADE_BY_SLOW_PATH:
                 assert "the leader" in found.reason or any("to nobody" in each for each in found.broken), entry
     for verdict, count in counts.items():
         record_property(verdict, count)

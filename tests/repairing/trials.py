@@ -1,4 +1,4 @@
-"""Trials of `clean` and `repair` under real brokers, by hand over all recordings of a release's kind:
+"""Trials of `clean` and `repair` under real brokers, on the slow path over all recordings of a release's kind:
 
     python -m tests.repairing.trials LIBS RELEASE WORK ROTATIONS LOG...      (ROTATIONS: 0,1,2,3 or some of these)
 

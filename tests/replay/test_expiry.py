@@ -29,7 +29,7 @@ from offsets_log.replay.expiry import (
     subscribed_topics,
     tombstones,
 )
-from offsets_log.replay.partial import Marker, PartialState, offset_and_metadata
+from offsets_log.replay.partial import EndTransactionMarker, PartialState, offset_and_metadata
 from offsets_log.replay.profile import PROFILES
 from tests.conftest import RECORDINGS, read_json, read_json_lines, read_partitions
 
@@ -434,7 +434,7 @@ def test_java_spares_partitions_under_an_open_transaction_e_9(era: str) -> None:
     decided = at(
         commit(),
         commit(record_offset=11, producer_id=5, at_ms=4000),
-        lambda state: state.add_marker(5, Marker(True, 12)),
+        lambda state: state.add_marker(5, EndTransactionMarker(True, 12)),
         era=era,
     )
     assert_goes(decided, 4100, "commit_timestamp", "E-7", era)

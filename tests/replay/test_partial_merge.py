@@ -13,7 +13,7 @@ from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
-from offsets_log.replay.partial import Marker, PartialState, offset_and_metadata
+from offsets_log.replay.partial import EndTransactionMarker, PartialState, offset_and_metadata
 from offsets_log.replay.profile import CLASSIC, PROFILES, Profile
 from tests.conftest import RECORDINGS, read_partitions
 
@@ -42,7 +42,7 @@ def tombstone(group: str, partition: int, offset: int, producer_id: int) -> Step
 
 
 def marker(offset: int, producer_id: int, is_commit: bool) -> Step:
-    return lambda state: state.add_marker(producer_id, Marker(is_commit, offset))
+    return lambda state: state.add_marker(producer_id, EndTransactionMarker(is_commit, offset))
 
 
 MEMBER_ROW = {"member_id": "m", "group_instance_id": None, "subscription": b"", "assignment": b""}

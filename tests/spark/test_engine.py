@@ -18,7 +18,7 @@ from cli.main import COMMANDS, READS_LOGS
 from cli.main import main as offsets_log
 from offsets_log.columnar.folds.writers import PER
 from spark_jobs import jobs
-from spark_jobs.options import Reading
+from spark_jobs.options import SourceOptions
 from spark_jobs.pieces import iter_tables
 from spark_jobs.source import plan_reading
 
@@ -178,7 +178,7 @@ def test_what_else_is_refused(spark: Any, tmp_path: Path) -> None:
 
 def shuffled(log: Path, **how: Any) -> int:
     """Bytes of all partial rows of a log in four pieces."""
-    reading = Reading(paths=(str(log),), level="partials", pieces=4, **how)
+    reading = SourceOptions(paths=(str(log),), level="partials", pieces=4, **how)
     return sum(table.nbytes for piece in plan_reading(reading) for table in iter_tables(piece, reading))
 
 

@@ -24,7 +24,7 @@ from offsets_log.rows.tables import COMPACT_COLUMNS
 from offsets_log.rows.tables import PENDING_COLUMNS as PENDING
 from spark_jobs.fold import memory
 from spark_jobs.jobs import compact, compact_rows, read, rebuilt
-from spark_jobs.options import Reading
+from spark_jobs.options import SourceOptions
 from tests.conftest import RECORDINGS, log_directories, read_json
 from tests.replay.test_compact_recordings import LOADED, answered, profile_of, without_unanswered_topics
 from tests.replay.test_rebuild_recordings import TYPE_OF_EMPTY_GROUP_IS_LOST, differences
@@ -49,7 +49,7 @@ def local(folder: Path, profile: str, names: dict[bytes, str]) -> Json:
 
 def by_spark(spark: Any, folder: Path, profile: str, names: dict[bytes, str], **options: Any) -> Json:
     """The same by Spark's tables."""
-    reading = Reading(paths=(str(folder),), level="partials", profile=profile, **options)
+    reading = SourceOptions(paths=(str(folder),), level="partials", profile=profile, **options)
     rows = memory(read(spark, reading), profile).persist()
     tables = rebuilt(rows, profile, names).tables()
     document = {name: [row.asDict() for row in tables[name].collect()] for name in TABLES}
@@ -65,7 +65,9 @@ def by_spark(spark: Any, folder: Path, profile: str, names: dict[bytes, str], **
 
 def at_once(spark: Any, folder: Path, profile: str, names: dict[bytes, str]) -> Json:
     """The same in one job, from the joined rows themselves."""
-    rows = memory(read(spark, Reading(paths=(str(folder),), level="partials", profile=profile)), profile).toArrow()
+    rows = memory(
+        read(spark, SourceOptions(paths=(str(folder),), level="partials", profile=profile)), profile
+    ).toArrow()
     of_kind: dict[str, list[Json]] = {}
     for row in rows.to_pylist():
         of_kind.setdefault(row["kind"], []).append(row)
@@ -173,7 +175,7 @@ def test_any_cutting_partitioning_and_planning(profile: str, generated: Path, sp
 
 def test_large_segments_are_cut_at_batches(tmp_path: Path, spark: Any) -> None:
     generate(tmp_path / "log", Options(bytes=3 << 20, groups=20, transactions=0.3, tombstones=0.05))
-    reading = Reading(paths=(str(tmp_path / "log"),), level="partials", piece_bytes=300_000)
+    reading = SourceOptions(paths=(str(tmp_path / "log"),), level="partials", piece_bytes=300_000)
     pieces = read(spark, reading).where("kind = 'piece'").count()
     assert pieces >= 8
     ours = by_spark(spark, tmp_path / "log", "modern", {}, piece_bytes=300_000)
@@ -183,7 +185,7 @@ def test_large_segments_are_cut_at_batches(tmp_path: Path, spark: Any) -> None:
 @pytest.mark.parametrize("level", ["records", "events"])
 def test_dataframes_of_records_go_through_the_same_functions(level: str, recording: Recording, spark: Any) -> None:
     folder = recording("kafka-4.3-mixed")
-    frame = read(spark, Reading(paths=(str(folder / "log"),), level=level))
+    frame = read(spark, SourceOptions(paths=(str(folder / "log"),), level=level))
     for profile in ("modern", "classic"):
         rows = memory(spark_partials(frame, profile), profile)
         offsets = [row.asDict() for row in compact_rows(rows).collect()]
@@ -202,7 +204,7 @@ def test_the_kafka_sources_columns_cannot_tell_transactions(recording: Recording
     from spark_jobs import UndecidedWarning
 
     folder = recording("kafka-1.1")
-    frame = read(spark, Reading(paths=(str(folder / "log"),), level="records"))
+    frame = read(spark, SourceOptions(paths=(str(folder / "log"),), level="records"))
     live = frame.where("not isControl").select("key", "value", "topic", "partition", "offset", "timestamp")
     with pytest.warns(UndecidedWarning, match="cannot be told"):
         offsets = compact(live, profile="classic")

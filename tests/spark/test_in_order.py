@@ -21,7 +21,7 @@ from benchmarks.generate import Options, generate
 from cli.spark import SparkSession
 from offsets_log.replay.releases import known_releases
 from spark_jobs import tasks
-from spark_jobs.options import Reading
+from spark_jobs.options import SourceOptions
 from spark_jobs.source import plan_reading
 from tests.spark.test_engine import Recording, of_generator, of_recording, reported, run
 
@@ -126,7 +126,7 @@ def test_the_same_page(some: tuple[str, ...], log: Path, in_pieces: Callable[[in
 
 def handed_over(log: Path, work: tasks.Work) -> int:
     """Bytes that tasks make of a log in four pieces."""
-    reading = Reading(paths=(str(log),), pieces=4)
+    reading = SourceOptions(paths=(str(log),), pieces=4)
     run = tasks._task(reading, work)
     return sum(len(data) for item in enumerate(plan_reading(reading)) for _, data in run(item))
 

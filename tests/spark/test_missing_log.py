@@ -61,7 +61,7 @@ def test_jobs_end_with_status_3_or_under_strict_with_1(spark: Any, recording: Re
 
 
 def test_in_a_store_in_the_network_too(spark: Any, recording: Recording, tmp_path: Path) -> None:
-    from spark_jobs.options import Reading
+    from spark_jobs.options import SourceOptions
     from spark_jobs.source import plan_reading
 
     data = tmp_path / "data"
@@ -69,6 +69,6 @@ def test_in_a_store_in_the_network_too(spark: Any, recording: Recording, tmp_pat
     (data / segment(1, 1249)).unlink()
     shutil.rmtree(data / "__consumer_offsets-2")
     paths = (f"local://{data}",)
-    pieces = plan_reading(Reading(paths=paths, level="partials", storage_options={"auto_mkdir": False}))
+    pieces = plan_reading(SourceOptions(paths=paths, level="partials", storage_options={"auto_mkdir": False}))
     assert [(one.offsets_partition, one.last_offset) for one in pieces[0].absent] == [(2, 520)]
     assert {piece.checkpoints.high_watermark for piece in pieces if piece.offsets_partition == 1} == {1291}

@@ -20,7 +20,7 @@ from cli import session
 from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
-from spark_jobs.options import Reading, as_options, parse
+from spark_jobs.options import SourceOptions, as_options, parse
 from tools.sessions import blocks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -154,7 +154,7 @@ def test_parquet_of_decode_is_an_input(spark: Any, tmp_path: Path) -> None:
 
 
 def test_options_are_read_back() -> None:
-    reading = Reading(
+    reading = SourceOptions(
         paths=("a b", "c"), level="events", columns=("group", "topic"), group=("x*", "[y]"), offsets_partition=(3, 4),
         until_offset=((None, 7), (3, 8)), until_time=9, kafka=(3, 7), split=False, pieces=5,
         storage_options={"anon": True}, include_headers=True, members=False, as_partition=2,
@@ -163,10 +163,12 @@ def test_options_are_read_back() -> None:
 
 
 def test_levels_columns_and_filters(recording: Callable[[str], Path], spark: Any) -> None:
-    frame = read(spark, Reading(paths=(str(SAMPLE),), level="events", columns=("group", "record_offset")))
+    frame = read(spark, SourceOptions(paths=(str(SAMPLE),), level="events", columns=("group", "record_offset")))
     assert frame.columns == ["group", "record_offset"]
-    whole = read(spark, Reading(paths=(str(SAMPLE),), level="events"))
-    some = read(spark, Reading(paths=(str(SAMPLE),), level="events", offsets_partition=(1, 3), group=("metrics-*",)))
+    whole = read(spark, SourceOptions(paths=(str(SAMPLE),), level="events"))
+    some = read(
+        spark, SourceOptions(paths=(str(SAMPLE),), level="events", offsets_partition=(1, 3), group=("metrics-*",))
+    )
     expected = whole.where("offsets_partition in (1, 3) and `group` like 'metrics-%'")
     assert sorted(some.collect()) == sorted(expected.collect()) != []
     records = spark.read.format("offsets_log").option("includeHeaders", "true").load(str(SAMPLE))
@@ -174,7 +176,7 @@ def test_levels_columns_and_filters(recording: Callable[[str], Path], spark: Any
         "key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"
     ]  # fmt: skip
     assert records.count() == whole.count() == 599
-    lifetime = read(spark, Reading(paths=(str(recording("kafka-lifetime") / "log"),), level="records"))
+    lifetime = read(spark, SourceOptions(paths=(str(recording("kafka-lifetime") / "log"),), level="records"))
     pairs = lifetime.select("partition", "offset").distinct().count()
     assert pairs == lifetime.count()
 
@@ -184,7 +186,7 @@ def test_filters_are_pushed_where_spark_allows_it(spark: Any) -> None:
     from spark_jobs.source import PUSHDOWN
 
     def events(push: bool) -> Any:
-        return read(spark, Reading(paths=(str(SAMPLE),), level="events", push_filters=push))
+        return read(spark, SourceOptions(paths=(str(SAMPLE),), level="events", push_filters=push))
 
     whole = events(push=True).collect()
     assert events(push=True).where("offsets_partition = 3").rdd.getNumPartitions() == 4  # the setting is off

@@ -67,30 +67,35 @@ MARK_SIZE = 3
 
 @part
 def _number_of(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, data: Any, start: Any, size: Any
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, start: Any,
+    size: Any
 ) -> Any:  # fmt: skip
     """The number of a name, new or known; −NEEDS_ROOM."""
-    if not has_room(desk, slots, rows, groups, arena, size) or desk[a.GROUPS] >= len(names):
+    if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state[a.GROUPS] >= len(names):
         return np.int64(-sc.NEEDS_ROOM)
-    return intern_group(desk, groups, arena, cold, data, start, size)
+    return intern_group(scan_state, groups, arena, overflow, data, start, size)
 
 
 @part
 def _verdict(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, data: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """The verdict on a key; −NEEDS_ROOM."""
     is_commit = number < 2
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
-    group = _number_of(desk, slots, rows, groups, arena, cold, names, data, group_at, be16(data, group_at - 2))
+    group = _number_of(
+        scan_state, slots, rows, groups, arena, overflow, names, data, group_at, be16(data, group_at - 2)
+    )
     if group < 0:
         return group
     verdict = names[group, AS_GROUP]
     if verdict == UNWANTED or not counts[BY_TOPIC]:
         return verdict
-    topic = _number_of(desk, slots, rows, groups, arena, cold, names, data, topic_at, be16(data, topic_at - 2))
+    topic = _number_of(
+        scan_state, slots, rows, groups, arena, overflow, names, data, topic_at, be16(data, topic_at - 2)
+    )
     if topic < 0:
         return topic
     return verdict if names[topic, AS_TOPIC] == WANTED else names[topic, AS_TOPIC]
@@ -98,8 +103,8 @@ def _verdict(
 
 @part
 def _names_anew(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, data: Any, id_at: Any, end: Any,
-    topic_at: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, id_at: Any,
+    end: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Whether a commit's value says of a topic id what was not said of it before; −NEEDS_ROOM.
 
@@ -107,10 +112,12 @@ def _names_anew(
     """
     if be64(data, id_at) == 0 and be64(data, id_at + 8) == 0:
         return np.int64(UNWANTED)
-    topic_id = _number_of(desk, slots, rows, groups, arena, cold, names, data, id_at, np.int64(TOPIC_ID_SIZE))
+    topic_id = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, id_at, np.int64(TOPIC_ID_SIZE))
     if topic_id < 0:
         return topic_id
-    topic = _number_of(desk, slots, rows, groups, arena, cold, names, data, topic_at, be16(data, topic_at - 2))
+    topic = _number_of(
+        scan_state, slots, rows, groups, arena, overflow, names, data, topic_at, be16(data, topic_at - 2)
+    )
     if topic < 0:
         return topic
     mark = id_at - MARK_SIZE
@@ -125,42 +132,44 @@ def _names_anew(
 
 @part
 def _look_at_record(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, data: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     staged: Any, i: Any,
 ) -> Any:  # fmt: skip
-    """The verdict on a record that is staged; −NEEDS_ROOM, −DOUBTFUL."""
+    """The verdict on a record that is staged; −NEEDS_ROOM, −NOT_PLAIN."""
     key = staged[i, a.KEY]
     number = be16(data, key)
-    if walk(desk, desk[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i, a.KEY_SIZE]) < 0:
-        return np.int64(-sc.DOUBTFUL)
-    group_at, topic_at = desk[a.NOTES + GROUP_NOTE] + 2, desk[a.NOTES + TOPIC_NOTE] + 2
-    verdict = _verdict(counts, desk, slots, rows, groups, arena, cold, names, data, number, group_at, topic_at)
+    if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i, a.KEY_SIZE]) < 0:
+        return np.int64(-sc.NOT_PLAIN)
+    group_at, topic_at = scan_state[a.NOTES + GROUP_NOTE] + 2, scan_state[a.NOTES + TOPIC_NOTE] + 2
+    verdict = _verdict(
+        counts, scan_state, slots, rows, groups, arena, overflow, names, data, number, group_at, topic_at
+    )
     id_at = staged[i, a.TOPIC_ID_AT]
     if verdict < 0 or not counts[WITH_NAMES] or id_at < 0:
         return verdict
     end = staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
-    named = _names_anew(desk, slots, rows, groups, arena, cold, names, data, id_at, end, topic_at)
+    named = _names_anew(scan_state, slots, rows, groups, arena, overflow, names, data, id_at, end, topic_at)
     return named if named != UNWANTED else verdict
 
 
 @part
 def _look(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, staged: Any,
-    source: Any, data: Any, at: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
+    staged: Any, source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
     """Whether the batch that is staged is chosen is in ``counts[CHOSEN_AT]`` then; why it cannot be said yet."""
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
-        head = producer_at(desk, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
-        if counts[WITH_MARKERS] and cold[head] == FOLLOWED:
+        head = producer_at(scan_state, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
+        if counts[WITH_MARKERS] and overflow[head] == FOLLOWED:
             counts[CHOSEN_AT] = at
-        elif counts[FIRST_MARKERS] and cold[head] == a.NOTHING:
+        elif counts[FIRST_MARKERS] and overflow[head] == a.NOTHING:
             counts[CHOSEN_AT] = at
-            cold[head] = MARKED
+            overflow[head] = MARKED
         return np.int64(sc.FINISHED)
     outcome = np.int64(sc.FINISHED)
-    for number in range(desk[a.STAGED]):
+    for number in range(scan_state[a.STAGED]):
         verdict = _look_at_record(
-            counts, desk, slots, rows, groups, arena, cold, names, source, staged, U(number)
+            counts, scan_state, slots, rows, groups, arena, overflow, names, source, staged, U(number)
         )  # fmt: skip
         if verdict < 0:
             return -verdict
@@ -168,31 +177,31 @@ def _look(
             counts[CHOSEN_AT] = at
         elif verdict == UNDECIDED:
             outcome = np.int64(NEEDS_VERDICT)
-    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(desk, cold, bt.producer_of(data, at)):
+    if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(scan_state, overflow, bt.producer_of(data, at)):
         return np.int64(sc.NEEDS_ROOM)
     return outcome
 
 
 @inlined
-def _follow(desk: Any, cold: Any, producer_id: Any) -> Any:
+def _follow(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
     """From here on the producer's markers are wanted; False without room."""
-    producer = intern_producer(desk, cold, producer_id)
+    producer = intern_producer(scan_state, overflow, producer_id)
     if producer < 0:
         return False
-    cold[producer_at(desk, producer) + a.HEAD_OFFSET] = FOLLOWED
+    overflow[producer_at(scan_state, producer) + a.HEAD_OFFSET] = FOLLOWED
     return True
 
 
 @kernel
-def follow(desk: Longs, cold: Longs, producer_id: Number) -> Any:
-    """The same, of a batch that was read by hand."""
-    return _follow(desk, cold, producer_id)
+def follow(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
+    """The same, of a batch that was read on the slow path."""
+    return _follow(scan_state, overflow, producer_id)
 
 
 @inlined
-def _pass(counts: Any, desk: Any, staged: Any) -> None:
+def _pass(counts: Any, scan_state: Any, staged: Any) -> None:
     """The batch that is staged goes into the run of those passed by."""
-    for number in range(desk[a.STAGED]):
+    for number in range(scan_state[a.STAGED]):
         offset = staged[U(number), a.OFFSET]
         if counts[FIRST] == a.NOTHING:
             counts[FIRST] = offset
@@ -218,16 +227,16 @@ def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
 
 
 @part
-def _tell(counts: Any, desk: Any, staged: Any, source: Any, data: Any, at: Any, told: Any, copied: Any) -> Any:
+def _tell(counts: Any, scan_state: Any, staged: Any, source: Any, data: Any, at: Any, told: Any, copied: Any) -> Any:
     """Copy the records of the batch that is staged; False without room for all of them."""
     size = np.int64(0)
-    for number in range(desk[a.STAGED]):
+    for number in range(scan_state[a.STAGED]):
         i = U(number)
         size += staged[i, a.KEY_SIZE] + max(staged[i, a.VALUE_SIZE], np.int64(0))
-    if counts[TOLD] + desk[a.STAGED] > len(told) or counts[USED] + size > len(copied):
+    if counts[TOLD] + scan_state[a.STAGED] > len(told) or counts[USED] + size > len(copied):
         return False
     time, is_counted = bt.base_time(data, at)
-    for number in range(desk[a.STAGED]):
+    for number in range(scan_state[a.STAGED]):
         i, row = U(number), U(counts[TOLD])
         told[row, TOLD_OFFSET] = staged[i, a.OFFSET]
         told[row, TOLD_TIME] = time
@@ -250,53 +259,53 @@ def _copy(counts: Any, source: Any, start: Any, size: Any, copied: Any) -> None:
 
 @inlined
 def _choose(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, names: Any, staged: Any,
-    data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
+    staged: Any, data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
 ) -> Any:  # fmt: skip
-    """Choose or pass the batch at ``desk[AT]``, or say why not."""
-    at = desk[a.AT]
-    desk[a.STAGED] = 0
-    size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
-    outcome = np.int64(sc.take(desk, cold, staged, data, window, table, at, size))
-    source = window if desk[a.IN_WINDOW] else data
+    """Choose or pass the batch at ``scan_state[AT]``, or say why not."""
+    at = scan_state[a.AT]
+    scan_state[a.STAGED] = 0
+    size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
+    outcome = np.int64(sc.take(scan_state, overflow, staged, data, window, table, at, size))
+    source = window if scan_state[a.IN_WINDOW] else data
     if outcome == sc.FINISHED:
         outcome = np.int64(
-            _look(counts, desk, slots, rows, groups, arena, cold, names, staged, source, data, at)
+            _look(counts, scan_state, slots, rows, groups, arena, overflow, names, staged, source, data, at)
         )  # fmt: skip
     if outcome != sc.FINISHED:
         return outcome
     is_chosen = counts[CHOSEN_AT] == at
-    if is_chosen and counts[IS_BARE] and not _tell(counts, desk, staged, source, data, at, told, copied):
+    if is_chosen and counts[IS_BARE] and not _tell(counts, scan_state, staged, source, data, at, told, copied):
         return np.int64(NEEDS_COPY)
     if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
-        _pass(counts, desk, staged)
-    sc.accept(desk, data, at, size, staged, np.int64(0))
+        _pass(counts, scan_state, staged)
+    sc.accept(scan_state, data, at, size, staged, np.int64(0))
     return outcome
 
 
 @kernel
 def choose(
-    counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
+    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
     names: LongRows, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, chosen: LongRows, told: LongRows,
     copied: Bytes,
 ) -> Any:  # fmt: skip
-    """Choose batches of a segment from ``desk[AT]`` on; why it came back, with a row for all that was passed by."""
-    begin = desk[a.AT]
+    """Choose batches of a segment from ``scan_state[AT]`` on; why it came back, with a row for all that was passed by."""
+    begin = scan_state[a.AT]
     counts[CHOSEN] = counts[TOLD] = counts[USED] = 0
     outcome = np.int64(sc.FINISHED)
-    while outcome == sc.FINISHED and desk[a.AT] < desk[a.STOP]:
-        if desk[a.AT] - begin >= desk[a.PAUSE] or counts[CHOSEN] + 1 >= len(chosen):
+    while outcome == sc.FINISHED and scan_state[a.AT] < scan_state[a.STOP]:
+        if scan_state[a.AT] - begin >= scan_state[a.PAUSE] or counts[CHOSEN] + 1 >= len(chosen):
             outcome = np.int64(sc.PAUSED)
         else:
             outcome = np.int64(
                 _choose(
-                    counts, desk, slots, rows, groups, arena, cold, names, staged, data, window, table, chosen, told,
-                    copied,
+                    counts, scan_state, slots, rows, groups, arena, overflow, names, staged, data, window, table,
+                    chosen, told, copied,
                 )
             )  # fmt: skip
-    desk[a.STAGED] = 0
+    scan_state[a.STAGED] = 0
     if counts[FIRST] != a.NOTHING:
         _add(counts, chosen, np.int64(a.NOTHING), np.int64(0), False)
     return outcome

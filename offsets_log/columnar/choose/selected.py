@@ -18,7 +18,7 @@ from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Advance, Cursor, Order, Place, Reading, Seen
+from offsets_log.columnar.scan.reading import Advance, Cursor, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import decode_string
@@ -60,7 +60,7 @@ class Bare:
     copied: bytes
 
     def records(
-        self, order: Order, wants: Callable[[Record], bool] | None
+        self, order: ScanOrder, wants: Callable[[Record], bool] | None
     ) -> Iterator[tuple[Record, CoordinatorRecord | None]]:
         """The records, decoded where they are asked for."""
         for offset, time_ms, time_delta, at, key_size, value_size in self.told:
@@ -75,7 +75,7 @@ Item = Taken | Bare | Passed | Seen
 """What a reading hands over, in log order; `events_of` makes events of it."""
 
 
-def events_of(order: Order, item: Item, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
+def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
     """The events of what was handed over of a log; ``wants`` as of `iter_events`."""
     if isinstance(item, Bare):
         yield BareBatch(order.log.offsets_partition, item.records(order, wants))
@@ -128,8 +128,8 @@ def selected_events(
         advance: called with the number of bytes read since.
     """
     with Scanner() as scanner:
-        order = Order(log.since(start) if start else log, until, release)
-        cursor = order.begin(Place(0, 0))
+        order = ScanOrder(log.since(start) if start else log, until, release)
+        cursor = order.begin(ScanPlace(0, 0))
         assert cursor is not None
         reading = _SelectedReading(order, cursor, scanner, selection)
         if not start:
@@ -143,7 +143,7 @@ def selected_events(
 
 
 def items_of_piece(
-    order: Order, cursor: Cursor, end: Place, scanner: Scanner, selection: Selection | None
+    order: ScanOrder, cursor: Cursor, end: ScanPlace, scanner: Scanner, selection: Selection | None
 ) -> Iterator[Item]:
     """What a piece of a log holds that was asked for, from a cursor on.
 
@@ -167,11 +167,11 @@ class _ItemReading(Reading):
         ready: what was read and not yet handed over.
     """
 
-    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner) -> None:
         self.ready: list[Item] = []
         super().__init__(order, cursor, scanner, lambda seen: self.ready.append(seen))
 
-    def items(self, end: Place, advance: Advance) -> Iterator[Item]:
+    def items(self, end: ScanPlace, advance: Advance) -> Iterator[Item]:
         """All up to the first batch at or behind ``end``."""
         for _ in self.steps(end, advance):
             yield from self.handed_over()
@@ -188,16 +188,16 @@ class _ItemReading(Reading):
 class _WholeReading(_ItemReading):
     """Batches of which each one is asked for."""
 
-    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner) -> None:
         super().__init__(order, cursor, scanner)
-        self._desk = np.zeros(a.CODE, np.int64)
+        self._scan_state = np.zeros(a.CODE, np.int64)
 
     @property
-    def desk(self) -> a.Int64s:
-        return self._desk
+    def scan_state(self) -> a.Int64s:
+        return self._scan_state
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
 
 
 class _SelectedReading(_ItemReading):
@@ -208,7 +208,7 @@ class _SelectedReading(_ItemReading):
         names: what is known of the names (`choice`).
     """
 
-    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, selection: Selection) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, selection: Selection) -> None:
         super().__init__(order, cursor, scanner)
         self.selection = selection
         self.state = ColumnarState(MODERN)
@@ -222,15 +222,15 @@ class _SelectedReading(_ItemReading):
             self._follow(producer_id)
 
     @property
-    def desk(self) -> a.Int64s:
-        return self.state.arrays.desk
+    def scan_state(self) -> a.Int64s:
+        return self.state.arrays.scan_state
 
     def scan(self, index: int, data: a.Bytes) -> int:
         while True:
             s, scanner = self.state.arrays, self.scanner
             outcome: int = ch.choose(
-                self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.names, scanner.staged, data,
-                scanner.window, scanner.table, self.chosen, self.told, self.copied,
+                self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.names, scanner.staged,
+                data, scanner.window, scanner.table, self.chosen, self.told, self.copied,
             )  # fmt: skip
             self._take_chosen(index, data)
             match outcome:
@@ -268,7 +268,7 @@ class _SelectedReading(_ItemReading):
             self._follow(batch.producer_id)
 
     def _follow(self, producer_id: int) -> None:
-        while not ch.follow(self.desk, self.state.arrays.cold, np.int64(producer_id)):
+        while not ch.follow(self.scan_state, self.state.arrays.overflow, np.int64(producer_id)):
             self._grow()
 
     def _grow(self) -> None:
@@ -281,7 +281,7 @@ class _SelectedReading(_ItemReading):
     def _decide(self) -> None:
         """Find a verdict on each name that is new."""
         s = self.state.arrays
-        new = slice(self._decided, int(s.desk[a.GROUPS]))
+        new = slice(self._decided, int(s.scan_state[a.GROUPS]))
         texts = [decode_string(s.text_at(at)) for at in s.groups[new, a.NAME_AT].tolist()]
         self.names[new, : ch.TOPIC_OF_ID] = [_verdicts(self.selection, text) for text in texts]
         self._decided = new.stop

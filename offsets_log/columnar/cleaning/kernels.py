@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.cleaning import desk as d
+from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.table import has_room, last_offset, put
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
@@ -30,9 +30,9 @@ MARKER_SIZE = 78
 
 @inlined
 def _newest_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the batch of magic 2 that a position seems to hold, or DOUBTFUL."""
+    """The size of the batch of magic 2 that a position seems to hold, or NOT_PLAIN."""
     if end - at < bt.HEADER_SIZE or bt.is_older(data, at):
-        return np.int64(bt.DOUBTFUL)
+        return np.int64(bt.NOT_PLAIN)
     return bt.size_at(data, at, end)
 
 
@@ -46,22 +46,25 @@ def _has(open_: Any, first: Any, count: Any, producer_id: Any) -> Any:
 
 
 @part
-def _is_of_commit(desk: Any, open_: Any, data: Any, at: Any) -> Any:
+def _is_of_commit(round_state: Any, open_: Any, data: Any, at: Any) -> Any:
     """Whether a transaction is, as far as is known, to be kept; it has data from now on (``CL-15``, ``CL-16``)."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     producer_id = be64(data, at + bt.PRODUCER_ID)
-    if last >= desk[d.NEXT_ABORTED] or _has(open_, np.int64(d.MOST_OPEN), desk[d.ABORTED], producer_id) >= 0:
+    if (
+        last >= round_state[d.NEXT_ABORTED]
+        or _has(open_, np.int64(d.MOST_OPEN), round_state[d.ABORTED], producer_id) >= 0
+    ):
         return False
-    if _has(open_, np.int64(0), desk[d.COMMITTED], producer_id) < 0:
-        if desk[d.COMMITTED] >= d.MOST_OPEN:
+    if _has(open_, np.int64(0), round_state[d.COMMITTED], producer_id) < 0:
+        if round_state[d.COMMITTED] >= d.MOST_OPEN:
             return False
-        open_[U(desk[d.COMMITTED])] = producer_id
-        desk[d.COMMITTED] += 1
+        open_[U(round_state[d.COMMITTED])] = producer_id
+        round_state[d.COMMITTED] += 1
     return True
 
 
 @part
-def _commit_at(desk: Any, open_: Any, data: Any, at: Any, end: Any) -> Any:
+def _commit_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any) -> Any:
     """The size of the plain marker at a position that commits a transaction with data, which is over then (``CL-17``).
 
     Else 0, and nothing is done.
@@ -74,165 +77,167 @@ def _commit_at(desk: Any, open_: Any, data: Any, at: Any, end: Any) -> Any:
     is_plain = be32(data, at + bt.RECORDS_COUNT) == 1 and data[U(record)] == 0x20 and data[U(record + 2)] < 0x80
     is_plain = is_plain and be32(data, record + 3) == 0x00080000 and be16(data, record + 7) == 1
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if not is_plain or data[U(record + 9)] != 12 or data[U(record + 16)] != 0 or last >= desk[d.NEXT_ABORTED]:
+    if not is_plain or data[U(record + 9)] != 12 or data[U(record + 16)] != 0 or last >= round_state[d.NEXT_ABORTED]:
         return np.int64(0)
-    found = _has(open_, np.int64(0), desk[d.COMMITTED], be64(data, at + bt.PRODUCER_ID))
+    found = _has(open_, np.int64(0), round_state[d.COMMITTED], be64(data, at + bt.PRODUCER_ID))
     if found < 0:
         return np.int64(0)
-    desk[d.COMMITTED] -= 1
-    open_[U(found)] = open_[U(desk[d.COMMITTED])]
+    round_state[d.COMMITTED] -= 1
+    open_[U(found)] = open_[U(round_state[d.COMMITTED])]
     return size
 
 
 @part
-def _plain_at(desk: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any) -> Any:
+def _plain_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any) -> Any:
     """The number of records of the batch at a position, which are staged; negative: minus why it is not taken."""
     size = _newest_at(data, at, end)
     if size < 0:
-        return np.int64(-d.BY_HAND)
+        return np.int64(-d.SLOW_PATH)
     attributes = be16(data, at + bt.ATTRIBUTES)
     if attributes & (bt.CODEC_MASK | bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
-        return np.int64(-d.BY_HAND)
+        return np.int64(-d.SLOW_PATH)
     count = be32(data, at + bt.RECORDS_COUNT)
     if count > len(staged):
-        return np.int64(-d.NEEDS_RECORDS if count <= size else -d.BY_HAND)
+        return np.int64(-d.NEEDS_RECORDS if count <= size else -d.SLOW_PATH)
     base = be64(data, at)
     delta = be32(data, at + bt.LAST_OFFSET_DELTA)
     if base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1 or count <= 0:
-        return np.int64(-d.BY_HAND)
+        return np.int64(-d.SLOW_PATH)
     start = at + bt.HEADER_SIZE
     if bt.records_of(data, start, at + size, count, data, at, staged, np.int64(0)) != count:
-        return np.int64(-d.BY_HAND)
-    is_open = attributes & bt.TRANSACTIONAL_MASK and at != desk[d.ALLOWED_AT]
-    return np.int64(-d.BY_HAND) if is_open and not _is_of_commit(desk, open_, data, at) else count
+        return np.int64(-d.SLOW_PATH)
+    is_open = attributes & bt.TRANSACTIONAL_MASK and at != round_state[d.ALLOWED_AT]
+    return np.int64(-d.SLOW_PATH) if is_open and not _is_of_commit(round_state, open_, data, at) else count
 
 
 @kernel
-def enter(desk: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows) -> int:
+def enter(
+    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows
+) -> int:
     """Pass 1: keys of the batches from the position on, and where they stand."""
-    at, end = desk[d.POSITION], desk[d.END]
+    at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
-        desk[d.POSITION] = at
-        marker_size = _commit_at(desk, open_, data, at, end)
-        count = np.int64(0) if marker_size else _plain_at(desk, open_, data, at, end, staged)
+        round_state[d.POSITION] = at
+        marker_size = _commit_at(round_state, open_, data, at, end)
+        count = np.int64(0) if marker_size else _plain_at(round_state, open_, data, at, end, staged)
         if count < 0:
             return int(-count)
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if not has_room(desk, slots, keys, arena, count, size):
+        if not has_room(round_state, slots, keys, arena, count, size):
             return d.NEEDS_ROOM
         for number in range(count):
             i = U(number)
-            if staged[i, a.OFFSET] >= desk[d.FIRST_DIRTY]:
-                put(desk, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.OFFSET])
-                desk[d.LATEST] = staged[i, a.OFFSET]
+            if staged[i, a.OFFSET] >= round_state[d.FIRST_DIRTY]:
+                put(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.OFFSET])
+                round_state[d.LATEST] = staged[i, a.OFFSET]
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        if last >= desk[d.FIRST_DIRTY]:
-            desk[d.LATEST] = last
+        if last >= round_state[d.FIRST_DIRTY]:
+            round_state[d.LATEST] = last
         at += size
-    desk[d.POSITION] = at
+    round_state[d.POSITION] = at
     return d.FINISHED
 
 
 @kernel
 def sift(
-    desk: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows,
+    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows,
     producers: Longs, out: Bytes, due: LongRows,
 ) -> int:  # fmt: skip
     """Pass 2: what is kept of the batches from the position on, written behind each other."""
-    at, end = desk[d.POSITION], desk[d.END]
+    at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
-        desk[d.POSITION] = at
-        if desk[d.OUT_USED] + MARKER_SIZE > len(out) or desk[d.DUE] >= len(due):
+        round_state[d.POSITION] = at
+        if round_state[d.OUT_USED] + MARKER_SIZE > len(out) or round_state[d.DUE] >= len(due):
             return d.NEEDS_ROOM
-        if _take_marker(desk, open_, data, out, due, at, end):
+        if _take_marker(round_state, open_, data, out, due, at, end):
             at += MARKER_SIZE
             continue
-        count = _plain_at(desk, open_, data, at, end, staged)
+        count = _plain_at(round_state, open_, data, at, end, staged)
         if count < 0:
             return int(-count)
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if desk[d.OUT_USED] + size + MOST_RECORD_OVERHEAD * count > len(out):
+        if round_state[d.OUT_USED] + size + MOST_RECORD_OVERHEAD * count > len(out):
             return d.NEEDS_ROOM
-        outcome = _take(desk, slots, keys, arena, data, staged, producers, out, due, at, size, count)
+        outcome = _take(round_state, slots, keys, arena, data, staged, producers, out, due, at, size, count)
         if outcome != d.FINISHED:
             return int(outcome)
-        desk[d.RECORDS_READ] += count
+        round_state[d.RECORDS_READ] += count
         at += size
-    desk[d.POSITION] = at
+    round_state[d.POSITION] = at
     return d.FINISHED
 
 
 @inlined
-def _fits(desk: Any, data: Any, at: Any) -> Any:
+def _fits(round_state: Any, data: Any, at: Any) -> Any:
     """Whether a batch's last offset can be in the segment that is written."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return 0 <= last - desk[d.BASE_OFFSET] < MAX_OFFSETS_IN_SEGMENT
+    return 0 <= last - round_state[d.BASE_OFFSET] < MAX_OFFSETS_IN_SEGMENT
 
 
 @inlined
-def _take_marker(desk: Any, open_: Any, data: Any, out: Any, due: Any, at: Any, end: Any) -> Any:
+def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, due: Any, at: Any, end: Any) -> Any:
     """Copy a marker that commits a transaction with data; False, and nothing is done, if there is none."""
-    if end - at < MARKER_SIZE or not _fits(desk, data, at) or _commit_at(desk, open_, data, at, end) == 0:
+    if end - at < MARKER_SIZE or not _fits(round_state, data, at) or _commit_at(round_state, open_, data, at, end) == 0:
         return False
-    begin = desk[d.OUT_USED]
+    begin = round_state[d.OUT_USED]
     for n in range(MARKER_SIZE):
         out[U(begin + n)] = data[U(at + n)]
-    desk[d.OUT_USED] = begin + MARKER_SIZE
+    round_state[d.OUT_USED] = begin + MARKER_SIZE
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    _index(desk, due, np.int64(MARKER_SIZE), last, be64(data, at + bt.MAX_TIMESTAMP))
-    desk[d.KEPT_MARKERS] += 1
-    desk[d.KEPT_MARKERS + 1] += 1
-    desk[d.KEPT_MARKERS + 2] += MARKER_SIZE
-    desk[d.RECORDS_READ] += 1
+    _index(round_state, due, np.int64(MARKER_SIZE), last, be64(data, at + bt.MAX_TIMESTAMP))
+    round_state[d.KEPT_MARKERS] += 1
+    round_state[d.KEPT_MARKERS + 1] += 1
+    round_state[d.KEPT_MARKERS + 2] += MARKER_SIZE
+    round_state[d.RECORDS_READ] += 1
     return True
 
 
 @part
 def _take(
-    desk: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, producers: Any, out: Any, due: Any, at: Any,
-    size: Any, count: Any,
+    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, producers: Any, out: Any, due: Any,
+    at: Any, size: Any, count: Any,
 ) -> Any:  # fmt: skip
-    """One batch; BY_HAND, and nothing is done, if something about it is unusual."""
+    """One batch; SLOW_PATH, and nothing is done, if something about it is unusual."""
     has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
     if has_horizon and horizon < 0:
-        return d.BY_HAND
-    keeps_tombstones = not has_horizon or desk[d.NOW] < horizon
-    kept, tombstones = _choose(desk, slots, keys, arena, data, staged, count, keeps_tombstones)
+        return d.SLOW_PATH
+    keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
+    kept, tombstones = _choose(round_state, slots, keys, arena, data, staged, count, keeps_tombstones)
     if kept == 0:
-        return d.BY_HAND if _may_stay_empty(desk, data, at, producers) else d.FINISHED
+        return d.SLOW_PATH if _may_stay_empty(round_state, data, at, producers) else d.FINISHED
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if not _fits(desk, data, at):
-        return d.BY_HAND
-    begin = desk[d.OUT_USED]
+    if not _fits(round_state, data, at):
+        return d.SLOW_PATH
+    begin = round_state[d.OUT_USED]
     if kept == count and (has_horizon or tombstones == 0):
         for i in range(size):
             out[U(begin + i)] = data[U(at + i)]
-        desk[d.OUT_USED] = begin + size
+        round_state[d.OUT_USED] = begin + size
         latest = be64(data, at + bt.MAX_TIMESTAMP)
     else:
         if tombstones and not has_horizon:
-            horizon = desk[d.NEW_HORIZON]
+            horizon = round_state[d.NEW_HORIZON]
         if not _can_be_rewritten(data, at, staged, kept):
-            return d.BY_HAND
-        latest = _rewrite(desk, data, at, staged, kept, horizon, out)
-    written = desk[d.OUT_USED] - begin
-    _index(desk, due, written, last, latest)
-    _tell(desk, kept, tombstones, written, horizon, last)
+            return d.SLOW_PATH
+        latest = _rewrite(round_state, data, at, staged, kept, horizon, out)
+    written = round_state[d.OUT_USED] - begin
+    _index(round_state, due, written, last, latest)
+    _tell(round_state, kept, tombstones, written, horizon, last)
     return d.FINISHED
 
 
 @inlined
 def _choose(
-    desk: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, count: Any, keeps_tombstones: Any
+    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, count: Any, keeps_tombstones: Any
 ) -> Any:
     """Move the records that are kept to the begin of what is staged: how many, and how many tombstones."""
     kept, tombstones = np.int64(0), np.int64(0)
     for number in range(count):
         i = U(number)
         is_tombstone = staged[i, a.VALUE_SIZE] < 0
-        if staged[i, a.OFFSET] <= desk[d.LATEST]:
-            last = last_offset(desk, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE])
+        if staged[i, a.OFFSET] <= round_state[d.LATEST]:
+            last = last_offset(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE])
             if staged[i, a.OFFSET] < last or (is_tombstone and not keeps_tombstones):
                 continue
         for column in range(a.RECORD_AT):
@@ -243,13 +248,13 @@ def _choose(
 
 
 @inlined
-def _may_stay_empty(desk: Any, data: Any, at: Any, producers: Any) -> Any:
+def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any:
     """Whether a batch may have to stay without records."""
-    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) + 1 == desk[d.LAST_BATCH_OFFSET]:
+    if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) + 1 == round_state[d.LAST_BATCH_OFFSET]:
         return True
     producer_id = be64(data, at + bt.PRODUCER_ID)
     if producer_id >= 0:
-        for i in range(desk[d.PRODUCERS]):
+        for i in range(round_state[d.PRODUCERS]):
             if producers[U(i)] == producer_id:
                 return True
     return False
@@ -274,9 +279,9 @@ def _can_be_rewritten(data: Any, at: Any, staged: Any, kept: Any) -> Any:
 
 
 @part
-def _rewrite(desk: Any, data: Any, at: Any, staged: Any, kept: Any, horizon: Any, out: Any) -> Any:
+def _rewrite(round_state: Any, data: Any, at: Any, staged: Any, kept: Any, horizon: Any, out: Any) -> Any:
     """Write the batch with the records that are kept; its largest timestamp."""
-    begin = desk[d.OUT_USED]
+    begin = round_state[d.OUT_USED]
     for n in range(bt.HEADER_SIZE):
         out[U(begin + n)] = data[U(at + n)]
     before = be64(data, at + bt.BASE_TIMESTAMP)
@@ -295,7 +300,7 @@ def _rewrite(desk: Any, data: Any, at: Any, staged: Any, kept: Any, horizon: Any
     _put(out, begin + bt.MAX_TIMESTAMP, latest, np.int64(8))
     _put(out, begin + bt.RECORDS_COUNT, kept, np.int64(4))
     _put(out, begin + bt.CRC, bt.crc32c(out, begin + bt.ATTRIBUTES, to), np.int64(4))
-    desk[d.OUT_USED] = to
+    round_state[d.OUT_USED] = to
     return latest
 
 
@@ -352,61 +357,61 @@ def _put_record(data: Any, staged: Any, i: Any, time: Any, offset: Any, out: Any
 
 
 @inlined
-def _index(desk: Any, due: Any, size: Any, last: Any, latest: Any) -> None:
+def _index(round_state: Any, due: Any, size: Any, last: Any, latest: Any) -> None:
     """Note the entries that are due in the indexes before a batch of that size (``CL-41``, ``CL-42``)."""
-    if latest > desk[d.LATEST_TIME]:
-        desk[d.LATEST_TIME] = latest
-        desk[d.LATEST_TIME_OFFSET] = last
-    position = desk[d.SIZE]
-    if position - desk[d.INDEXED_AT] > desk[d.INTERVAL]:
-        entry = U(desk[d.DUE])
+    if latest > round_state[d.LATEST_TIME]:
+        round_state[d.LATEST_TIME] = latest
+        round_state[d.LATEST_TIME_OFFSET] = last
+    position = round_state[d.SIZE]
+    if position - round_state[d.INDEXED_AT] > round_state[d.INTERVAL]:
+        entry = U(round_state[d.DUE])
         due[entry, d.DUE_OFFSET] = last
         due[entry, d.DUE_POSITION] = position
-        due[entry, d.DUE_TIME] = desk[d.LATEST_TIME]
-        due[entry, d.DUE_TIME_OFFSET] = desk[d.LATEST_TIME_OFFSET]
-        desk[d.DUE] += 1
-        desk[d.INDEXED_AT] = position
-    desk[d.SIZE] = position + size
+        due[entry, d.DUE_TIME] = round_state[d.LATEST_TIME]
+        due[entry, d.DUE_TIME_OFFSET] = round_state[d.LATEST_TIME_OFFSET]
+        round_state[d.DUE] += 1
+        round_state[d.INDEXED_AT] = position
+    round_state[d.SIZE] = position + size
 
 
 @inlined
-def _tell(desk: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: Any) -> None:
+def _tell(round_state: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: Any) -> None:
     """Count a batch that stays."""
     reason = np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)
-    if last > desk[d.LATEST]:
+    if last > round_state[d.LATEST]:
         reason = np.int64(d.KEPT_BEYOND)
-    desk[reason] += 1
-    desk[reason + 1] += kept
-    desk[reason + 2] += size
+    round_state[reason] += 1
+    round_state[reason + 1] += kept
+    round_state[reason + 2] += size
     if tombstones and horizon >= 0:
-        desk[d.FIRST_HORIZON] = min(desk[d.FIRST_HORIZON], horizon)
+        round_state[d.FIRST_HORIZON] = min(round_state[d.FIRST_HORIZON], horizon)
 
 
 @kernel
-def follow(desk: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
+def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
     """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
 
     Args:
         checks: whether a checksum that is wrong leaves a batch to Python.
     """
-    at, end = desk[d.POSITION], desk[d.END]
+    at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
-        desk[d.POSITION] = at
+        round_state[d.POSITION] = at
         size = _newest_at(data, at, end)
         if checks and size >= 0:
             size = bt.batch_at(data, at, end)
         if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
-            return d.BY_HAND
-        if be32(data, at + bt.PARTITION_LEADER_EPOCH) > desk[d.EPOCH]:
-            return d.BY_HAND
+            return d.SLOW_PATH
+        if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
+            return d.SLOW_PATH
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        if not _fits(desk, data, at):
-            return d.BY_HAND
-        if desk[d.DUE] >= len(due):
+        if not _fits(round_state, data, at):
+            return d.SLOW_PATH
+        if round_state[d.DUE] >= len(due):
             return d.NEEDS_ROOM
-        _index(desk, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
-        desk[d.LATEST] = last
-        desk[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
+        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
+        round_state[d.LATEST] = last
+        round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
         at += size
-    desk[d.POSITION] = at
+    round_state[d.POSITION] = at
     return d.FINISHED

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.cleaning import desk as d
+from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan.interner import HIGH, find_row, size_of
@@ -15,66 +15,66 @@ from offsets_log.columnar.wire.primitives import hash_bytes
 
 
 @part
-def last_offset(desk: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
+def last_offset(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
     """Where a key stands last, −1 for one that is not known."""
-    row = find_row(slots, keys, arena, data, start, size, hash_bytes(data, start, size, desk[d.SEED]))
+    row = find_row(slots, keys, arena, data, start, size, hash_bytes(data, start, size, round_state[d.SEED]))
     return np.int64(-1) if row < 0 else keys[U(row), d.LAST_OFFSET]
 
 
 @inlined
-def has_room(desk: Any, slots: Any, keys: Any, arena: Any, count: Any, size: Any) -> Any:
+def has_room(round_state: Any, slots: Any, keys: Any, arena: Any, count: Any, size: Any) -> Any:
     """Whether so many new keys of that size together can be taken in."""
-    rows = desk[d.KEYS] + count
+    rows = round_state[d.KEYS] + count
     room = size + count * (a.CACHE_LINE + a.SIZE_BYTES)
-    return 2 * rows <= len(slots) and rows <= len(keys) and desk[d.ARENA_USED] + room <= len(arena)
+    return 2 * rows <= len(slots) and rows <= len(keys) and round_state[d.ARENA_USED] + room <= len(arena)
 
 
 @part
-def put(desk: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, offset: Any) -> None:
+def put(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, offset: Any) -> None:
     """A key stands at an offset; the caller has made sure of room."""
-    found = hash_bytes(data, start, size, desk[d.SEED])
+    found = hash_bytes(data, start, size, round_state[d.SEED])
     row = find_row(slots, keys, arena, data, start, size, found)
     if row < 0:
-        row = desk[d.KEYS]
-        desk[d.KEYS] = row + 1
+        row = round_state[d.KEYS]
+        round_state[d.KEYS] = row + 1
         mask = np.int64(len(slots) - 1)
         at = found & mask
         while slots[U(at)] != 0:
             at = at + 1 & mask
         slots[U(at)] = found & HIGH | row + 1
-        key_at = desk[d.ARENA_USED] + a.SIZE_BYTES
+        key_at = round_state[d.ARENA_USED] + a.SIZE_BYTES
         for i in range(a.SIZE_BYTES):
             arena[U(key_at - a.SIZE_BYTES + i)] = size >> 8 * i & 0xFF
         for i in range(size):
             arena[U(key_at + i)] = data[U(start + i)]
-        desk[d.ARENA_USED] = key_at + size
+        round_state[d.ARENA_USED] = key_at + size
         keys[U(row), d.KEY_AT] = key_at
     keys[U(row), d.LAST_OFFSET] = offset
 
 
 @kernel
-def put_one(desk: Longs, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes, offset: Number) -> int:
+def put_one(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes, offset: Number) -> int:
     """Put a single key; FINISHED or NEEDS_ROOM."""
     size = np.int64(len(key))
-    if not has_room(desk, slots, keys, arena, np.int64(1), size):
+    if not has_room(round_state, slots, keys, arena, np.int64(1), size):
         return d.NEEDS_ROOM
-    put(desk, slots, keys, arena, key, np.int64(0), size, np.int64(offset))
+    put(round_state, slots, keys, arena, key, np.int64(0), size, np.int64(offset))
     return d.FINISHED
 
 
 @kernel
-def get_one(desk: Longs, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes) -> int:
+def get_one(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes) -> int:
     """Where a single key stands last, −1 for one that is not known."""
-    return int(last_offset(desk, slots, keys, arena, key, np.int64(0), np.int64(len(key))))
+    return int(last_offset(round_state, slots, keys, arena, key, np.int64(0), np.int64(len(key))))
 
 
 @kernel
-def rehash(desk: Longs, slots: Longs, keys: LongRows, arena: Bytes) -> None:
+def rehash(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes) -> None:
     """Fill an empty, larger hash table."""
     mask = np.int64(len(slots) - 1)
-    for row in range(desk[d.KEYS]):
+    for row in range(round_state[d.KEYS]):
         key_at = keys[U(row), d.KEY_AT]
-        found = hash_bytes(arena, key_at, size_of(arena, key_at), desk[d.SEED])
+        found = hash_bytes(arena, key_at, size_of(arena, key_at), round_state[d.SEED])
         at = found & mask
         while slots[U(at)] != 0:
             at = at + 1 & mask

@@ -65,10 +65,10 @@ def _put(
 
 @part
 def number_of(
-    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any
+    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any
 ) -> Any:
     """The number of a group, topic or topic id, new or known; NOTHING without room."""
-    found = hash_bytes(data, start, size, desk[a.SEED] + kind)
+    found = hash_bytes(data, start, size, scan_state[a.SEED] + kind)
     entry = find(slots, entries, arena, data, start, size, kind, found)
     if entry < 0:
         entry = _put(counts, slots, entries, arena, data, start, size, kind, found)
@@ -77,27 +77,27 @@ def number_of(
 
 @part
 def new_key(
-    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
+    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
 ) -> Any:
-    """A key of a known type, with a group and a topic of UTF-8 and nothing behind it; −DOUBTFUL, −NEEDS_ROOM."""
+    """A key of a known type, with a group and a topic of UTF-8 and nothing behind it; −NOT_PLAIN, −NEEDS_ROOM."""
     number = be16(data, start)
     if number < 0 or number >= a.RECORD_TYPES:
-        return np.int64(-sc.DOUBTFUL)
+        return np.int64(-sc.NOT_PLAIN)
     end = start + size
-    program = desk[a.KEY_PROGRAMS + number]
-    if program == NO_PLACE or walk(desk, program, data, start + 2, end) != end:
-        return np.int64(-sc.DOUBTFUL)
-    group_at, topic_at = desk[a.NOTES] + 2, desk[a.NOTES + 1] + 2
+    program = scan_state[a.KEY_PROGRAMS + number]
+    if program == NO_PLACE or walk(scan_state, program, data, start + 2, end) != end:
+        return np.int64(-sc.NOT_PLAIN)
+    group_at, topic_at = scan_state[a.NOTES] + 2, scan_state[a.NOTES + 1] + 2
     group_size = be16(data, group_at - 2)
     if not is_utf8(data, group_at, group_size):
-        return np.int64(-sc.DOUBTFUL)
-    group = number_of(desk, counts, slots, entries, arena, data, group_at, group_size, np.int64(k.IS_GROUP))
+        return np.int64(-sc.NOT_PLAIN)
+    group = number_of(scan_state, counts, slots, entries, arena, data, group_at, group_size, np.int64(k.IS_GROUP))
     topic = np.int64(0)
     if number < 2:
         topic_size = be16(data, topic_at - 2)
         if not is_utf8(data, topic_at, topic_size):
-            return np.int64(-sc.DOUBTFUL)
-        topic = number_of(desk, counts, slots, entries, arena, data, topic_at, topic_size, np.int64(k.IS_TOPIC))
+            return np.int64(-sc.NOT_PLAIN)
+        topic = number_of(scan_state, counts, slots, entries, arena, data, topic_at, topic_size, np.int64(k.IS_TOPIC))
     if group < 0 or topic < 0:
         return np.int64(-sc.NEEDS_ROOM)
     entry = _put(counts, slots, entries, arena, data, start, size, np.int64(k.IS_KEY), found)
@@ -111,10 +111,12 @@ def new_key(
 
 
 @inlined
-def look_ahead(desk: Any, slots: Any, entries: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+def look_ahead(
+    scan_state: Any, slots: Any, entries: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any
+) -> None:
     """Hash the keys of a block, and ask for the memory that its rows will need."""
     mask = np.int64(len(slots) - 1)
-    seed = desk[a.SEED] + k.IS_KEY
+    seed = scan_state[a.SEED] + k.IS_KEY
     for number in range(first, last):
         i = U(number)
         found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], seed)
@@ -142,11 +144,11 @@ def look_ahead(desk: Any, slots: Any, entries: Any, arena: Any, data: Any, stage
 
 
 @kernel
-def enter(desk: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes) -> None:
+def enter(scan_state: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes) -> None:
     """Enter all entries into their empty table, after it has grown."""
     mask = np.int64(len(slots) - 1)
     for entry in range(counts[k.ENTRIES]):
-        seed = desk[a.SEED] + entries[entry, k.ENTRY_KIND]
+        seed = scan_state[a.SEED] + entries[entry, k.ENTRY_KIND]
         found = hash_bytes(arena, entries[entry, k.ENTRY_AT], entries[entry, k.ENTRY_SIZE], seed)
         at = found & mask
         while slots[at] != 0:

@@ -20,7 +20,7 @@ from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.events.tables import Chunk, TableChunk
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
+from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
@@ -33,7 +33,7 @@ class EventReading(Reading):
     """Batches on their way into rows."""
 
     def __init__(
-        self, order: Order, cursor: Cursor, scanner: Scanner, note: Note, *, chunk: Chunk, shown: Shown
+        self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, *, chunk: Chunk, shown: Shown
     ) -> None:
         super().__init__(order, cursor, scanner, note)
         self.chunk = chunk
@@ -41,15 +41,15 @@ class EventReading(Reading):
         self._file: int | None = None
 
     @property
-    def desk(self) -> a.Int64s:
-        return self.chunk.desk
+    def scan_state(self) -> a.Int64s:
+        return self.chunk.scan_state
 
-    def made(self, end: Place, advance: Advance) -> Iterator[Any]:
+    def made(self, end: ScanPlace, advance: Advance) -> Iterator[Any]:
         """What the chunk makes of the rows up to the first batch at or behind ``end``, many at a time; each is good
         until the next is asked for."""
         for outcome in self.steps(end, advance):
             if outcome == k.FULL and not self.chunk.rows:
-                self.chunk.widen(1 + int(self.desk[a.NEEDED]))
+                self.chunk.widen(1 + int(self.scan_state[a.NEEDED]))
             elif outcome == k.FULL or self.chunk.is_full:
                 yield from self._flushed()
         yield from self._flushed()
@@ -67,7 +67,7 @@ class EventReading(Reading):
             self._file = index
         while True:
             outcome: int = fill(
-                chunk.desk, chunk.counts, entries.slots, entries.entries, entries.arena, scanner.staged, data,
+                chunk.scan_state, chunk.counts, entries.slots, entries.entries, entries.arena, scanner.staged, data,
                 scanner.window, scanner.table, chunk.longs, chunk.ints, chunk.texts,
             )  # fmt: skip
             if outcome != sc.NEEDS_ROOM:
@@ -83,7 +83,7 @@ class EventReading(Reading):
             elif isinstance(event, Event) and event.damage is not None:
                 self.note(event.damage)
             self._keep(event)
-        self.chunk.add_by_hand((), batch.size_bytes)
+        self.chunk.add_on_slow_path((), batch.size_bytes)
 
     def lose(self, damage: Damage) -> None:
         super().lose(damage)
@@ -96,7 +96,7 @@ class EventReading(Reading):
     def _keep(self, event: LogEvent) -> None:
         row = self.chunk.row(event, self.shown)
         if row is not None:
-            self.chunk.add_by_hand((row,), 0)
+            self.chunk.add_on_slow_path((row,), 0)
 
 
 # -------------------------------------------------------------------------------------------- all logs
@@ -110,10 +110,10 @@ and once more for a part that is read again; what was there before is void then.
 class _Part:
     """What became of a part: where it began and should end, what was seen on the way, where it ended."""
 
-    order: Order
+    order: ScanOrder
     number: int
-    end: Place
-    begin: Place | None = None
+    end: ScanPlace
+    begin: ScanPlace | None = None
     cursor: Cursor | None = None
     notes: Sequence[Seen] = ()
     rows: int = 0
@@ -160,7 +160,7 @@ class Export:
     def run(self, logs: Sequence[PartitionLog]) -> int:
         """How many rows there were."""
         rows = 0
-        waiting: deque[tuple[Order, Future[_Part]]] = deque()
+        waiting: deque[tuple[ScanOrder, Future[_Part]]] = deque()
         cursor: Cursor | None = None
         with ThreadPoolExecutor(self.threads) as pool:
             try:
@@ -172,7 +172,7 @@ class Export:
                         return rows
                     _, future = waiting.popleft()
                     part = future.result()
-                    cursor, more = self._joined(part, None if part.begin == Place(0, 0) else cursor)
+                    cursor, more = self._joined(part, None if part.begin == ScanPlace(0, 0) else cursor)
                     rows += more
                     self.finish(part.number)
             finally:
@@ -180,14 +180,14 @@ class Export:
                     order.is_cancelled.set()
                     future.cancel()
 
-    def _parts(self, logs: Sequence[PartitionLog]) -> Iterator[tuple[Order, int, Place, Place]]:
+    def _parts(self, logs: Sequence[PartitionLog]) -> Iterator[tuple[ScanOrder, int, ScanPlace, ScanPlace]]:
         number = count()
         for log in logs:
-            order = Order(log, self.until(log), self.release)
+            order = ScanOrder(log, self.until(log), self.release)
             for cut, end in pairwise([*_cuts(order, self.part_bytes), order.end]):
                 yield order, next(number), cut, end
 
-    def _read(self, order: Order, number: int, cut: Place, end: Place) -> _Part:
+    def _read(self, order: ScanOrder, number: int, cut: ScanPlace, end: ScanPlace) -> _Part:
         """A part from where it seems to begin."""
         cursor = order.begin(cut)
         if cursor is None:
@@ -197,7 +197,9 @@ class Export:
         rows = self._write(order, number, cursor, end, notes.append, self.advance)
         return _Part(order, number, end, begin, cursor, notes, rows)
 
-    def _write(self, order: Order, number: int, cursor: Cursor, end: Place, note: Note, advance: Advance) -> int:
+    def _write(
+        self, order: ScanOrder, number: int, cursor: Cursor, end: ScanPlace, note: Note, advance: Advance
+    ) -> int:
         chunk = self._chunks.pop() if self._chunks else self.chunk(self.release)
         chunk.begin()
         with Scanner() as scanner:
@@ -230,14 +232,14 @@ class Export:
         return cursor, rows
 
 
-def _cuts(order: Order, part_bytes: int) -> Iterator[Place]:
+def _cuts(order: ScanOrder, part_bytes: int) -> Iterator[ScanPlace]:
     """Where parts begin, more or less: small segments together, large ones cut."""
-    yield Place(0, 0)
+    yield ScanPlace(0, 0)
     held = 0
     for index, size in enumerate(map(len, order.layout.data)):
         if held and held + size > part_bytes:
-            yield Place(index, 0)
+            yield ScanPlace(index, 0)
             held = 0
         pieces = max(1, round(size / part_bytes))
-        yield from (Place(index, size * i // pieces) for i in range(1, pieces))
+        yield from (ScanPlace(index, size * i // pieces) for i in range(1, pieces))
         held += size if pieces == 1 else size // pieces

@@ -1,7 +1,8 @@
 """The kernel of the table of all records: from a segment's bytes to columns of numbers, until something is not plain.
 
 Records of some batches are staged, their keys hashed and what will be needed of memory asked for; then each becomes a
-row. Of a batch that turns out to be not plain no row is left: the caller reads it by hand and goes on behind it.
+row. Of a batch that turns out to be not plain no row is left: the caller reads it on the slow path and goes on behind
+it.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from offsets_log.log_format import batch as b
 
 @part
 def _flush(
-    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, staged: Any, data: Any, longs: Any, ints: Any,
+    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, staged: Any, data: Any, longs: Any, ints: Any,
     texts: Any,
 ) -> Any:  # fmt: skip
     """Make rows of what is staged; of the first batch that is not taken nothing is left but entries."""
     begin = counts[k.ROWS]
     batch = np.int64(0)
     metadata, raw_key, raw_value = counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]
-    for number in range(desk[a.STAGED]):
+    for number in range(scan_state[a.STAGED]):
         i, n = U(number), U(begin + number)
         if number % a.BLOCK == 0:
-            last = min(number + a.BLOCK, desk[a.STAGED])
-            look_ahead(desk, slots, entries, arena, data, staged, number, last)
+            last = min(number + a.BLOCK, scan_state[a.STAGED])
+            look_ahead(scan_state, slots, entries, arena, data, staged, number, last)
         if staged[i, a.STAGED_INDEX] == 0:
             batch = np.int64(number)
             metadata, raw_key, raw_value = counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]
@@ -47,17 +48,19 @@ def _flush(
         elif ints[k.ATTRIBUTES, n] & bt.CONTROL_MASK:
             outcome = np.int64(add_marker(counts, longs, ints, texts, n, data, staged, i))
         else:
-            outcome = np.int64(add_record(desk, counts, slots, entries, arena, longs, ints, texts, n, data, staged, i))
+            outcome = np.int64(
+                add_record(scan_state, counts, slots, entries, arena, longs, ints, texts, n, data, staged, i)
+            )
         if outcome != sc.FINISHED:
             counts[k.ROWS] = begin + batch
             counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2] = metadata, raw_key, raw_value
-            desk[a.AT] = staged[i, a.STAGED_BATCH]
-            desk[a.LAST_OFFSET] = staged[i, k.BEFORE]
-            desk[a.WINDOW_NEXT] = 0
-            desk[a.STAGED] = 0
+            scan_state[a.AT] = staged[i, a.STAGED_BATCH]
+            scan_state[a.LAST_OFFSET] = staged[i, k.BEFORE]
+            scan_state[a.WINDOW_NEXT] = 0
+            scan_state[a.STAGED] = 0
             return outcome
-    counts[k.ROWS] = begin + desk[a.STAGED]
-    desk[a.STAGED] = 0
+    counts[k.ROWS] = begin + scan_state[a.STAGED]
+    scan_state[a.STAGED] = 0
     return np.int64(sc.FINISHED)
 
 
@@ -72,14 +75,14 @@ def _sequence(base: Any, delta: Any) -> Any:
 
 @part
 def _stage_batch(
-    desk: Any, staged: Any, i: Any, n: Any, data: Any, at: Any, longs: Any, ints: Any
+    scan_state: Any, staged: Any, i: Any, n: Any, data: Any, at: Any, longs: Any, ints: Any
 ) -> None:  # fmt: skip
     """The row of a batch itself, staged as a record without bytes."""
     staged[i, a.KEY], staged[i, a.KEY_SIZE] = at, 0
     staged[i, a.RECORD_AT] = a.NOTHING
     staged[i, a.STAGED_BATCH] = at
     staged[i, a.STAGED_INDEX] = 0
-    staged[i, k.BEFORE] = desk[a.LAST_OFFSET]
+    staged[i, k.BEFORE] = scan_state[a.LAST_OFFSET]
     base, last = be64(data, at), bt.last_offset(data, at)
     base_sequence = bt.base_sequence(data, at)
     for column in range(k.KIND, k.ENDS_AT):
@@ -106,25 +109,25 @@ def _stage_batch(
 
 @part
 def _stage(
-    desk: Any, counts: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any, longs: Any, ints: Any,
-    text_size: Any,
+    scan_state: Any, counts: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any, longs: Any,
+    ints: Any, text_size: Any,
 ) -> Any:  # fmt: skip
     """The records of the batch at ``at``, which stand in ``source[start:end]``, and the columns that they share."""
     count = bt.count_of(source, start, end, data, at)
     has_row = counts[k.HAS_BATCHES]
-    staged_count = desk[a.STAGED] + has_row
-    staged_bytes = (end - start) + (counts[k.STAGED_BYTES] if desk[a.STAGED] else np.int64(0))
+    staged_count = scan_state[a.STAGED] + has_row
+    staged_bytes = (end - start) + (counts[k.STAGED_BYTES] if scan_state[a.STAGED] else np.int64(0))
     room = text_size - max(counts[k.TEXTS_USED], max(counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]))
-    desk[a.NEEDED] = count
+    scan_state[a.NEEDED] = count
     if staged_count + count >= len(staged):
         return sc.NEEDS_RECORDS
     first = counts[k.ROWS] + staged_count
     if first + count > longs.shape[1] or staged_bytes > room:
         return k.FULL
     if bt.records_of(source, start, end, count, data, at, staged, staged_count) < 0:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     if has_row:
-        _stage_batch(desk, staged, U(staged_count - 1), U(first - 1), data, at, longs, ints)
+        _stage_batch(scan_state, staged, U(staged_count - 1), U(first - 1), data, at, longs, ints)
     base, base_sequence = bt.base_offset(data, at, staged, staged_count), bt.base_sequence(data, at)
     attributes = bt.attributes_of(data, at)
     producer_id, producer_epoch = bt.producer_of(data, at), bt.producer_epoch(data, at)
@@ -136,10 +139,10 @@ def _stage(
         time_delta = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
         timestamp = time + time_delta
         if (timestamp ^ time) & (timestamp ^ time_delta) < 0:
-            return sc.DOUBTFUL  # more than 64 bits
+            return sc.NOT_PLAIN  # more than 64 bits
         staged[i, a.STAGED_BATCH] = at
         staged[i, a.STAGED_INDEX] = item + has_row
-        staged[i, k.BEFORE] = desk[a.LAST_OFFSET]
+        staged[i, k.BEFORE] = scan_state[a.LAST_OFFSET]
         ints[k.ATTRIBUTES, n] = attributes
         ints[k.PRODUCER_EPOCH, n] = producer_epoch
         longs[k.POSITION, n] = records_begin if is_compressed else staged[i, a.RECORD_AT]
@@ -155,63 +158,63 @@ def _stage(
             ints[k.SEQUENCE, n] = b.NO_SEQUENCE
             if base_sequence >= 0:
                 ints[k.SEQUENCE, n] = _sequence(base_sequence, offset_delta)
-    desk[a.STAGED] = staged_count + count
+    scan_state[a.STAGED] = staged_count + count
     counts[k.STAGED_BYTES] = staged_bytes
     return sc.FINISHED
 
 
 @inlined
 def _take(
-    desk: Any, counts: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any, longs: Any, ints: Any,
-    text_size: Any,
+    scan_state: Any, counts: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any, longs: Any,
+    ints: Any, text_size: Any,
 ) -> Any:  # fmt: skip
     """Stage the batch at a position, or say why not."""
-    if size < 0 or not sc.is_in_place(desk, data, at, size):
-        return sc.DOUBTFUL
-    if bt.max_timestamp(data, at) > desk[a.UNTIL_TIME]:
+    if size < 0 or not sc.is_in_place(scan_state, data, at, size):
+        return sc.NOT_PLAIN
+    if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
         return sc.STOPPED
-    if bt.last_offset(data, at) >= desk[a.UNTIL_OFFSET]:
-        return sc.DOUBTFUL
+    if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
+        return sc.NOT_PLAIN
     in_window = bt.attributes_of(data, at) & bt.CODEC_MASK != 0
-    if desk[a.STAGED] and desk[a.IN_WINDOW] != in_window:
+    if scan_state[a.STAGED] and scan_state[a.IN_WINDOW] != in_window:
         return sc.PAUSED  # what is staged stands in one place
-    desk[a.IN_WINDOW] = in_window
+    scan_state[a.IN_WINDOW] = in_window
     if not in_window:
         begin = bt.records_begin(data, at)
-        return _stage(desk, counts, staged, data, begin, at + size, data, at, longs, ints, text_size)
-    place = sc.find_in_window(desk, table, at)
+        return _stage(scan_state, counts, staged, data, begin, at + size, data, at, longs, ints, text_size)
+    place = sc.find_in_window(scan_state, table, at)
     if place < 0:
         return sc.NEEDS_WINDOW
     begin, end = table[place, dp.BEGIN], table[place, dp.END]
     if end < 0:
-        return sc.DOUBTFUL
-    return _stage(desk, counts, staged, window, begin, end, data, at, longs, ints, text_size)
+        return sc.NOT_PLAIN
+    return _stage(scan_state, counts, staged, window, begin, end, data, at, longs, ints, text_size)
 
 
 @kernel
 def fill(
-    desk: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes, staged: LongRows, data: Bytes,
+    scan_state: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes, staged: LongRows, data: Bytes,
     window: Bytes, table: LongRows, longs: LongRows, ints: IntRows, texts: ByteRows,
 ) -> Any:  # fmt: skip
-    """Make rows of a segment's batches from ``desk[AT]`` on, behind ``counts[ROWS]``; why it came back."""
-    desk[a.STAGED] = 0
+    """Make rows of a segment's batches from ``scan_state[AT]`` on, behind ``counts[ROWS]``; why it came back."""
+    scan_state[a.STAGED] = 0
     text_size = np.int64(texts.shape[1])
     outcome = np.int64(sc.FINISHED)
     while True:
-        at = desk[a.AT]
-        if outcome == sc.FINISHED and at < desk[a.STOP] and desk[a.STAGED] < sc.FLUSH_AT:
-            size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
-            outcome = np.int64(_take(desk, counts, staged, data, window, table, at, size, longs, ints, text_size))
+        at = scan_state[a.AT]
+        if outcome == sc.FINISHED and at < scan_state[a.STOP] and scan_state[a.STAGED] < sc.FLUSH_AT:
+            size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
+            outcome = np.int64(_take(scan_state, counts, staged, data, window, table, at, size, longs, ints, text_size))
             if outcome == sc.FINISHED:
-                desk[a.LAST_OFFSET] = bt.last_offset(data, at)
-                desk[a.AT] = at + size
+                scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
+                scan_state[a.AT] = at + size
             continue
-        source = window if desk[a.IN_WINDOW] else data
-        flushed = _flush(desk, counts, slots, entries, arena, staged, source, longs, ints, texts)
+        source = window if scan_state[a.IN_WINDOW] else data
+        flushed = _flush(scan_state, counts, slots, entries, arena, staged, source, longs, ints, texts)
         if flushed != sc.FINISHED:
             return flushed
         if outcome > sc.PAUSED:
             return outcome
-        if at >= desk[a.STOP]:
+        if at >= scan_state[a.STOP]:
             return np.int64(sc.FINISHED)
         outcome = np.int64(sc.FINISHED)

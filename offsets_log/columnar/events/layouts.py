@@ -56,20 +56,20 @@ def _chained(programs: Sequence[Program]) -> Program:
 
 
 @part
-def layout_of(desk: Any, number: Any, version: Any, data: Any, start: Any, end: Any) -> Any:
+def layout_of(scan_state: Any, number: Any, version: Any, data: Any, start: Any, end: Any) -> Any:
     """Which layout of a value version fits its bytes, −1 if none does.
 
     The first that ends where they do, else the first that leaves some over.
     """
-    program = desk[a.VALUE_PROGRAMS + number * a.VERSIONS + version]
+    program = scan_state[a.VALUE_PROGRAMS + number * a.VERSIONS + version]
     found = np.int64(-1)
     for layout in range(k.MOST_LAYOUTS if program != NO_PLACE else 0):
-        after = walk(desk, program + 1, data, start, end)
+        after = walk(scan_state, program + 1, data, start, end)
         if after == end:
             return np.int64(layout)
         if after >= 0 and found < 0:
             found = np.int64(layout)
-        link = desk[a.CODE + program]
+        link = scan_state[a.CODE + program]
         if link == 0:
             break
         program += link

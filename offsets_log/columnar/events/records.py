@@ -104,18 +104,18 @@ def _is_topic_id(data: Any, at: Any) -> Any:
 
 @inlined
 def _add_commit(
-    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
+    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
     data: Any, key: Any, key_size: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """The columns of an offset commit with a value."""
     if size < 2:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     version = U(be16(data, value))
     if version >= U(a.VERSIONS) or SHAPES[version, BEFORE_TEXT] < 0:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     text_at, text_end = metadata_at(data, value, value + size, version)
     if text_at < 0 or (text_end > text_at and not is_utf8(data, text_at, text_end - text_at)):
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     after = text_end + SHAPES[version, AFTER_TEXT]
     left = value + size - after
     topic_id = np.int64(a.NOTHING)
@@ -123,7 +123,7 @@ def _add_commit(
         if left == ONLY_TOPIC_ID and _is_topic_id(data, after):
             if be64(data, after + 3) != 0 or be64(data, after + 11) != 0:
                 topic_id = number_of(
-                    desk,
+                    scan_state,
                     counts,
                     slots,
                     entries,
@@ -136,7 +136,7 @@ def _add_commit(
                 if topic_id < 0:
                     return sc.NEEDS_ROOM
         elif left != NO_TAGS or data[U(after)] != 0:
-            return sc.DOUBTFUL
+            return sc.NOT_PLAIN
         left = np.int64(0)
     leader_at, expire_at = SHAPES[version, LEADER_AT], SHAPES[version, EXPIRE_AT]
     ints[k.KIND, n] = k.COMMITTED_RAW if left > 0 else k.COMMITTED
@@ -176,7 +176,7 @@ def _add_other(
 
 @inlined
 def add_record(
-    desk: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
+    scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
     data: Any, staged: Any, i: Any,
 ) -> Any:  # fmt: skip
     """A data record as row ``n``."""
@@ -186,7 +186,7 @@ def add_record(
     if entry < 0 or not is_entry(entries, arena, entry, k.IS_KEY, data, key, key_size):
         entry = find(slots, entries, arena, data, key, key_size, np.int64(k.IS_KEY), staged[i, k.HASH])
     if entry < 0:
-        entry = new_key(desk, counts, slots, entries, arena, data, key, key_size, staged[i, k.HASH])
+        entry = new_key(scan_state, counts, slots, entries, arena, data, key, key_size, staged[i, k.HASH])
     if entry < 0:
         return -entry
     number = entries[U(entry), k.KEY_TYPE]
@@ -195,14 +195,16 @@ def add_record(
     ints[k.TOPIC, n] = entries[U(entry), k.KEY_TOPIC]
     ints[k.PARTITION, n] = entries[U(entry), k.KEY_PARTITION]
     if size >= 0 and number < 2:
-        return _add_commit(desk, counts, slots, entries, arena, longs, ints, texts, n, data, key, key_size, value, size)
+        return _add_commit(
+            scan_state, counts, slots, entries, arena, longs, ints, texts, n, data, key, key_size, value, size
+        )
     if size >= 0:
         version = be16(data, value) if size >= 2 else np.int64(-1)
         if version < 0 or version >= a.VERSIONS:
-            return sc.DOUBTFUL
-        layout = layout_of(desk, number, version, data, value + 2, value + size)
+            return sc.NOT_PLAIN
+        layout = layout_of(scan_state, number, version, data, value + 2, value + size)
         if layout < 0:
-            return sc.DOUBTFUL
+            return sc.NOT_PLAIN
         ints[k.LAYOUT, n] = layout
     kind = np.int64(k.GROUP_VALUE if size >= 0 else k.TOMBSTONE if number < 2 else k.GROUP_TOMBSTONE)
     _add_other(counts, longs, ints, texts, n, kind, data, key, key_size, value, size)
@@ -215,10 +217,10 @@ def add_marker(counts: Any, longs: Any, ints: Any, texts: Any, n: Any, data: Any
     key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
     if key_size < 4 or size < 6:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     number = be16(data, key + 2)
     if be16(data, key) < 0 or be16(data, value) < 0 or number < 0 or number > 1:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     for column in range(k.RECORD_TYPE, k.PARTITION + 1):
         ints[column, n] = a.NOTHING
     _add_other(counts, longs, ints, texts, n, k.ABORT_MARKER + number, data, key, key_size, value, size)

@@ -1,4 +1,5 @@
-"""Rows on their way into Arrow tables: what the kernel wrote in columns of numbers, and rows that were read by hand."""
+"""Rows on their way into Arrow tables: what the kernel wrote in columns of numbers, and rows that were read on the slow
+path."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from offsets_log.columnar.events.layouts import Release, programs_of
 from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, event_row, table_of_events
 from offsets_log.columnar.materialize.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.programs import desk_of
+from offsets_log.columnar.wire.programs import scan_state_of
 from offsets_log.log_format.compression import CODECS
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
@@ -34,7 +35,7 @@ MOST_ENTRIES = 1 << 20
 """Distinct keys, names and topic ids that are remembered."""
 MOST_ENTRY_BYTES = 1 << 28
 """Of these; where more are needed the table ends and all are forgotten."""
-BYTES_BY_HAND = 1 << 24
+SLOW_PATH_BYTES = 1 << 24
 """Of batches whose rows wait in Python for their table."""
 CODEC_NAMES = [codec.name for codec in CODECS]
 TYPE_NAMES = [RECORD_TYPES[number].name if number in RECORD_TYPES else "" for number in range(a.RECORD_TYPES)]
@@ -112,14 +113,14 @@ class Entries:
         self.groups, self.topics, self.topic_ids = _Names(), _Names(), _Names()
         self._understood = 0
 
-    def grow(self, desk: a.Int64s, counts: a.Int64s) -> None:
+    def grow(self, scan_state: a.Int64s, counts: a.Int64s) -> None:
         """Twice the room."""
         self.slots = np.zeros(2 * len(self.slots), np.int64)
         self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
         arena = a.new_arena(2 * len(self.arena))
         arena[: len(self.arena)] = self.arena
         self.arena = arena
-        enter(desk, counts, self.slots, self.entries, self.arena)
+        enter(scan_state, counts, self.slots, self.entries, self.arena)
 
     def understand(self, count: int) -> None:
         """Decode the names and topic ids that are new."""
@@ -135,7 +136,7 @@ class Entries:
 
 
 class Chunk(ABC):
-    """Rows on their way: those of the kernel in columns, those read by hand with their places among them.
+    """Rows on their way: those of the kernel in columns, those read on the slow path with their places among them.
 
     Args:
         release: that wrote the log, if it is known.
@@ -143,20 +144,20 @@ class Chunk(ABC):
 
     def __init__(self, release: Release | None = None) -> None:
         self.release = release
-        self.desk = desk_of(programs_of(release), seed=secrets.randbits(61))
+        self.scan_state = scan_state_of(programs_of(release), seed=secrets.randbits(61))
         self.counts = np.zeros(k.COUNTS, np.int64)
         self.longs = np.zeros((k.LONGS, ROWS_IN_TABLE), np.int64)
         self.ints = np.zeros((k.INTS, ROWS_IN_TABLE), np.int32)
         self.texts = np.zeros((k.TEXTS, 32 * ROWS_IN_TABLE), np.uint8)
         self.entries = Entries()
         self._segments: list[tuple[int, Segment]] = []
-        self._by_hand: list[Any] = []
+        self._slow_path: list[Any] = []
         self._places: list[int] = []
-        self._bytes_by_hand = 0
+        self._slow_path_bytes = 0
 
     @abstractmethod
     def row(self, event: LogEvent, shown: Shown) -> Any:
-        """What is kept of something that was read by hand; None if it is not asked for."""
+        """What is kept of something that was read on the slow path; None if it is not asked for."""
 
     @abstractmethod
     def made(self, offsets_partition: int | None, shown: Shown) -> Sized:
@@ -168,22 +169,22 @@ class Chunk(ABC):
         return int(self.counts[k.ROWS])
 
     def __len__(self) -> int:
-        return self.rows + len(self._by_hand)
+        return self.rows + len(self._slow_path)
 
     @property
     def is_full(self) -> bool:
         """Whether it is time for a table."""
-        return len(self) >= ROWS_IN_TABLE or self._bytes_by_hand >= BYTES_BY_HAND
+        return len(self) >= ROWS_IN_TABLE or self._slow_path_bytes >= SLOW_PATH_BYTES
 
     def begin_segment(self, segment: Segment) -> None:
         """The kernel's rows from here on are of this segment."""
         self._segments.append((self.rows, segment))
 
-    def add_by_hand(self, rows: Sequence[Any], size_bytes: int) -> None:
+    def add_on_slow_path(self, rows: Sequence[Any], size_bytes: int) -> None:
         """The next rows, of a batch of that size."""
-        self._by_hand += rows
+        self._slow_path += rows
         self._places += [self.rows] * len(rows)
-        self._bytes_by_hand += size_bytes
+        self._slow_path_bytes += size_bytes
 
     def widen(self, count: int) -> None:
         """Room for a batch of so many rows, or of more bytes. There must be no rows."""
@@ -200,7 +201,7 @@ class Chunk(ABC):
 
     def grow(self) -> None:
         """Room for more entries."""
-        self.entries.grow(self.desk, self.counts)
+        self.entries.grow(self.scan_state, self.counts)
 
     def begin(self) -> None:
         """Begin with another part."""
@@ -214,7 +215,7 @@ class Chunk(ABC):
             self.entries = Entries()
             self.counts[: k.HAS_BATCHES] = 0
         self._segments = [(0, segment) for _, segment in self._segments[-1:]]
-        self._by_hand, self._places, self._bytes_by_hand = [], [], 0
+        self._slow_path, self._places, self._slow_path_bytes = [], [], 0
 
     def _shown(self, shown: Shown) -> Mask:
         """By row of the kernel, whether it is asked for. The last name stands for none at all."""
@@ -244,10 +245,10 @@ class TableChunk(Chunk):
             mask = self._shown(shown)
             table = table.filter(flags(mask))
             places = np.concatenate([[0], np.cumsum(mask)])[places].tolist() if places else []
-        if not self._by_hand:
+        if not self._slow_path:
             return table
         order = np.insert(np.arange(len(table)), places, len(table) + np.arange(len(places)))
-        both = pa.concat_tables([table, table_of_events(self._by_hand)]).unify_dictionaries()
+        both = pa.concat_tables([table, table_of_events(self._slow_path)]).unify_dictionaries()
         return both.take(numbers(order))
 
     def _columns(self, offsets_partition: int | None) -> dict[str, pa.Array]:

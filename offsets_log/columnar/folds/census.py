@@ -25,52 +25,52 @@ COMMIT_TYPES = 2
 
 
 @inlined
-def _add_time(desk: Any, time: Any) -> None:
-    is_first = desk[a.TIMED] == 0
-    desk[a.TIMED] += 1
-    desk[a.FIRST_MS] = time if is_first else min(desk[a.FIRST_MS], time)
-    desk[a.LAST_MS] = time if is_first else max(desk[a.LAST_MS], time)
+def _add_time(scan_state: Any, time: Any) -> None:
+    is_first = scan_state[a.TIMED] == 0
+    scan_state[a.TIMED] += 1
+    scan_state[a.FIRST_MS] = time if is_first else min(scan_state[a.FIRST_MS], time)
+    scan_state[a.LAST_MS] = time if is_first else max(scan_state[a.LAST_MS], time)
 
 
 @inlined
-def _count_kind(desk: Any, kind: Any) -> None:
+def _count_kind(scan_state: Any, kind: Any) -> None:
     """A record of one of `arrays.RECORD_KINDS`."""
     at = U(kind)
-    if desk[U(a.RECORDS_OF) + at] == 0:
-        desk[U(a.RECORDS_FIRST) + at] = desk[a.KINDS_SEEN]
-        desk[a.KINDS_SEEN] += 1
-    desk[U(a.RECORDS_OF) + at] += 1
+    if scan_state[U(a.RECORDS_OF) + at] == 0:
+        scan_state[U(a.RECORDS_FIRST) + at] = scan_state[a.KINDS_SEEN]
+        scan_state[a.KINDS_SEEN] += 1
+    scan_state[U(a.RECORDS_OF) + at] += 1
 
 
 @part
-def count(desk: Any, cold: Any, staged: Any, source: Any, data: Any, staged_count: Any) -> None:
+def count(scan_state: Any, overflow: Any, staged: Any, source: Any, data: Any, staged_count: Any) -> None:
     """Count what was staged and replayed."""
     for number in range(staged_count):
         i = U(number)
         kind = staged[i, a.KIND]
         producer = staged[i, a.STAGED_PRODUCER]
         if kind == a.COMMIT or kind == a.ABORT:
-            _count_kind(desk, a.MARKERS - a.RECORDS_OF + kind - a.COMMIT)
-            transactions.end(desk, cold, producer)
+            _count_kind(scan_state, a.MARKERS - a.RECORDS_OF + kind - a.COMMIT)
+            transactions.end(scan_state, overflow, producer)
             continue
-        at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
+        at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
         time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
         if time != bt.NO_TIME:
-            _add_time(desk, time)
+            _add_time(scan_state, time)
         if kind == a.PASSED:
-            _count_kind(desk, np.int64(a.NOT_DECODED - a.RECORDS_OF))
+            _count_kind(scan_state, np.int64(a.NOT_DECODED - a.RECORDS_OF))
             continue
         record_type = be16(source, staged[i, a.KEY])
         version = be16(source, staged[i, a.VALUE_AT]) if kind == a.VALUE else np.int64(a.NO_VERSION)
-        _count_kind(desk, record_type * (a.VERSIONS + 1) + version)
+        _count_kind(scan_state, record_type * (a.VERSIONS + 1) + version)
         if record_type < COMMIT_TYPES and bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK:
             owner = producer if producer >= 0 else np.int64(NO_PRODUCER)
             batch = staged[i, a.STAGED_BATCH]
-            transactions.add(desk, cold, owner, staged[i, a.OFFSET], time, batch, np.int64(1))
+            transactions.add(scan_state, overflow, owner, staged[i, a.OFFSET], time, batch, np.int64(1))
 
 
 @kernel
-def begin(desk: Longs, cold: Longs) -> None:
+def begin(scan_state: Longs, overflow: Longs) -> None:
     """Let the scans of a new replay count."""
-    desk[a.IS_SURVEYED] = 1
-    intern_producer(desk, cold, np.int64(-1))
+    scan_state[a.IS_SURVEYED] = 1
+    intern_producer(scan_state, overflow, np.int64(-1))

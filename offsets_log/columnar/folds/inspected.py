@@ -3,7 +3,7 @@
 What records do to offsets differs by few rules only, those of `WAYS`; and without producers by none. So one state reads
 the log. At the first batch with a producer it is copied for each other way to read (`InspectedState.split`), and from
 there on each of these states does what the first one did: a call of the kernel later, over the bytes that it has just
-read. What is read by hand, all of them get at once.
+read. What is read on the slow path, all of them get at once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WAYS = (
 
 _READS_ALL = replace(MODERN, name="all", skips_unknown_types=False, type_0_needs_version_0=False)
 
-_PLACE_ON_DESK = [
+_PLACE_IN_SCAN_STATE = [
     a.AT, a.LAST_OFFSET, a.CHECKED, a.CHECKED_SIZE, a.IN_WINDOW, a.WINDOW_NEXT, a.SEGMENT, a.BASE_OFFSET, a.FOLLOWING,
     a.UNTIL_OFFSET, a.UNTIL_TIME, a.PAUSE, a.WINDOW_COUNT,
 ]  # fmt: skip
@@ -54,7 +54,7 @@ class InspectedState(ColumnarState):
 
     Args:
         profiles: of the releases that are asked about.
-        most_bytes: of a batch; larger ones are read by hand.
+        most_bytes: of a batch; larger ones are read on the slow path.
 
     Attributes:
         ways: the different ones among them. This state is that of the first.
@@ -65,39 +65,39 @@ class InspectedState(ColumnarState):
         self.ways = tuple(dict.fromkeys(map(way_of, profiles)))
         super().__init__(self.ways[0])
         self.others: list[ColumnarState] = []
-        desk = self.arrays.desk
-        desk[a.IS_INSPECTED] = a.ALONE if len(self.ways) > 1 else a.WITH_OTHERS
-        desk[a.MOST_BYTES] = most_bytes
-        desk[a.NEWEST_MS] = -1
+        scan_state = self.arrays.scan_state
+        scan_state[a.IS_INSPECTED] = a.ALONE if len(self.ways) > 1 else a.WITH_OTHERS
+        scan_state[a.MOST_BYTES] = most_bytes
+        scan_state[a.NEWEST_MS] = -1
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
         """Nobody asks."""
 
     def split(self) -> None:
         """From here on the other ways have states of their own."""
-        if self.arrays.desk[a.IS_INSPECTED] == a.ALONE:
+        if self.arrays.scan_state[a.IS_INSPECTED] == a.ALONE:
             self.others = [_OtherState(self, way) for way in self.ways[1:]]
-            self.arrays.desk[a.IS_INSPECTED] = a.WITH_OTHERS
+            self.arrays.scan_state[a.IS_INSPECTED] = a.WITH_OTHERS
 
     def of_way(self, profile: Profile) -> ColumnarState:
         """The state of a profile's way."""
         return [self, *self.others][self.ways.index(way_of(profile)) if self.others else 0]
 
-    def replay_by_hand(self, events: Sequence[LogEvent]) -> None:
-        """Replay what was read by hand; damage is told otherwise, and what ends a load too."""
+    def replay_on_slow_path(self, events: Sequence[LogEvent]) -> None:
+        """Replay what was read on the slow path; damage is told otherwise, and what ends a load too."""
         for state in (self, *self.others):
             replay_into(state, events, on_damage=lambda damage: None)
             state.problems.clear()
 
     def open_transaction(self, producer_id: int, record_offset: int, timestamp_ms: int, batch_at: int) -> None:
-        """A data record of a transaction that was read by hand; its batch begins there in the log."""
+        """A data record of a transaction that was read on the slow path; its batch begins there in the log."""
         s = self.arrays
-        while not transactions.add_one(s.desk, s.cold, producer_id, record_offset, timestamp_ms, batch_at):
+        while not transactions.add_one(s.scan_state, s.overflow, producer_id, record_offset, timestamp_ms, batch_at):
             self.grow()
 
     def end_transaction(self, producer_id: int) -> None:
-        """A marker that was read by hand."""
-        while not transactions.end_one(self.arrays.desk, self.arrays.cold, producer_id):
+        """A marker that was read on the slow path."""
+        while not transactions.end_one(self.arrays.scan_state, self.arrays.overflow, producer_id):
             self.grow()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
@@ -107,7 +107,7 @@ class InspectedState(ColumnarState):
             self.split()
         if self.others:
             right.split()
-        ours, theirs = self.arrays.desk, right.arrays.desk
+        ours, theirs = self.arrays.scan_state, right.arrays.scan_state
         for counts, places in ((_KINDS, (_FIRSTS, _FIRSTS_AT)), (_FORMATS, (_FORMATS_AT,))):
             for place in places:
                 ours[place] = np.where(ours[counts] == 0, theirs[place], ours[place])
@@ -115,7 +115,7 @@ class InspectedState(ColumnarState):
         ours[a.READ_BYTES] += theirs[a.READ_BYTES]
         ours[a.NEWEST_MS] = max(ours[a.NEWEST_MS], theirs[a.NEWEST_MS])
         super().merge(right)
-        transactions.join(ours, self.arrays.cold, theirs, right.arrays.cold)
+        transactions.join(ours, self.arrays.overflow, theirs, right.arrays.overflow)
         for state, other in zip(self.others, right.others, strict=True):
             state.merge(other)
         return self
@@ -133,9 +133,13 @@ class _OtherState(ColumnarState):
         self.events = {}
         self.problems = []
         self.names = []
-        desk = self.arrays.desk
-        desk[a.RULES], desk[a.BY_BIT], desk[a.IS_INSPECTED] = rules_of(way), way.transactions_by_bit, 0
-        desk[a.IS_READ_AGAIN] = 1
+        scan_state = self.arrays.scan_state
+        scan_state[a.RULES], scan_state[a.BY_BIT], scan_state[a.IS_INSPECTED] = (
+            rules_of(way),
+            way.transactions_by_bit,
+            0,
+        )
+        scan_state[a.IS_READ_AGAIN] = 1
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """Groups are told by the first state."""
@@ -151,18 +155,18 @@ class _Follower(Piece):
         """Read plain batches again.
 
         Args:
-            begin: of the first state's desk, at the begin.
+            begin: of the first state's scan state, at the begin.
             stop: the end.
         """
-        desk = self.desk
-        desk[_PLACE_ON_DESK] = begin
-        desk[a.STOP] = stop
-        while desk[a.AT] < stop:
+        scan_state = self.scan_state
+        scan_state[_PLACE_IN_SCAN_STATE] = begin
+        scan_state[a.STOP] = stop
+        while scan_state[a.AT] < stop:
             match self.scan(index, data):
                 case sc.FINISHED | sc.PAUSED:
                     pass
                 case sc.NEEDS_RECORDS:
-                    self.scanner.more_records(int(desk[a.NEEDED]))
+                    self.scanner.more_records(int(scan_state[a.NEEDED]))
                 case outcome:
                     raise AssertionError(f"a batch was plain and is not ({outcome})")
 
@@ -176,24 +180,24 @@ class InspectedPiece(Piece):
     state: InspectedState
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        begin = self.desk[_PLACE_ON_DESK]
+        begin = self.scan_state[_PLACE_IN_SCAN_STATE]
         outcome = super().scan(index, data)
         if outcome == sc.NEEDS_OTHERS:
             self.state.split()
-            begin = self.desk[_PLACE_ON_DESK]
+            begin = self.scan_state[_PLACE_IN_SCAN_STATE]
             outcome = super().scan(index, data)
         for state in self.state.others:
             other = _Follower(self.order, self.cursor, self.scanner, self.note, state)
-            other.follow(begin, int(self.desk[a.AT]), index, data)
-        if self.desk[a.LAST_OFFSET] > self.cursor.last_offset:
-            self.reached(index, int(self.desk[a.LAST_OFFSET]) + 1)
+            other.follow(begin, int(self.scan_state[a.AT]), index, data)
+        if self.scan_state[a.LAST_OFFSET] > self.cursor.last_offset:
+            self.reached(index, int(self.scan_state[a.LAST_OFFSET]) + 1)
         return outcome
 
     def take(self, index: int, batch: RecordBatch) -> None:
         if batch.is_control or batch.is_transactional or batch.producer_id != NO_PRODUCER_ID:
             self.state.split()
         events = list(self.counted(self.events(index, batch)))
-        self.state.replay_by_hand(events)
+        self.state.replay_on_slow_path(events)
         self.saw(events, self.order.layout.begins[index] + batch.position)
 
     @abstractmethod
@@ -202,4 +206,4 @@ class InspectedPiece(Piece):
 
     @abstractmethod
     def saw(self, events: Sequence[LogEvent], batch_at: int) -> None:
-        """The events of a batch that was read by hand, which begins there in the log."""
+        """The events of a batch that was read on the slow path, which begins there in the log."""

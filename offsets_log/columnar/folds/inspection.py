@@ -18,27 +18,27 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64
 
 
 @part
-def count(desk: Any, cold: Any, staged: Any, source: Any, data: Any, staged_count: Any) -> None:
+def count(scan_state: Any, overflow: Any, staged: Any, source: Any, data: Any, staged_count: Any) -> None:
     """Look at what was staged and replayed."""
     for number in range(staged_count):
         i = U(number)
         kind = staged[i, a.KIND]
         producer = staged[i, a.STAGED_PRODUCER]
         batch = staged[i, a.STAGED_BATCH]
-        time = bt.time_at(data, batch - desk[a.SEGMENT], staged[i, a.TIMESTAMP_DELTA])
-        desk[a.NEWEST_MS] = max(desk[a.NEWEST_MS], time)
+        time = bt.time_at(data, batch - scan_state[a.SEGMENT], staged[i, a.TIMESTAMP_DELTA])
+        scan_state[a.NEWEST_MS] = max(scan_state[a.NEWEST_MS], time)
         if kind == a.COMMIT or kind == a.ABORT:
-            transactions.end(desk, cold, producer)
+            transactions.end(scan_state, overflow, producer)
             continue
         if producer >= 0:
-            transactions.add(desk, cold, producer, staged[i, a.OFFSET], time, batch, np.int64(1))
+            transactions.add(scan_state, overflow, producer, staged[i, a.OFFSET], time, batch, np.int64(1))
         if kind != a.PASSED:
             version = be16(source, staged[i, a.VALUE_AT]) if kind == a.VALUE else np.int64(a.NO_VERSION)
             at = U(be16(source, staged[i, a.KEY]) * (a.VERSIONS + 1) + version)
-            if desk[U(a.INSPECTED_OF) + at] == 0:
-                desk[U(a.INSPECTED_FIRST) + at] = staged[i, a.OFFSET]
-                desk[U(a.INSPECTED_AT) + at] = batch
-            desk[U(a.INSPECTED_OF) + at] += 1
+            if scan_state[U(a.INSPECTED_OF) + at] == 0:
+                scan_state[U(a.INSPECTED_FIRST) + at] = staged[i, a.OFFSET]
+                scan_state[U(a.INSPECTED_AT) + at] = batch
+            scan_state[U(a.INSPECTED_OF) + at] += 1
 
 
 @kernel

@@ -8,7 +8,7 @@ from functools import cache
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import offsets as fold
-from offsets_log.columnar.wire.programs import Program, compile_program, desk_of
+from offsets_log.columnar.wire.programs import Program, compile_program, scan_state_of
 from offsets_log.log_format.record import Record
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
 from offsets_log.messages.registry import (
@@ -113,15 +113,15 @@ def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> b
 def new_state(profile: Profile, more: dict[tuple[int, int | None], Program] = {}) -> a.State:  # noqa: B006
     """Arrays with the profile's programs, more of them and its rules, nothing replayed yet."""
     programs = plain_programs(profile) | more
-    state = a.State(desk_of(programs, seed=secrets.randbits(62)))
+    state = a.State(scan_state_of(programs, seed=secrets.randbits(62)))
     for number in range(a.RECORD_TYPES):
         for version in range(a.VERSIONS):
             program = programs.get((number, version))
             shape = None if program is None or number >= a.KEY_TYPES else program.one_string
             place = number * a.VERSIONS + version
             # The version stands in two bytes before, the string's length in two behind them.
-            state.desk[a.ONE_STRING + place] = a.NOTHING if shape is None else shape[0] + 2
-            state.desk[a.AROUND_STRING + place] = 0 if shape is None else sum(shape) + 4
-    state.desk[a.RULES] = rules_of(profile)
-    state.desk[a.BY_BIT] = profile.transactions_by_bit
+            state.scan_state[a.ONE_STRING + place] = a.NOTHING if shape is None else shape[0] + 2
+            state.scan_state[a.AROUND_STRING + place] = 0 if shape is None else sum(shape) + 4
+    state.scan_state[a.RULES] = rules_of(profile)
+    state.scan_state[a.BY_BIT] = profile.transactions_by_bit
     return state

@@ -41,39 +41,40 @@ NOT_YET = -1
 
 @kernel
 def number_all(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, right_desk: Longs,
-    right_rows: LongRows, right_groups: LongRows, right_arena: Bytes, right_cold: Longs, numbers: LongRows,
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
+    right_scan_state: Longs, right_rows: LongRows, right_groups: LongRows, right_arena: Bytes, right_overflow: Longs,
+    numbers: LongRows,
 ) -> Any:  # fmt: skip
     """Find the left numbers of the right rows, groups and producers; False asks to be called again with more room.
 
     Args:
         numbers: int64[3, n], NOT_YET where there is none yet.
     """
-    for i in range(right_desk[a.GROUPS]):
+    for i in range(right_scan_state[a.GROUPS]):
         if numbers[1, i] == NOT_YET:
             at = right_groups[i, a.NAME_AT]
             size = size_of(right_arena, at)
-            if not has_room(desk, slots, rows, groups, arena, size):
+            if not has_room(scan_state, slots, rows, groups, arena, size):
                 return False
-            numbers[1, i] = intern_group(desk, groups, arena, cold, right_arena, at, size)
-    for i in range(right_desk[a.ROWS]):
+            numbers[1, i] = intern_group(scan_state, groups, arena, overflow, right_arena, at, size)
+    for i in range(right_scan_state[a.ROWS]):
         if numbers[0, i] == NOT_YET:
             at = right_rows[i, a.KEY_AT]
             size = size_of(right_arena, at)
-            if not has_room(desk, slots, rows, groups, arena, size):
+            if not has_room(scan_state, slots, rows, groups, arena, size):
                 return False
-            found = hash_bytes(right_arena, at, size, desk[a.SEED])
+            found = hash_bytes(right_arena, at, size, scan_state[a.SEED])
             row = find_row(slots, rows, arena, right_arena, at, size, found)
             if row < 0:
                 target = right_rows[i, a.TARGET]
                 target = target if target < 0 else numbers[0, target] if target != i else np.int64(ITSELF)
-                key_at = put(desk, arena, right_arena, at, size)
-                row = add_row(desk, slots, rows, found, key_at, target, numbers[1, right_rows[i, a.GROUP]])
+                key_at = put(scan_state, arena, right_arena, at, size)
+                row = add_row(scan_state, slots, rows, found, key_at, target, numbers[1, right_rows[i, a.GROUP]])
                 link_member(rows, row, right_rows, np.int64(i), numbers)
             numbers[0, i] = row
-    for i in range(right_desk[a.PRODUCERS]):
-        producer_id = right_cold[producer_at(right_desk, i) + a.PRODUCER_ID]
-        numbers[2, i] = intern_producer(desk, cold, producer_id)
+    for i in range(right_scan_state[a.PRODUCERS]):
+        producer_id = right_overflow[producer_at(right_scan_state, i) + a.PRODUCER_ID]
+        numbers[2, i] = intern_producer(scan_state, overflow, producer_id)
         if numbers[2, i] < 0:
             return False
     return True
@@ -92,89 +93,97 @@ def _join_group(groups: Any, group: Any, right_groups: Any, right: Any) -> None:
 
 @kernel
 def join_rows(
-    desk: Longs, rows: LongRows, groups: LongRows, cold: Longs, right_desk: Longs, right_rows: LongRows,
-    right_groups: LongRows, right_cold: Longs, numbers: LongRows, values_before: Number,
+    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, right_scan_state: Longs, right_rows: LongRows,
+    right_groups: LongRows, right_overflow: Longs, numbers: LongRows, values_before: Number,
 ) -> None:  # fmt: skip
     """Groups, tombstones and committed offsets of the right piece; there is room for all its names.
 
     Args:
-        values_before: values read by hand of the left piece: the right one's are numbered behind them.
+        values_before: values read on the slow path of the left piece: the right one's are numbered behind them.
     """
-    for i in range(right_desk[a.GROUPS]):
+    for i in range(right_scan_state[a.GROUPS]):
         _join_group(groups, numbers[1, i], right_groups, i)
-    for i in range(right_desk[a.NAMED]):
-        right = right_desk[a.NAMED_AT] + i * a.NAMED_SIZE
-        row = numbers[0, right_cold[right + a.NAMED_ROW]]
-        high, low = right_cold[right + a.NAMED_HIGH], right_cold[right + a.NAMED_LOW]
-        note_topic_id(desk, cold, row, high, low, right_cold[right + a.NAMED_OFFSET])
-    for i in range(right_desk[a.ROWS]):
+    for i in range(right_scan_state[a.NAMED]):
+        right = right_scan_state[a.NAMED_AT] + i * a.NAMED_SIZE
+        row = numbers[0, right_overflow[right + a.NAMED_ROW]]
+        high, low = right_overflow[right + a.NAMED_HIGH], right_overflow[right + a.NAMED_LOW]
+        note_topic_id(scan_state, overflow, row, high, low, right_overflow[right + a.NAMED_OFFSET])
+    for i in range(right_scan_state[a.ROWS]):
         if right_rows[i, a.TARGET] != i:
             continue
         row = numbers[0, i]
         if right_rows[i, a.TOMBSTONE_OFFSET] != a.NEVER:
-            end_values(rows, row, right_rows[i, a.TOMBSTONE_OFFSET], desk[a.RULES])
+            end_values(rows, row, right_rows[i, a.TOMBSTONE_OFFSET], scan_state[a.RULES])
         if right_rows[i, a.RECORD_OFFSET] != a.NEVER:
             batch, index = right_rows[i, a.BATCH], right_rows[i, a.INDEX]
-            index += values_before if batch == a.BY_HAND else np.int64(0)
+            index += values_before if batch == a.SLOW_PATH else np.int64(0)
             record_offset, applied_offset = right_rows[i, a.RECORD_OFFSET], right_rows[i, a.APPLIED_OFFSET]
-            apply_value(rows, row, record_offset, applied_offset, batch, index, desk[a.RULES])
-        more = right_desk[a.MORE_AT] + i * a.MORE_SIZE
-        high, low = right_cold[more + a.TOPIC_HIGH], right_cold[more + a.TOPIC_LOW]
+            apply_value(rows, row, record_offset, applied_offset, batch, index, scan_state[a.RULES])
+        more = right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
+        high, low = right_overflow[more + a.TOPIC_HIGH], right_overflow[more + a.TOPIC_LOW]
         if high != 0 or low != 0:
-            note_topic_id(desk, cold, row, high, low, right_cold[more + a.TOPIC_OFFSET])
+            note_topic_id(scan_state, overflow, row, high, low, right_overflow[more + a.TOPIC_OFFSET])
 
 
 @kernel
 def join_producers(
-    desk: Longs, rows: LongRows, cold: Longs, right_desk: Longs, right_cold: Longs, numbers: LongRows,
-    values_before: Number, order: Longs,
+    scan_state: Longs, rows: LongRows, overflow: Longs, right_scan_state: Longs, right_overflow: Longs,
+    numbers: LongRows, values_before: Number, order: Longs,
 ) -> None:  # fmt: skip
     """What the right piece cancelled, ended and left open; there is room for all of it, in ``order`` for the open."""
     none = np.int64(0)
-    for i in range(right_desk[a.CANCELLED]):
-        right = right_desk[a.CANCELLED_AT] + i * a.CANCELLED_SIZE
-        producer = numbers[2, right_cold[right + a.CANCELLED_PRODUCER]]
-        row = numbers[0, right_cold[right + a.CANCELLED_ROW]]
-        open_record(desk, cold, producer, row, np.int64(a.NOTHING), none, none, np.int64(1))
-    for i in range(right_desk[a.PRODUCERS]):
-        right = producer_at(right_desk, i)
-        head_offset = right_cold[right + a.HEAD_OFFSET]
+    for i in range(right_scan_state[a.CANCELLED]):
+        right = right_scan_state[a.CANCELLED_AT] + i * a.CANCELLED_SIZE
+        producer = numbers[2, right_overflow[right + a.CANCELLED_PRODUCER]]
+        row = numbers[0, right_overflow[right + a.CANCELLED_ROW]]
+        open_record(scan_state, overflow, producer, row, np.int64(a.NOTHING), none, none, np.int64(1))
+    for i in range(right_scan_state[a.PRODUCERS]):
+        right = producer_at(right_scan_state, i)
+        head_offset = right_overflow[right + a.HEAD_OFFSET]
         if head_offset != a.NOTHING:
-            mark(desk, rows, cold, numbers[2, i], right_cold[right + a.HEAD_COMMITS], head_offset, desk[a.RULES])
+            mark(
+                scan_state,
+                rows,
+                overflow,
+                numbers[2, i],
+                right_overflow[right + a.HEAD_COMMITS],
+                head_offset,
+                scan_state[a.RULES],
+            )
         count = 0
-        number = right_cold[right + a.NEWEST]
+        number = right_overflow[right + a.NEWEST]
         while number != a.NOTHING:
-            order[count] = opened_at(right_desk, number)
+            order[count] = opened_at(right_scan_state, number)
             count += 1
-            number = right_cold[opened_at(right_desk, number) + a.OPEN_OLDER]
+            number = right_overflow[opened_at(right_scan_state, number) + a.OPEN_OLDER]
         for j in range(count - 1, -1, -1):
             entry = order[j]
-            batch, index = right_cold[entry + a.OPEN_BATCH], right_cold[entry + a.OPEN_INDEX]
-            index += values_before if batch == a.BY_HAND else none
-            row = numbers[0, right_cold[entry + a.OPEN_ROW]]
-            record_offset, cancels = right_cold[entry + a.OPEN_OFFSET], right_cold[entry + a.OPEN_CANCELS]
-            open_record(desk, cold, numbers[2, i], row, record_offset, batch, index, cancels)
+            batch, index = right_overflow[entry + a.OPEN_BATCH], right_overflow[entry + a.OPEN_INDEX]
+            index += values_before if batch == a.SLOW_PATH else none
+            row = numbers[0, right_overflow[entry + a.OPEN_ROW]]
+            record_offset, cancels = right_overflow[entry + a.OPEN_OFFSET], right_overflow[entry + a.OPEN_CANCELS]
+            open_record(scan_state, overflow, numbers[2, i], row, record_offset, batch, index, cancels)
 
 
 @kernel
-def compact_open(desk: Longs, cold: Longs) -> None:
+def compact_open(scan_state: Longs, overflow: Longs) -> None:
     """Of every producer and key keep the last open record only: the others have no effect any more."""
-    for i in range(desk[a.PRODUCERS]):
-        desk[a.RESOLUTION] += 1
-        owner = producer_at(desk, i)
-        number = cold[owner + a.NEWEST]
+    for i in range(scan_state[a.PRODUCERS]):
+        scan_state[a.RESOLUTION] += 1
+        owner = producer_at(scan_state, i)
+        number = overflow[owner + a.NEWEST]
         newer = np.int64(a.NOTHING)
         while number != a.NOTHING:
-            entry = opened_at(desk, number)
-            older = cold[entry + a.OPEN_OLDER]
-            seen = desk[a.MORE_AT] + cold[entry + a.OPEN_ROW] * a.MORE_SIZE + a.SEEN_BY
-            if cold[seen] == desk[a.RESOLUTION]:
-                cold[opened_at(desk, newer) + a.OPEN_OLDER] = older
-                cold[entry + a.OPEN_OLDER] = desk[a.FREE]
-                desk[a.FREE] = number
-                desk[a.OPEN_COUNT] -= 1
+            entry = opened_at(scan_state, number)
+            older = overflow[entry + a.OPEN_OLDER]
+            seen = scan_state[a.MORE_AT] + overflow[entry + a.OPEN_ROW] * a.MORE_SIZE + a.SEEN_BY
+            if overflow[seen] == scan_state[a.RESOLUTION]:
+                overflow[opened_at(scan_state, newer) + a.OPEN_OLDER] = older
+                overflow[entry + a.OPEN_OLDER] = scan_state[a.FREE]
+                scan_state[a.FREE] = number
+                scan_state[a.OPEN_COUNT] -= 1
             else:
-                cold[seen] = desk[a.RESOLUTION]
+                overflow[seen] = scan_state[a.RESOLUTION]
                 newer = number
             number = older
-        cold[owner + a.OLDEST] = newer
+        overflow[owner + a.OLDEST] = newer

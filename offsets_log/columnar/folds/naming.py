@@ -99,14 +99,14 @@ def put_names(counts: Any, rows: Any, groups: Any, arena: Any, text: Any, row: A
 
 @part
 def _writer_of_key(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, row: Any
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any
 ) -> Any:
     """The writer of a key that was not counted yet, or of a group; NEEDS_ROOM."""
     if counts[PER] == PER_GROUP:
         return rows[row, a.GROUP]
     if counts[PER] >= PER_NAMES:
         size = put_names(counts, rows, groups, arena, text, row, np.int64(0))
-        return named(desk, slots, rows, groups, arena, cold, text, np.int64(0), size)
+        return named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), size)
     target = rows[row, a.TARGET]
     if target == a.IS_GROUP:
         return np.int64(NOBODY)
@@ -115,22 +115,22 @@ def _writer_of_key(
     size = 2 + be16(arena, topic_at) + 4
     if counts[PER] == PER_TOPIC:
         topic_at, size = topic_at + 2, size - 6
-    return named(desk, slots, rows, groups, arena, cold, arena, topic_at, size)
+    return named(scan_state, slots, rows, groups, arena, overflow, arena, topic_at, size)
 
 
 @inlined
 def named(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any
 ) -> Any:
     """The writer of a name; NEEDS_ROOM."""
-    if not has_room(desk, slots, rows, groups, arena, size):
+    if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(NEEDS_ROOM)
-    return np.int64(intern_group(desk, groups, arena, cold, data, start, size))
+    return np.int64(intern_group(scan_state, groups, arena, overflow, data, start, size))
 
 
 @part
 def _writer_of_time(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, time: Any
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, time: Any
 ) -> Any:
     """The writer of an hour; NEEDS_ROOM."""
     if time == NO_TIME:
@@ -138,7 +138,7 @@ def _writer_of_time(
     hour = time // HOUR_MS
     if hour != counts[HOUR] or counts[HOURS_WRITER] == NOBODY:
         put_number(text, 0, hour)
-        writer = named(desk, slots, rows, groups, arena, cold, text, np.int64(0), np.int64(NUMBER_SIZE))
+        writer = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(NUMBER_SIZE))
         if writer < 0:
             return writer
         counts[HOURS_WRITER] = writer
@@ -155,35 +155,37 @@ def put_number(text: Any, place: Any, number: Any) -> None:
 
 @part
 def _writer_with_names(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, row: Any, number: Any
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any,
+    number: Any
 ) -> Any:  # fmt: skip
     """The writer of a number, of an hour or another writer, that has a key's names; NEEDS_ROOM."""
     if row < 0:
         return np.int64(NOBODY)
     put_number(text, 0, number)
     size = put_names(counts, rows, groups, arena, text, row, np.int64(NUMBER_SIZE))
-    return named(desk, slots, rows, groups, arena, cold, text, np.int64(0), size)
+    return named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), size)
 
 
 @inlined
 def writer_of(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, row: Any, time: Any
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any,
+    time: Any
 ) -> Any:  # fmt: skip
     """Whom a record is counted for; NEEDS_ROOM."""
     if counts[PER] == PER_HOUR:
-        return _writer_of_time(counts, desk, slots, rows, groups, arena, cold, text, time)
+        return _writer_of_time(counts, scan_state, slots, rows, groups, arena, overflow, text, time)
     if counts[PER] == PER_HOUR_AND_NAMES:
         hour = np.int64(NO_HOUR) if time == NO_TIME else time // HOUR_MS
-        return _writer_with_names(counts, desk, slots, rows, groups, arena, cold, text, row, hour)
+        return _writer_with_names(counts, scan_state, slots, rows, groups, arena, overflow, text, row, hour)
     if counts[PER] >= PER_CLIENT_AND_NAMES:
-        return _writer_with_names(counts, desk, slots, rows, groups, arena, cold, text, row, counts[HOLDER])
+        return _writer_with_names(counts, scan_state, slots, rows, groups, arena, overflow, text, row, counts[HOLDER])
     if counts[PER] >= PER_CLIENT:
         return counts[HOLDER]
     if row < 0 or counts[PER] == PER_LOG:
         return np.int64(NOBODY)
     if rows[row, LAST] >= 0 and rows[row, a.TARGET] != a.IS_GROUP:
         return rows[row, a.GROUP]
-    return _writer_of_key(counts, desk, slots, rows, groups, arena, cold, text, row)
+    return _writer_of_key(counts, scan_state, slots, rows, groups, arena, overflow, text, row)
 
 
 # ---------------------------------------------------------------------------------------------- holders
@@ -198,7 +200,7 @@ def _asks(counts: Any, why: Any, of: Any) -> Any:
 
 @part
 def _saw_group(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, source: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, source: Any,
     value: Any, size: Any, group: Any,
 ) -> Any:  # fmt: skip
     """A type 2 record: DONE, FULL or ASKS."""
@@ -207,18 +209,18 @@ def _saw_group(
         groups[group, CONTENT] = REMOVED
         return np.int64(DONE)
     end = value + size
-    walk(desk, desk[a.VALUE_PROGRAMS + 2 * a.VERSIONS + be16(source, value)], source, value + 2, end)
-    members_at, generation_at = desk[a.NOTES + MEMBERS_NOTE], desk[a.NOTES + GENERATION_NOTE]
-    head = named(desk, slots, rows, groups, arena, cold, source, value, generation_at - value)
+    walk(scan_state, scan_state[a.VALUE_PROGRAMS + 2 * a.VERSIONS + be16(source, value)], source, value + 2, end)
+    members_at, generation_at = scan_state[a.NOTES + MEMBERS_NOTE], scan_state[a.NOTES + GENERATION_NOTE]
+    head = named(scan_state, slots, rows, groups, arena, overflow, source, value, generation_at - value)
     if head < 0:
         return np.int64(FULL)
-    members = named(desk, slots, rows, groups, arena, cold, source, members_at, end - members_at)
+    members = named(scan_state, slots, rows, groups, arena, overflow, source, members_at, end - members_at)
     if members < 0:
         return np.int64(FULL)
     put_number(text, 0, group)
     put_number(text, 1, head)
     put_number(text, 2, members)
-    content = named(desk, slots, rows, groups, arena, cold, text, np.int64(0), np.int64(3 * NUMBER_SIZE))
+    content = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(3 * NUMBER_SIZE))
     if content < 0:
         return np.int64(FULL)
     if groups[content, VERSION] == 0:
@@ -230,16 +232,18 @@ def _saw_group(
 
 
 @inlined
-def _topic_id(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, source: Any, id_at: Any) -> Any:
+def _topic_id(
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, source: Any, id_at: Any
+) -> Any:
     """The number of the topic id that a value names, 0 without one; NEEDS_ROOM."""
     if id_at < 0 or (be64(source, id_at) == 0 and be64(source, id_at + 8) == 0):
         return np.int64(0)
-    return np.int64(named(desk, slots, rows, groups, arena, cold, source, id_at, np.int64(TOPIC_ID_SIZE)))
+    return np.int64(named(scan_state, slots, rows, groups, arena, overflow, source, id_at, np.int64(TOPIC_ID_SIZE)))
 
 
 @part
 def _saw_commit(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, source: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, source: Any,
     id_at: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put who sent a commit into ``counts[HOLDER]``, if anybody: DONE, FULL or ASKS.
@@ -248,7 +252,7 @@ def _saw_commit(
         id_at: where the value names a topic id, NOTHING without one.
         is_plain: as of `investigate.holders.Holders.of`.
     """
-    topic_id = _topic_id(desk, slots, rows, groups, arena, cold, source, id_at)
+    topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, source, id_at)
     if topic_id < 0:
         return np.int64(FULL)
     if topic_id > 0 and groups[topic_id, IS_NAMED] == 0:
@@ -261,18 +265,18 @@ def _saw_commit(
     if is_plain and rows[row, SENT_IN] == version:
         counts[HOLDER] = rows[row, SENT_BY]
         return np.int64(DONE)
-    return _look_up(counts, desk, slots, rows, groups, arena, cold, text, topic_id, row, is_plain, version)
+    return _look_up(counts, scan_state, slots, rows, groups, arena, overflow, text, topic_id, row, is_plain, version)
 
 
 @part
 def _look_up(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, topic_id: Any,
-    row: Any, is_plain: Any, version: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any,
+    topic_id: Any, row: Any, is_plain: Any, version: Any,
 ) -> Any:  # fmt: skip
     """The same in a version where somebody holds something."""
     key_at = rows[rows[row, a.TARGET], a.KEY_AT]
     topic_at = key_at + 4 + be16(arena, key_at + 2)
-    pair = named(desk, slots, rows, groups, arena, cold, arena, topic_at, 2 + be16(arena, topic_at) + 4)
+    pair = named(scan_state, slots, rows, groups, arena, overflow, arena, topic_at, 2 + be16(arena, topic_at) + 4)
     if pair < 0:
         return np.int64(FULL)
     put_number(text, 0, version)
@@ -284,7 +288,7 @@ def _look_up(
         put_number(text, 3, counts[NAMES_TOLD])
         put_number(text, 4, np.int64(is_plain))
         size = np.int64(5 * NUMBER_SIZE)
-    held = find_name(desk, groups, arena, cold, text, np.int64(0), size)
+    held = find_name(scan_state, groups, arena, overflow, text, np.int64(0), size)
     if held >= 0 and groups[held, HELD_BY] != 0:
         counts[HOLDER] = groups[held, HELD_BY] - 1
     elif by_id:
@@ -299,8 +303,8 @@ def _look_up(
 
 @part
 def find_holder(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, text: Any, staged: Any, i: Any,
-    source: Any, row: Any, is_plain: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, staged: Any,
+    i: Any, source: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
     """Put whom a staged record is counted for into ``counts[HOLDER]``: DONE, FULL or ASKS."""
     if row < 0:
@@ -310,20 +314,20 @@ def find_holder(
     counts[HOLDER] = group if counts[PER] & 1 else np.int64(NOBODY)  # of what nobody sent a member's row has the group
     if rows[row, a.TARGET] == a.IS_GROUP:
         return _saw_group(
-            counts, desk, slots, rows, groups, arena, cold, text, source, staged[i, a.VALUE_AT],
+            counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i, a.VALUE_AT],
             staged[i, a.VALUE_SIZE], group,
         )  # fmt: skip
     if staged[i, a.KIND] != a.VALUE:
         return np.int64(DONE)
     return _saw_commit(
-        counts, desk, slots, rows, groups, arena, cold, text, source, staged[i, a.TOPIC_ID_AT], row, is_plain
+        counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i, a.TOPIC_ID_AT], row, is_plain
     )  # fmt: skip
 
 
 @kernel
 def hold(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, text: Bytes, data: Bytes,
-    held: LongRows, version: Number,
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, text: Bytes,
+    data: Bytes, held: LongRows, version: Number,
 ) -> Any:  # fmt: skip
     """Note who holds what in a version; False without room.
 
@@ -334,12 +338,12 @@ def hold(
     begin = np.int64(0)
     for i in range(len(held)):
         end = held[i, 0]
-        pair = named(desk, slots, rows, groups, arena, cold, data, begin, end - begin)
+        pair = named(scan_state, slots, rows, groups, arena, overflow, data, begin, end - begin)
         if pair < 0:
             return False
         put_number(text, 0, np.int64(version))
         put_number(text, 1, pair)
-        name = named(desk, slots, rows, groups, arena, cold, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
+        name = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(2 * NUMBER_SIZE))
         if name < 0:
             return False
         groups[name, HELD_BY] = held[i, 1] + 1
@@ -349,7 +353,7 @@ def hold(
 
 @kernel
 def number_of(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, name: Bytes
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, name: Bytes
 ) -> Any:
     """The number of a name; NEEDS_ROOM."""
-    return named(desk, slots, rows, groups, arena, cold, name, np.int64(0), np.int64(len(name)))
+    return named(scan_state, slots, rows, groups, arena, overflow, name, np.int64(0), np.int64(len(name)))

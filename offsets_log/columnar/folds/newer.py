@@ -101,15 +101,15 @@ FIRST_TURN = a.TOPIC_OFFSET  # offset + 1 of the first of these
 
 
 @inlined
-def more_at(desk: Any, row: Any) -> Any:
-    """Where more of a row stands in ``cold``."""
-    return desk[a.MORE_AT] + row * a.MORE_SIZE
+def more_at(scan_state: Any, row: Any) -> Any:
+    """Where more of a row stands in ``overflow``."""
+    return scan_state[a.MORE_AT] + row * a.MORE_SIZE
 
 
 @inlined
-def owned_at(desk: Any, number: Any) -> Any:
-    """Where a partition that was taken stands in ``cold``."""
-    return desk[a.OWNED_AT] + number * a.OWNED_SIZE
+def owned_at(scan_state: Any, number: Any) -> Any:
+    """Where a partition that was taken stands in ``overflow``."""
+    return scan_state[a.OWNED_AT] + number * a.OWNED_SIZE
 
 
 @inlined
@@ -119,45 +119,45 @@ def make_whole(groups: Any, group: Any) -> None:
 
 
 @part
-def owned_entry(desk: Any, cold: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+def owned_entry(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
     """The number of a partition, new or known: then its group is 0. The caller has made sure of room."""
-    at, found = find_owned_slot(desk, cold, group, high, low, partition)
-    if cold[at] != 0:
-        return (cold[at] & LOW) - 1
-    number = desk[a.OWNED]
-    desk[a.OWNED] = number + 1
-    cold[at] = found & HIGH | number + 1
-    entry = owned_at(desk, number)
-    cold[entry + a.OWNED_GROUP] = group
-    cold[entry + a.OWNED_HIGH] = high
-    cold[entry + a.OWNED_LOW] = low
-    cold[entry + a.OWNED_PARTITION] = partition
-    cold[entry + a.OWNER] = a.NOTHING
-    cold[entry + a.FIRST_OWNER] = a.NOTHING
+    at, found = find_owned_slot(scan_state, overflow, group, high, low, partition)
+    if overflow[at] != 0:
+        return (overflow[at] & LOW) - 1
+    number = scan_state[a.OWNED]
+    scan_state[a.OWNED] = number + 1
+    overflow[at] = found & HIGH | number + 1
+    entry = owned_at(scan_state, number)
+    overflow[entry + a.OWNED_GROUP] = group
+    overflow[entry + a.OWNED_HIGH] = high
+    overflow[entry + a.OWNED_LOW] = low
+    overflow[entry + a.OWNED_PARTITION] = partition
+    overflow[entry + a.OWNER] = a.NOTHING
+    overflow[entry + a.FIRST_OWNER] = a.NOTHING
     return number
 
 
 @inlined
-def _take(desk: Any, cold: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any) -> Any:
+def _take(scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any) -> Any:
     """A member takes a partition; False if that is not plain."""
-    entry = owned_at(desk, number)
-    owner = cold[entry + a.OWNER]
+    entry = owned_at(scan_state, number)
+    owner = overflow[entry + a.OWNER]
     if owner >= 0:
-        if owner == row and cold[entry + a.OWNER_TURN] == turn:
+        if owner == row and overflow[entry + a.OWNER_TURN] == turn:
             return False
-        if owner != row and cold[entry + a.OWNER_TURN] == cold[more_at(desk, owner) + TURN]:
+        if owner != row and overflow[entry + a.OWNER_TURN] == overflow[more_at(scan_state, owner) + TURN]:
             return False
-    if cold[entry + a.FIRST_OWNER] == a.NOTHING:
-        cold[entry + a.FIRST_OWNED] = record_offset
-        cold[entry + a.FIRST_OWNER] = row
-    cold[entry + a.OWNER] = row
-    cold[entry + a.OWNER_TURN] = turn
+    if overflow[entry + a.FIRST_OWNER] == a.NOTHING:
+        overflow[entry + a.FIRST_OWNED] = record_offset
+        overflow[entry + a.FIRST_OWNER] = row
+    overflow[entry + a.OWNER] = row
+    overflow[entry + a.OWNER_TURN] = turn
     return True
 
 
 @part
 def _take_list(
-    desk: Any, cold: Any, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any, end: Any
+    scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any, end: Any
 ) -> Any:  # fmt: skip
     """A member takes the partitions of a list that a program has walked through; False if that is not plain."""
     count, at = uvarint(data, at, end)
@@ -165,8 +165,8 @@ def _take_list(
         high, low = be64(data, at), be64(data, at + 8)
         partitions, at = uvarint(data, at + 16, end)
         for _ in range(partitions - 1):
-            number = owned_entry(desk, cold, group, high, low, be32(data, at))
-            if not _take(desk, cold, group, row, turn, record_offset, number):
+            number = owned_entry(scan_state, overflow, group, high, low, be32(data, at))
+            if not _take(scan_state, overflow, group, row, turn, record_offset, number):
                 return False
             at += 4
         tags, at = uvarint(data, at, end)
@@ -179,12 +179,12 @@ def _take_list(
 
 @part
 def _replay_current(
-    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, number: Any, is_value: Any, record_offset: Any, data: Any,
-    value: Any, size: Any,
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
+    data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     """What a member has."""
-    group, state = rows[row, a.GROUP], more_at(desk, rows[row, a.MEMBER]) + STATE_OF
-    phase = cold[state] & PHASE
+    group, state = rows[row, a.GROUP], more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
+    phase = overflow[state] & PHASE
     if is_value:
         if phase == LEAVING:
             make_whole(groups, group)
@@ -193,50 +193,50 @@ def _replay_current(
         if phase == BACK:
             make_whole(groups, group)
         phase = np.int64(GONE if phase == GONE else LEAVING)
-    cold[state] = cold[state] & ~PHASE | phase
-    more = more_at(desk, row)
-    turn = cold[more + TURN] + 1
-    cold[more + TURN] = turn
-    if cold[more + FIRST_TURN] == 0:
-        cold[more + FIRST_TURN] = record_offset + 1
+    overflow[state] = overflow[state] & ~PHASE | phase
+    more = more_at(scan_state, row)
+    turn = overflow[more + TURN] + 1
+    overflow[more + TURN] = turn
+    if overflow[more + FIRST_TURN] == 0:
+        overflow[more + FIRST_TURN] = record_offset + 1
     if is_value and TYPES[number, KIND] == OWNING:
         end = value + size
-        walk(desk, desk[a.VALUE_PROGRAMS + number * a.VERSIONS + be16(data, value)], data, value + 2, end)
-        first, second = desk[a.NOTES], desk[a.NOTES + 1]
-        is_plain = _take_list(desk, cold, group, row, turn, record_offset, data, first, end)
-        if not is_plain or not _take_list(desk, cold, group, row, turn, record_offset, data, second, end):
+        walk(scan_state, scan_state[a.VALUE_PROGRAMS + number * a.VERSIONS + be16(data, value)], data, value + 2, end)
+        first, second = scan_state[a.NOTES], scan_state[a.NOTES + 1]
+        is_plain = _take_list(scan_state, overflow, group, row, turn, record_offset, data, first, end)
+        if not is_plain or not _take_list(scan_state, overflow, group, row, turn, record_offset, data, second, end):
             make_whole(groups, group)
 
 
 @inlined
-def _replay_member(desk: Any, rows: Any, groups: Any, cold: Any, row: Any, is_value: Any) -> None:
+def _replay_member(scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any) -> None:
     """What a member is."""
-    group, state = rows[row, a.GROUP], more_at(desk, row) + STATE_OF
-    phase = cold[state] & PHASE
+    group, state = rows[row, a.GROUP], more_at(scan_state, row) + STATE_OF
+    phase = overflow[state] & PHASE
     if is_value:
         if phase == LEAVING:
             make_whole(groups, group)
         phase = np.int64(BACK if phase >= GONE else LIVE)
     else:
-        if phase != GONE and (phase != LEAVING or not cold[state] & HAS_NO_TARGET):
+        if phase != GONE and (phase != LEAVING or not overflow[state] & HAS_NO_TARGET):
             make_whole(groups, group)
         phase = np.int64(GONE)
-    cold[state] = cold[state] & ~PHASE | phase
+    overflow[state] = overflow[state] & ~PHASE | phase
 
 
 @inlined
 def _replay_action(
-    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, number: Any, is_value: Any, record_offset: Any, data: Any,
-    value: Any, size: Any,
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
+    data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
     group, action = rows[row, a.GROUP], TYPES[number, ACTION]
     if action == CURRENT:
-        _replay_current(desk, rows, groups, cold, row, number, is_value, record_offset, data, value, size)
+        _replay_current(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     elif action == MEMBER:
-        _replay_member(desk, rows, groups, cold, row, is_value)
+        _replay_member(scan_state, rows, groups, overflow, row, is_value)
     elif action == TARGET:
-        state = more_at(desk, rows[row, a.MEMBER]) + STATE_OF
-        cold[state] = cold[state] & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
+        state = more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
+        overflow[state] = overflow[state] & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
     elif not is_value and action == TARGET_METADATA:
         groups[group, a.NEWER_FLAGS] |= EPOCH_GONE
     elif not is_value and action == METADATA:
@@ -281,68 +281,74 @@ def _enter_group(
 
 
 @inlined
-def tell(desk: Any, rows: Any, cold: Any, row: Any) -> None:
+def tell(scan_state: Any, rows: Any, overflow: Any, row: Any) -> None:
     """Keep a record with names of topics, whose key has a later one; there is room."""
-    told = desk[a.TOLD_AT] + desk[a.TOLD] * a.TOLD_SIZE
-    cold[told + a.TOLD_OFFSET] = rows[row, a.LAST_OFFSET_OF]
-    cold[told + a.TOLD_BATCH] = rows[row, a.BATCH]
-    cold[told + a.TOLD_INDEX] = rows[row, a.INDEX]
-    desk[a.TOLD] += 1
+    told = scan_state[a.TOLD_AT] + scan_state[a.TOLD] * a.TOLD_SIZE
+    overflow[told + a.TOLD_OFFSET] = rows[row, a.LAST_OFFSET_OF]
+    overflow[told + a.TOLD_BATCH] = rows[row, a.BATCH]
+    overflow[told + a.TOLD_INDEX] = rows[row, a.INDEX]
+    scan_state[a.TOLD] += 1
 
 
 @inlined
-def _keep(desk: Any, cold: Any, group: Any, what: Any, record_offset: Any, batch: Any, index: Any) -> None:
-    kept = desk[a.KEPT_AT] + desk[a.KEPT] * a.KEPT_SIZE
-    cold[kept + a.KEPT_GROUP] = group
-    cold[kept + a.KEPT_OFFSET] = record_offset
-    cold[kept + a.KEPT_BATCH] = batch
-    cold[kept + a.KEPT_INDEX] = index
-    cold[kept + a.KEPT_WHAT] = what
-    desk[a.KEPT] += 1
+def _keep(scan_state: Any, overflow: Any, group: Any, what: Any, record_offset: Any, batch: Any, index: Any) -> None:
+    kept = scan_state[a.KEPT_AT] + scan_state[a.KEPT] * a.KEPT_SIZE
+    overflow[kept + a.KEPT_GROUP] = group
+    overflow[kept + a.KEPT_OFFSET] = record_offset
+    overflow[kept + a.KEPT_BATCH] = batch
+    overflow[kept + a.KEPT_INDEX] = index
+    overflow[kept + a.KEPT_WHAT] = what
+    scan_state[a.KEPT] += 1
 
 
 @part
 def keep(
-    desk: Any, groups: Any, cold: Any, group: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
+    scan_state: Any, groups: Any, overflow: Any, group: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
 ) -> Any:  # fmt: skip
     """Keep a record of a group that is read again, behind its offset values; False without room."""
-    if desk[a.KEPT] + 2 > desk[a.KEPT_ROOM]:
+    if scan_state[a.KEPT] + 2 > scan_state[a.KEPT_ROOM]:
         return False
     if groups[group, a.VALUE_OFFSET] != a.NEVER:
         none = np.int64(a.NOTHING)
-        _keep(desk, cold, group, np.int64(a.AN_OFFSET), groups[group, a.VALUE_OFFSET], none, none)
+        _keep(scan_state, overflow, group, np.int64(a.AN_OFFSET), groups[group, a.VALUE_OFFSET], none, none)
         groups[group, a.VALUE_OFFSET] = a.NEVER
     what = np.int64(a.A_VALUE if is_value else a.A_TOMBSTONE)
-    _keep(desk, cold, group, what, record_offset, batch, index)
+    _keep(scan_state, overflow, group, what, record_offset, batch, index)
     return True
 
 
 @kernel
-def keep_one(desk: Longs, groups: LongRows, cold: Longs, group: Number, record_offset: Number, index: Number) -> Any:
-    """Keep a record that was read by hand; False without room."""
-    return keep(desk, groups, cold, group, True, record_offset, np.int64(a.BY_HAND), index)
+def keep_one(
+    scan_state: Longs, groups: LongRows, overflow: Longs, group: Number, record_offset: Number, index: Number
+) -> Any:
+    """Keep a record that was read on the slow path; False without room."""
+    return keep(scan_state, groups, overflow, group, True, record_offset, np.int64(a.SLOW_PATH), index)
 
 
 @part
 def replay_newer(
-    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, number: Any, is_value: Any, record_offset: Any, batch: Any,
-    index: Any, data: Any, value: Any, size: Any,
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
+    batch: Any, index: Any, data: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
     """A record of a newer kind of group; False without room, and nothing is done."""
     if groups[rows[row, a.GROUP], a.NEWER_FLAGS] & READ_AGAIN:
-        return keep(desk, groups, cold, rows[row, a.GROUP], is_value, record_offset, batch, index)
-    most = desk[a.OWNED] + max(size, 0) // 4
-    if most > desk[a.OWNED_ROOM] or 2 * most > desk[a.OWNED_SLOTS_ROOM] or desk[a.TOLD] >= desk[a.TOLD_ROOM]:
+        return keep(scan_state, groups, overflow, rows[row, a.GROUP], is_value, record_offset, batch, index)
+    most = scan_state[a.OWNED] + max(size, 0) // 4
+    if (
+        most > scan_state[a.OWNED_ROOM]
+        or 2 * most > scan_state[a.OWNED_SLOTS_ROOM]
+        or scan_state[a.TOLD] >= scan_state[a.TOLD_ROOM]
+    ):
         return False
     _enter_group(groups, rows[row, a.GROUP], number, is_value, record_offset, batch, index)
-    _replay_action(desk, rows, groups, cold, row, number, is_value, record_offset, data, value, size)
+    _replay_action(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     if TYPES[number, NAMES]:
-        more = more_at(desk, row)
-        found = hash_bytes(data, value, size, desk[a.SEED]) if is_value else np.int64(0)
+        more = more_at(scan_state, row)
+        found = hash_bytes(data, value, size, scan_state[a.SEED]) if is_value else np.int64(0)
         has_names = rows[row, a.LAST_OFFSET_OF] != a.NEVER and rows[row, a.IS_REMOVED] == 0
-        if has_names and cold[more + TURN] != found:
-            tell(desk, rows, cold, row)
-        cold[more + TURN] = found
+        if has_names and overflow[more + TURN] != found:
+            tell(scan_state, rows, overflow, row)
+        overflow[more + TURN] = found
     rows[row, a.LAST_OFFSET_OF] = record_offset
     rows[row, a.BATCH] = batch
     rows[row, a.INDEX] = index

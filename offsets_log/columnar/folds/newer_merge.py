@@ -92,119 +92,121 @@ def join_newer_groups(groups: Any, group: Any, right_groups: Any, i: Any) -> Non
 
 @part
 def join_newer_row(
-    desk: Any, rows: Any, groups: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any, right_cold: Any,
-    i: Any, row: Any, records_before: Any,
+    scan_state: Any, rows: Any, groups: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any,
+    right_overflow: Any, i: Any, row: Any, records_before: Any,
 ) -> None:  # fmt: skip
     """The right piece's last record of a key; the partitions of its members were joined before."""
     number = be16(arena, rows[row, a.KEY_AT])
-    more, right_more = more_at(desk, row), right_desk[a.MORE_AT] + i * a.MORE_SIZE
+    more, right_more = more_at(scan_state, row), right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
     if TYPES[number, ACTION] == MEMBER:
-        state = _joined_state(cold[more + STATE_OF], right_cold[right_more + STATE_OF])
+        state = _joined_state(overflow[more + STATE_OF], right_overflow[right_more + STATE_OF])
         if state < 0:
             make_whole(groups, rows[row, a.GROUP])
-        cold[more + STATE_OF] = max(state, 0)
+        overflow[more + STATE_OF] = max(state, 0)
     if right_rows[i, a.LAST_OFFSET_OF] == a.NEVER:
         return
     if TYPES[number, NAMES]:
         if rows[row, a.LAST_OFFSET_OF] != a.NEVER and rows[row, a.IS_REMOVED] == 0:
-            tell(desk, rows, cold, row)
-        cold[more + TURN] = 0  # hashed with another seed
-    if TYPES[number, ACTION] == CURRENT and cold[more + FIRST_TURN] == 0:
-        cold[more + FIRST_TURN] = right_cold[right_more + FIRST_TURN]
+            tell(scan_state, rows, overflow, row)
+        overflow[more + TURN] = 0  # hashed with another seed
+    if TYPES[number, ACTION] == CURRENT and overflow[more + FIRST_TURN] == 0:
+        overflow[more + FIRST_TURN] = right_overflow[right_more + FIRST_TURN]
     batch = right_rows[i, a.BATCH]
     rows[row, a.LAST_OFFSET_OF] = right_rows[i, a.LAST_OFFSET_OF]
     rows[row, a.BATCH] = batch
-    rows[row, a.INDEX] = right_rows[i, a.INDEX] + (records_before if batch == a.BY_HAND else np.int64(0))
+    rows[row, a.INDEX] = right_rows[i, a.INDEX] + (records_before if batch == a.SLOW_PATH else np.int64(0))
     rows[row, a.IS_REMOVED] = right_rows[i, a.IS_REMOVED]
 
 
 @part
 def join_owned(
-    desk: Any, rows: Any, groups: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any, right_cold: Any,
-    numbers: Any,
+    scan_state: Any, rows: Any, groups: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any,
+    right_overflow: Any, numbers: Any,
 ) -> None:  # fmt: skip
     """Partitions that the right piece's members took: what they held before they gave back with their first record."""
-    for i in range(right_desk[a.OWNED]):
-        right = right_desk[a.OWNED_AT] + i * a.OWNED_SIZE
-        group = numbers[1, right_cold[right + a.OWNED_GROUP]]
+    for i in range(right_scan_state[a.OWNED]):
+        right = right_scan_state[a.OWNED_AT] + i * a.OWNED_SIZE
+        group = numbers[1, right_overflow[right + a.OWNED_GROUP]]
         number = owned_entry(
-            desk, cold, group, right_cold[right + a.OWNED_HIGH], right_cold[right + a.OWNED_LOW],
-            right_cold[right + a.OWNED_PARTITION],
+            scan_state, overflow, group, right_overflow[right + a.OWNED_HIGH], right_overflow[right + a.OWNED_LOW],
+            right_overflow[right + a.OWNED_PARTITION],
         )  # fmt: skip
-        entry = owned_at(desk, number)
-        owner, first = cold[entry + a.OWNER], right_cold[right + a.FIRST_OWNER]
-        if owner >= 0 and cold[entry + a.OWNER_TURN] == cold[more_at(desk, owner) + TURN]:
-            given_back = cold[more_at(desk, owner) + a.TOPIC_LOW]
-            is_later = given_back == 0 or given_back - 1 > right_cold[right + a.FIRST_OWNED]
+        entry = owned_at(scan_state, number)
+        owner, first = overflow[entry + a.OWNER], right_overflow[right + a.FIRST_OWNER]
+        if owner >= 0 and overflow[entry + a.OWNER_TURN] == overflow[more_at(scan_state, owner) + TURN]:
+            given_back = overflow[more_at(scan_state, owner) + a.TOPIC_LOW]
+            is_later = given_back == 0 or given_back - 1 > right_overflow[right + a.FIRST_OWNED]
             if owner != numbers[0, first] and is_later:
                 make_whole(groups, group)
-        if cold[entry + a.FIRST_OWNER] == a.NOTHING:
-            cold[entry + a.FIRST_OWNER] = numbers[0, first]
-            cold[entry + a.FIRST_OWNED] = right_cold[right + a.FIRST_OWNED]
-        right_owner = right_cold[right + a.OWNER]
-        right_turn = right_cold[right_desk[a.MORE_AT] + right_owner * a.MORE_SIZE + TURN]
-        cold[entry + a.OWNER] = numbers[0, right_owner]
-        cold[entry + a.OWNER_TURN] = a.NOTHING if right_cold[right + a.OWNER_TURN] == right_turn else np.int64(0)
+        if overflow[entry + a.FIRST_OWNER] == a.NOTHING:
+            overflow[entry + a.FIRST_OWNER] = numbers[0, first]
+            overflow[entry + a.FIRST_OWNED] = right_overflow[right + a.FIRST_OWNED]
+        right_owner = right_overflow[right + a.OWNER]
+        right_turn = right_overflow[right_scan_state[a.MORE_AT] + right_owner * a.MORE_SIZE + TURN]
+        overflow[entry + a.OWNER] = numbers[0, right_owner]
+        overflow[entry + a.OWNER_TURN] = (
+            a.NOTHING if right_overflow[right + a.OWNER_TURN] == right_turn else np.int64(0)
+        )
 
 
 @part
 def _mark_turns(
-    desk: Any, rows: Any, arena: Any, cold: Any, right_desk: Any, right_rows: Any, right_cold: Any, numbers: Any,
-    is_begin: Any,
+    scan_state: Any, rows: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any, right_overflow: Any,
+    numbers: Any, is_begin: Any,
 ) -> None:  # fmt: skip
     """Note for each member where the right piece's first record of what it has stands; afterwards count its turns."""
-    for i in range(right_desk[a.ROWS]):
+    for i in range(right_scan_state[a.ROWS]):
         if right_rows[i, a.TARGET] != a.IS_NEWER:
             continue
         row = numbers[0, i]
         if TYPES[be16(arena, rows[row, a.KEY_AT]), ACTION] != CURRENT:
             continue
-        more = more_at(desk, row)
+        more = more_at(scan_state, row)
         if is_begin:
-            cold[more + a.TOPIC_LOW] = right_cold[right_desk[a.MORE_AT] + i * a.MORE_SIZE + FIRST_TURN]
+            overflow[more + a.TOPIC_LOW] = right_overflow[right_scan_state[a.MORE_AT] + i * a.MORE_SIZE + FIRST_TURN]
         else:
-            cold[more + TURN] += cold[more + a.TOPIC_LOW] != 0
-            cold[more + a.TOPIC_LOW] = 0
+            overflow[more + TURN] += overflow[more + a.TOPIC_LOW] != 0
+            overflow[more + a.TOPIC_LOW] = 0
 
 
 @kernel
 def join_newer(
-    desk: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, right_desk: Longs, right_rows: LongRows,
-    right_groups: LongRows, right_cold: Longs, numbers: LongRows, records_before: Number,
+    scan_state: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, right_scan_state: Longs,
+    right_rows: LongRows, right_groups: LongRows, right_overflow: Longs, numbers: LongRows, records_before: Number,
 ) -> None:  # fmt: skip
     """Records of newer kinds of the right piece, before those of other types are joined; there is room.
 
     Args:
         numbers: see `merge.number_all`.
-        records_before: records read by hand of the left piece: the right one's are numbered behind them.
+        records_before: records read on the slow path of the left piece: the right one's are numbered behind them.
     """
-    for i in range(right_desk[a.GROUPS]):
+    for i in range(right_scan_state[a.GROUPS]):
         group = numbers[1, i]
         is_new = groups[group, a.NEWER_KIND] == 0
         join_newer_groups(groups, group, right_groups, np.int64(i))
         is_taken = is_new or groups[group, a.ANCHOR_OFFSET] == right_groups[i, a.ANCHOR_OFFSET]
-        if right_groups[i, a.NEWER_KIND] != 0 and is_taken and groups[group, a.ANCHOR_BATCH] == a.BY_HAND:
+        if right_groups[i, a.NEWER_KIND] != 0 and is_taken and groups[group, a.ANCHOR_BATCH] == a.SLOW_PATH:
             groups[group, a.ANCHOR_INDEX] += records_before
-    _mark_turns(desk, rows, arena, cold, right_desk, right_rows, right_cold, numbers, True)
-    join_owned(desk, rows, groups, arena, cold, right_desk, right_rows, right_cold, numbers)
-    _mark_turns(desk, rows, arena, cold, right_desk, right_rows, right_cold, numbers, False)
-    for i in range(desk[a.OWNED]):
-        entry = owned_at(desk, np.int64(i))
-        if cold[entry + a.OWNER_TURN] == a.NOTHING:
-            cold[entry + a.OWNER_TURN] = cold[more_at(desk, cold[entry + a.OWNER]) + TURN]
-    for i in range(right_desk[a.ROWS]):
+    _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, True)
+    join_owned(scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, numbers)
+    _mark_turns(scan_state, rows, arena, overflow, right_scan_state, right_rows, right_overflow, numbers, False)
+    for i in range(scan_state[a.OWNED]):
+        entry = owned_at(scan_state, np.int64(i))
+        if overflow[entry + a.OWNER_TURN] == a.NOTHING:
+            overflow[entry + a.OWNER_TURN] = overflow[more_at(scan_state, overflow[entry + a.OWNER]) + TURN]
+    for i in range(right_scan_state[a.ROWS]):
         if right_rows[i, a.TARGET] == a.IS_NEWER:
             join_newer_row(
-                desk, rows, groups, arena, cold, right_desk, right_rows, right_cold, np.int64(i), numbers[0, i],
-                records_before,
+                scan_state, rows, groups, arena, overflow, right_scan_state, right_rows, right_overflow, np.int64(i),
+                numbers[0, i], records_before,
             )  # fmt: skip
-    for i in range(right_desk[a.TOLD]):
-        right = right_desk[a.TOLD_AT] + i * a.TOLD_SIZE
-        told = desk[a.TOLD_AT] + desk[a.TOLD] * a.TOLD_SIZE
-        batch = right_cold[right + a.TOLD_BATCH]
-        cold[told + a.TOLD_OFFSET] = right_cold[right + a.TOLD_OFFSET]
-        cold[told + a.TOLD_BATCH] = batch
-        cold[told + a.TOLD_INDEX] = right_cold[right + a.TOLD_INDEX] + (
-            records_before if batch == a.BY_HAND else np.int64(0)
+    for i in range(right_scan_state[a.TOLD]):
+        right = right_scan_state[a.TOLD_AT] + i * a.TOLD_SIZE
+        told = scan_state[a.TOLD_AT] + scan_state[a.TOLD] * a.TOLD_SIZE
+        batch = right_overflow[right + a.TOLD_BATCH]
+        overflow[told + a.TOLD_OFFSET] = right_overflow[right + a.TOLD_OFFSET]
+        overflow[told + a.TOLD_BATCH] = batch
+        overflow[told + a.TOLD_INDEX] = right_overflow[right + a.TOLD_INDEX] + (
+            records_before if batch == a.SLOW_PATH else np.int64(0)
         )
-        desk[a.TOLD] += 1
+        scan_state[a.TOLD] += 1

@@ -21,7 +21,7 @@ from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
 
 DONE = 0
 FULL = 1
-DOUBTFUL_KEY = 2
+KEY_NOT_PLAIN = 2
 
 STAGED_ROW = a.RECORD_AT
 """Column of ``staged``, in place of what staging has there: the row of the raw key of a record that was replayed."""
@@ -69,109 +69,113 @@ def end_values(rows: Any, number: Any, tombstone_offset: Any, rules: Any) -> Non
 
 
 @inlined
-def opened_at(desk: Any, number: Any) -> Any:
-    """Where an open record stands in ``cold``."""
-    return desk[a.OPENED_AT] + number * a.OPEN_SIZE
+def opened_at(scan_state: Any, number: Any) -> Any:
+    """Where an open record stands in ``overflow``."""
+    return scan_state[a.OPENED_AT] + number * a.OPEN_SIZE
 
 
 @inlined
-def producer_at(desk: Any, number: Any) -> Any:
-    """Where a producer stands in ``cold``."""
-    return desk[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE
+def producer_at(scan_state: Any, number: Any) -> Any:
+    """Where a producer stands in ``overflow``."""
+    return scan_state[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE
 
 
 @part
 def open_record(
-    desk: Any, cold: Any, producer: Any, row: Any, record_offset: Any, batch: Any, index: Any, cancels: Any
+    scan_state: Any, overflow: Any, producer: Any, row: Any, record_offset: Any, batch: Any, index: Any, cancels: Any
 ) -> Any:
     """A record of an open transaction; False without room."""
-    number = desk[a.FREE]
+    number = scan_state[a.FREE]
     if number >= 0:
-        desk[a.FREE] = cold[opened_at(desk, number) + a.OPEN_OLDER]
+        scan_state[a.FREE] = overflow[opened_at(scan_state, number) + a.OPEN_OLDER]
     else:
-        number = desk[a.OPENED]
-        if number >= desk[a.OPENED_ROOM]:
+        number = scan_state[a.OPENED]
+        if number >= scan_state[a.OPENED_ROOM]:
             return False
-        desk[a.OPENED] += 1
-    desk[a.OPEN_COUNT] += 1
-    entry = opened_at(desk, number)
-    owner = producer_at(desk, producer)
-    cold[entry + a.OPEN_ROW] = row
-    cold[entry + a.OPEN_OFFSET] = record_offset
-    cold[entry + a.OPEN_BATCH] = batch
-    cold[entry + a.OPEN_INDEX] = index
-    cold[entry + a.OPEN_CANCELS] = cancels
-    cold[entry + a.OPEN_OLDER] = cold[owner + a.NEWEST]
-    if cold[owner + a.NEWEST] == a.NOTHING:
-        cold[owner + a.OLDEST] = number
-    cold[owner + a.NEWEST] = number
+        scan_state[a.OPENED] += 1
+    scan_state[a.OPEN_COUNT] += 1
+    entry = opened_at(scan_state, number)
+    owner = producer_at(scan_state, producer)
+    overflow[entry + a.OPEN_ROW] = row
+    overflow[entry + a.OPEN_OFFSET] = record_offset
+    overflow[entry + a.OPEN_BATCH] = batch
+    overflow[entry + a.OPEN_INDEX] = index
+    overflow[entry + a.OPEN_CANCELS] = cancels
+    overflow[entry + a.OPEN_OLDER] = overflow[owner + a.NEWEST]
+    if overflow[owner + a.NEWEST] == a.NOTHING:
+        overflow[owner + a.OLDEST] = number
+    overflow[owner + a.NEWEST] = number
     return True
 
 
 @part
-def mark(desk: Any, rows: Any, cold: Any, producer: Any, commits: Any, marker_offset: Any, rules: Any) -> Any:
+def mark(scan_state: Any, rows: Any, overflow: Any, producer: Any, commits: Any, marker_offset: Any, rules: Any) -> Any:
     """A marker ends the producer's transaction: of every key the last record counts (``J-10``, ``J-11``, ``L-12``).
 
     What the producer cancelled before its first marker concerns earlier pieces of the log too. False without room.
     """
-    owner = producer_at(desk, producer)
-    is_first = cold[owner + a.HEAD_OFFSET] == a.NOTHING
-    if is_first and rules & CANCELS_OWN and desk[a.CANCELLED] + desk[a.OPEN_COUNT] > desk[a.CANCELLED_ROOM]:
+    owner = producer_at(scan_state, producer)
+    is_first = overflow[owner + a.HEAD_OFFSET] == a.NOTHING
+    if (
+        is_first
+        and rules & CANCELS_OWN
+        and scan_state[a.CANCELLED] + scan_state[a.OPEN_COUNT] > scan_state[a.CANCELLED_ROOM]
+    ):
         return False
-    desk[a.RESOLUTION] += 1
-    number = cold[owner + a.NEWEST]
+    scan_state[a.RESOLUTION] += 1
+    number = overflow[owner + a.NEWEST]
     while number != a.NOTHING:
-        entry = opened_at(desk, number)
-        row = cold[entry + a.OPEN_ROW]
-        cancels = cold[entry + a.OPEN_CANCELS]
+        entry = opened_at(scan_state, number)
+        row = overflow[entry + a.OPEN_ROW]
+        cancels = overflow[entry + a.OPEN_CANCELS]
         if is_first and cancels:
-            kept = desk[a.CANCELLED_AT] + desk[a.CANCELLED] * a.CANCELLED_SIZE
-            cold[kept + a.CANCELLED_PRODUCER] = producer
-            cold[kept + a.CANCELLED_ROW] = row
-            desk[a.CANCELLED] += 1
-        seen = desk[a.MORE_AT] + row * a.MORE_SIZE + a.SEEN_BY
-        if cold[seen] != desk[a.RESOLUTION]:
-            cold[seen] = desk[a.RESOLUTION]
+            kept = scan_state[a.CANCELLED_AT] + scan_state[a.CANCELLED] * a.CANCELLED_SIZE
+            overflow[kept + a.CANCELLED_PRODUCER] = producer
+            overflow[kept + a.CANCELLED_ROW] = row
+            scan_state[a.CANCELLED] += 1
+        seen = scan_state[a.MORE_AT] + row * a.MORE_SIZE + a.SEEN_BY
+        if overflow[seen] != scan_state[a.RESOLUTION]:
+            overflow[seen] = scan_state[a.RESOLUTION]
             if commits and not cancels:
-                batch, index = cold[entry + a.OPEN_BATCH], cold[entry + a.OPEN_INDEX]
-                apply_value(rows, row, cold[entry + a.OPEN_OFFSET], marker_offset, batch, index, rules)
-        desk[a.OPEN_COUNT] -= 1
-        number = cold[entry + a.OPEN_OLDER]
-    if cold[owner + a.NEWEST] != a.NOTHING:
-        cold[opened_at(desk, cold[owner + a.OLDEST]) + a.OPEN_OLDER] = desk[a.FREE]
-        desk[a.FREE] = cold[owner + a.NEWEST]
-        cold[owner + a.NEWEST] = a.NOTHING
-        cold[owner + a.OLDEST] = a.NOTHING
+                batch, index = overflow[entry + a.OPEN_BATCH], overflow[entry + a.OPEN_INDEX]
+                apply_value(rows, row, overflow[entry + a.OPEN_OFFSET], marker_offset, batch, index, rules)
+        scan_state[a.OPEN_COUNT] -= 1
+        number = overflow[entry + a.OPEN_OLDER]
+    if overflow[owner + a.NEWEST] != a.NOTHING:
+        overflow[opened_at(scan_state, overflow[owner + a.OLDEST]) + a.OPEN_OLDER] = scan_state[a.FREE]
+        scan_state[a.FREE] = overflow[owner + a.NEWEST]
+        overflow[owner + a.NEWEST] = a.NOTHING
+        overflow[owner + a.OLDEST] = a.NOTHING
     if is_first:
-        cold[owner + a.HEAD_OFFSET] = marker_offset
-        cold[owner + a.HEAD_COMMITS] = commits
+        overflow[owner + a.HEAD_OFFSET] = marker_offset
+        overflow[owner + a.HEAD_COMMITS] = commits
     return True
 
 
 @part
-def note_topic_id(desk: Any, cold: Any, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
+def note_topic_id(scan_state: Any, overflow: Any, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
     """A value names its topic's id; False without room."""
-    more = desk[a.MORE_AT] + row * a.MORE_SIZE
-    is_other = cold[more + a.TOPIC_HIGH] != high or cold[more + a.TOPIC_LOW] != low
-    if is_other and (cold[more + a.TOPIC_HIGH] != 0 or cold[more + a.TOPIC_LOW] != 0):
-        if desk[a.NAMED] >= desk[a.NAMED_ROOM]:
+    more = scan_state[a.MORE_AT] + row * a.MORE_SIZE
+    is_other = overflow[more + a.TOPIC_HIGH] != high or overflow[more + a.TOPIC_LOW] != low
+    if is_other and (overflow[more + a.TOPIC_HIGH] != 0 or overflow[more + a.TOPIC_LOW] != 0):
+        if scan_state[a.NAMED] >= scan_state[a.NAMED_ROOM]:
             return False
-        old = desk[a.NAMED_AT] + desk[a.NAMED] * a.NAMED_SIZE
-        cold[old + a.NAMED_ROW] = row
-        cold[old + a.NAMED_HIGH] = cold[more + a.TOPIC_HIGH]
-        cold[old + a.NAMED_LOW] = cold[more + a.TOPIC_LOW]
-        cold[old + a.NAMED_OFFSET] = cold[more + a.TOPIC_OFFSET]
-        desk[a.NAMED] += 1
-    cold[more + a.TOPIC_HIGH] = high
-    cold[more + a.TOPIC_LOW] = low
-    cold[more + a.TOPIC_OFFSET] = record_offset
+        old = scan_state[a.NAMED_AT] + scan_state[a.NAMED] * a.NAMED_SIZE
+        overflow[old + a.NAMED_ROW] = row
+        overflow[old + a.NAMED_HIGH] = overflow[more + a.TOPIC_HIGH]
+        overflow[old + a.NAMED_LOW] = overflow[more + a.TOPIC_LOW]
+        overflow[old + a.NAMED_OFFSET] = overflow[more + a.TOPIC_OFFSET]
+        scan_state[a.NAMED] += 1
+    overflow[more + a.TOPIC_HIGH] = high
+    overflow[more + a.TOPIC_LOW] = low
+    overflow[more + a.TOPIC_OFFSET] = record_offset
     return True
 
 
 @inlined
 def replay_offset(
-    desk: Any, rows: Any, groups: Any, cold: Any, row: Any, is_value: Any, record_offset: Any, batch: Any, index: Any,
-    producer: Any, rules: Any,
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any, record_offset: Any, batch: Any,
+    index: Any, producer: Any, rules: Any,
 ) -> Any:  # fmt: skip
     """A record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); False without room.
 
@@ -188,38 +192,38 @@ def replay_offset(
             end_values(rows, row, record_offset, rules)
         if producer < 0 or not rules & CANCELS_OWN:
             return True
-    return open_record(desk, cold, producer, row, record_offset, batch, index, np.int64(not is_value))
+    return open_record(scan_state, overflow, producer, row, record_offset, batch, index, np.int64(not is_value))
 
 
 @inlined
-def prepare(desk: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
+def prepare(scan_state: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any) -> None:
     """Hash the keys of a block, and ask for the memory that replaying it will need."""
     mask = np.int64(len(slots) - 1)
-    seed = desk[a.SEED]
+    seed = scan_state[a.SEED]
     hashes, founds = U(a.HASHES - first), U(a.FOUND - first)
     for number in range(first, last):
         i = U(number)
         if staged[i, a.KIND] <= a.TOMBSTONE:
             found = hash_bytes(data, staged[i, a.KEY], staged[i, a.KEY_SIZE], seed)
-            desk[hashes + i] = found
+            scan_state[hashes + i] = found
             prefetch(slots, found & mask)
     for number in range(first, last):
         i = U(number)
         if staged[i, a.KIND] <= a.TOMBSTONE:
-            found = desk[hashes + i]
+            found = scan_state[hashes + i]
             at = found & mask
             slot = slots[U(at)]
             while slot != 0 and (slot ^ found) & HIGH != 0:
                 at = at + 1 & mask
                 slot = slots[U(at)]
             row = (slot & LOW) - 1
-            desk[founds + i] = row
+            scan_state[founds + i] = row
             if row >= 0:
                 prefetch(rows, row * a.ROW_SIZE)
     for number in range(first, last):
         i = U(number)
-        if staged[i, a.KIND] <= a.TOMBSTONE and desk[founds + i] >= 0:
-            key_at = rows[U(desk[founds + i]), a.KEY_AT]
+        if staged[i, a.KIND] <= a.TOMBSTONE and scan_state[founds + i] >= 0:
+            key_at = rows[U(scan_state[founds + i]), a.KEY_AT]
             prefetch(arena, key_at)
             if staged[i, a.KEY_SIZE] > a.CACHE_LINE - a.SIZE_BYTES:
                 prefetch(arena, key_at + a.CACHE_LINE)
@@ -227,41 +231,44 @@ def prepare(desk: Any, slots: Any, rows: Any, arena: Any, data: Any, staged: Any
 
 @inlined
 def row_of(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, data: Any, i: Any, place: Any
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any, i: Any,
+    place: Any
 ) -> Any:  # fmt: skip
     """The row of a staged record's key, taken in if it is new; else what `intern` says."""
     start, size = staged[U(i), a.KEY], staged[U(i), a.KEY_SIZE]
-    row = desk[U(a.FOUND + place)]
+    row = scan_state[U(a.FOUND + place)]
     if row >= 0 and is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
         return row
-    found = desk[U(a.HASHES + place)]
+    found = scan_state[U(a.HASHES + place)]
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
     number = be16(data, start)
     if number >= a.KEY_TYPES:
         member_type = newer.TYPES[number, newer.OF_MEMBER]
-        return intern_newer(desk, slots, rows, groups, arena, cold, data, start, size, found, member_type)
-    known = desk[a.GROUPS]
-    row = intern(desk, slots, rows, groups, arena, cold, data, start, size, found)
-    if desk[a.GROUPS] > known:
+        return intern_newer(scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type)
+    known = scan_state[a.GROUPS]
+    row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
+    if scan_state[a.GROUPS] > known:
         groups[known, a.FIRST_OFFSET_OF_GROUP] = staged[U(i), a.OFFSET]
     return row
 
 
 @inlined
-def _replay_group(desk: Any, rows: Any, groups: Any, cold: Any, row: Any, staged: Any, i: Any, data: Any) -> Any:
+def _replay_group(
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, staged: Any, i: Any, data: Any
+) -> Any:
     """A staged record of a group; False without room."""
     batch, index, record_offset = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX], staged[i, a.OFFSET]
     is_value = staged[i, a.KIND] == a.VALUE
     if rows[row, a.TARGET] == a.IS_NEWER:
         number, value, size = be16(data, staged[i, a.KEY]), staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
         return newer.replay_newer(
-            desk, rows, groups, cold, row, number, is_value, record_offset, batch, index, data, value, size
+            scan_state, rows, groups, overflow, row, number, is_value, record_offset, batch, index, data, value, size
         )
     group = rows[row, a.GROUP]
     if groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
-        return newer.keep(desk, groups, cold, group, is_value, record_offset, batch, index)
+        return newer.keep(scan_state, groups, overflow, group, is_value, record_offset, batch, index)
     groups[group, a.METADATA_OFFSET] = record_offset
     groups[group, a.METADATA_BATCH] = batch
     groups[group, a.METADATA_INDEX] = index
@@ -272,76 +279,78 @@ def _replay_group(desk: Any, rows: Any, groups: Any, cold: Any, row: Any, staged
 
 
 @inlined
-def _note_staged_id(desk: Any, cold: Any, row: Any, staged: Any, i: Any, data: Any) -> Any:
+def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Any, i: Any, data: Any) -> Any:
     """The topic id of a staged record, if it has one; False without room."""
     topic_id = staged[i, a.TOPIC_ID_AT]
     if topic_id < 0:
         return True
     high, low = be64(data, topic_id), be64(data, topic_id + 8)
-    return (high == 0 and low == 0) or note_topic_id(desk, cold, row, high, low, staged[i, a.OFFSET])
+    return (high == 0 and low == 0) or note_topic_id(scan_state, overflow, row, high, low, staged[i, a.OFFSET])
 
 
 @part
-def flush(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, data: Any) -> Any:
+def flush(
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any
+) -> Any:
     """Replay what is staged, from where it was left: DONE, FULL or DOUBTFUL_KEY (of the record ``FLUSHED``)."""
-    rules = desk[a.RULES]
-    while desk[a.FLUSHED] < desk[a.STAGED]:
-        first = desk[a.FLUSHED]
-        last = min(first + a.BLOCK, desk[a.STAGED])
-        prepare(desk, slots, rows, arena, data, staged, first, last)
+    rules = scan_state[a.RULES]
+    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
+        first = scan_state[a.FLUSHED]
+        last = min(first + a.BLOCK, scan_state[a.STAGED])
+        prepare(scan_state, slots, rows, arena, data, staged, first, last)
         for number in range(first, last):
-            desk[a.FLUSHED] = number
+            scan_state[a.FLUSHED] = number
             i = U(number)
             kind = staged[i, a.KIND]
             record_offset = staged[i, a.OFFSET]
             if kind > a.TOMBSTONE:
                 producer = staged[i, a.STAGED_PRODUCER]
                 if kind != a.PASSED and not mark(
-                    desk, rows, cold, producer, np.int64(kind == a.COMMIT), record_offset, rules
+                    scan_state, rows, overflow, producer, np.int64(kind == a.COMMIT), record_offset, rules
                 ):
                     return FULL
                 continue
-            row = row_of(desk, slots, rows, groups, arena, cold, staged, data, number, number - first)
+            row = row_of(scan_state, slots, rows, groups, arena, overflow, staged, data, number, number - first)
             if row < 0:
-                return FULL if row == NEEDS_ROOM else DOUBTFUL_KEY
+                return FULL if row == NEEDS_ROOM else KEY_NOT_PLAIN
             staged[i, STAGED_ROW] = row
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
             if rows[U(row), a.TARGET] < 0:
-                if not _replay_group(desk, rows, groups, cold, row, staged, i, data):
+                if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
                     return FULL
                 continue
             row = rows[U(row), a.TARGET]
-            if not _note_staged_id(desk, cold, row, staged, i, data):
+            if not _note_staged_id(scan_state, overflow, row, staged, i, data):
                 return FULL
             producer = staged[i, a.STAGED_PRODUCER]
             if not replay_offset(
-                desk, rows, groups, cold, row, kind == a.VALUE, record_offset, batch, index, producer, rules
+                scan_state, rows, groups, overflow, row, kind == a.VALUE, record_offset, batch, index, producer, rules
             ):
                 return FULL
-        desk[a.FLUSHED] = last
-    desk[a.STAGED] = 0
-    desk[a.FLUSHED] = 0
+        scan_state[a.FLUSHED] = last
+    scan_state[a.STAGED] = 0
+    scan_state[a.FLUSHED] = 0
     return DONE
 
 
 @kernel
 def scan(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, staged: LongRows,
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, staged: LongRows,
     data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
-    """Replay a segment from ``desk[AT]`` on; why it came back, with what all that is staged was replayed."""
-    begin = desk[a.AT]
+    """Replay a segment from ``scan_state[AT]`` on; why it came back, with what all that is staged was replayed."""
+    begin = scan_state[a.AT]
     outcome = np.int64(sc.GO_ON)
     while outcome == sc.GO_ON:
-        outcome = sc.stage(desk, cold, staged, data, window, table, begin)
-        source = window if desk[a.IN_WINDOW] else data
-        count = desk[a.STAGED]
-        flushed = flush(desk, slots, rows, groups, arena, cold, staged, source)
+        outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
+        source = window if scan_state[a.IN_WINDOW] else data
+        count = scan_state[a.STAGED]
+        flushed = flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
         if flushed != DONE:
-            return sc.NEEDS_ROOM if flushed == FULL else sc.DOUBTFUL_KEY
-        if desk[a.IS_SURVEYED]:
-            census.count(desk, cold, staged, source, data, count)
-        if desk[a.IS_INSPECTED]:
-            inspection.count(desk, cold, staged, source, data, count)
-        outcome = sc.outcome_of(desk, begin, outcome)
+            return sc.NEEDS_ROOM if flushed == FULL else sc.KEY_NOT_PLAIN
+        if scan_state[a.IS_SURVEYED]:
+            census.count(scan_state, overflow, staged, source, data, count)
+        if scan_state[a.IS_INSPECTED]:
+            inspection.count(scan_state, overflow, staged, source, data, count)
+        outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome

@@ -31,19 +31,19 @@ WAITING = a.UNENDED_OFFSET
 
 
 @part
-def waiting_at(desk: Any, producer: Any) -> Any:
-    """Where in ``cold`` the newest sample is told that waits for a producer's marker."""
-    return desk[a.UNENDED_AT] + producer * a.UNENDED_SIZE + WAITING
+def waiting_at(scan_state: Any, producer: Any) -> Any:
+    """Where in ``overflow`` the newest sample is told that waits for a producer's marker."""
+    return scan_state[a.UNENDED_AT] + producer * a.UNENDED_SIZE + WAITING
 
 
 @part
 def _note_data(
-    counts: Any, desk: Any, rows: Any, cold: Any, staged: Any, source: Any, data: Any, writers: Any, minutes: Any,
-    latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
+    counts: Any, scan_state: Any, rows: Any, overflow: Any, staged: Any, source: Any, data: Any, writers: Any,
+    minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
 ) -> None:  # fmt: skip
-    """A record that was replayed, unless its key was read by hand in vain."""
+    """A record that was replayed, unless its key was read on the slow path in vain."""
     i = U(number)
-    at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
+    at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
     time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
     kind = staged[i, a.KIND]
     row, target, writer = np.int64(a.NOTHING), np.int64(a.NOTHING), np.int64(nm.NOBODY)
@@ -66,79 +66,92 @@ def _note_data(
                 time = sampling.commit_time(source, record_type, value, size)
         producer = staged[i, a.STAGED_PRODUCER]
         sampling.add(
-            book, sampling.COMMITS, commits, latest, OF_KEY, target, cold, waiting_at(desk, max(producer, 0)),
+            book, sampling.COMMITS, commits, latest, OF_KEY, target, overflow, waiting_at(scan_state, max(producer, 0)),
             producer, offset, time, told, is_null,
         )  # fmt: skip
     elif sampling.HAS_GENERATION[record_type]:
         if not is_null:
             told = sampling.generation_of(source, record_type, value, size)
         sampling.add(
-            book, sampling.GENERATIONS, generations, writers, OF_GROUP, writer, cold, np.int64(0),
+            book, sampling.GENERATIONS, generations, writers, OF_GROUP, writer, overflow, np.int64(0),
             np.int64(a.NOTHING), offset, time, told, is_null,
         )  # fmt: skip
 
 
 @inlined
 def _note(
-    counts: Any, desk: Any, rows: Any, cold: Any, staged: Any, source: Any, data: Any, writers: Any, minutes: Any,
-    latest: Any, book: Any, commits: Any, generations: Any, count: Any,
+    counts: Any, scan_state: Any, rows: Any, overflow: Any, staged: Any, source: Any, data: Any, writers: Any,
+    minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any,
 ) -> None:  # fmt: skip
     """Note what was staged and replayed; there is room."""
     for number in range(count):
         i = U(number)
         kind = staged[i, a.KIND]
         if kind == a.COMMIT or kind == a.ABORT:
-            at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
+            at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
             time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
             tally.count_marker(counts, latest, data, writers, minutes, at, np.int64(nm.NOBODY), time)
-            sampling.settle(commits, cold, waiting_at(desk, staged[i, a.STAGED_PRODUCER]), kind == a.COMMIT)
+            sampling.settle(commits, overflow, waiting_at(scan_state, staged[i, a.STAGED_PRODUCER]), kind == a.COMMIT)
         else:
             _note_data(
-                counts, desk, rows, cold, staged, source, data, writers, minutes, latest, book, commits, generations,
-                count, number,
+                counts, scan_state, rows, overflow, staged, source, data, writers, minutes, latest, book, commits,
+                generations, count, number,
             )  # fmt: skip
 
 
 @kernel
 def scan(
-    counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
+    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
     staged: LongRows, data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows,
     latest: LongRows, book: Longs, commits: LongRows, generations: LongRows,
 ) -> Any:  # fmt: skip
-    """Replay a segment from ``desk[AT]`` on and note its records; as `offsets.scan`."""
-    begin = desk[a.AT]
+    """Replay a segment from ``scan_state[AT]`` on and note its records; as `offsets.scan`."""
+    begin = scan_state[a.AT]
     outcome = np.int64(sc.GO_ON)
     while outcome == sc.GO_ON:
-        outcome = sc.stage(desk, cold, staged, data, window, table, begin)
-        count = desk[a.STAGED]
+        outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
+        count = scan_state[a.STAGED]
         if (
             counts[tally.RUNS] + count > len(minutes)
             or book[sampling.COMMITS + sampling.USED] + count > len(commits)
             or book[sampling.GENERATIONS + sampling.USED] + count > len(generations)
         ):
             return sc.NEEDS_ROOM
-        source = window if desk[a.IN_WINDOW] else data
-        flushed = fold.flush(desk, slots, rows, groups, arena, cold, staged, source)
+        source = window if scan_state[a.IN_WINDOW] else data
+        flushed = fold.flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
         if flushed != fold.DONE:
-            return sc.NEEDS_ROOM if flushed == fold.FULL else sc.DOUBTFUL_KEY
+            return sc.NEEDS_ROOM if flushed == fold.FULL else sc.KEY_NOT_PLAIN
         _note(
-            counts, desk, rows, cold, staged, source, data, writers, minutes, latest, book, commits, generations, count
+            counts,
+            scan_state,
+            rows,
+            overflow,
+            staged,
+            source,
+            data,
+            writers,
+            minutes,
+            latest,
+            book,
+            commits,
+            generations,
+            count,
         )
-        outcome = sc.outcome_of(desk, begin, outcome)
+        outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
 
 
 @kernel
-def waiting_of(desk: Longs, cold: Longs, producer_id: Number) -> Any:
-    """Where in ``cold`` the newest sample of a producer is told that waits; NEEDS_ROOM."""
-    producer = interner.intern_producer(desk, cold, np.int64(producer_id))
-    return producer if producer < 0 else waiting_at(desk, producer)
+def waiting_of(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
+    """Where in ``overflow`` the newest sample of a producer is told that waits; NEEDS_ROOM."""
+    producer = interner.intern_producer(scan_state, overflow, np.int64(producer_id))
+    return producer if producer < 0 else waiting_at(scan_state, producer)
 
 
 @kernel
 def newer_row(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, key: Bytes
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, key: Bytes
 ) -> Any:
     """The row of a canonical key of a newer kind; NEEDS_ROOM."""
     member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]
-    return interner.find_newer(desk, slots, rows, groups, arena, cold, key, np.int64(len(key)), member_type)
+    return interner.find_newer(scan_state, slots, rows, groups, arena, overflow, key, np.int64(len(key)), member_type)

@@ -1,4 +1,5 @@
-"""Logs replayed for a page: states that take what one scan notes (`overview`), and the same of records read by hand."""
+"""Logs replayed for a page: states that take what one scan notes (`overview`), and the same of records read on the slow
+path."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import Event, LogEvent
-from offsets_log.replay.partial import Marker
+from offsets_log.replay.partial import EndTransactionMarker
 from offsets_log.replay.profile import Profile
 
 ShowsName = Callable[[str], bool]
@@ -59,18 +60,18 @@ class OverviewState(Counting):
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """As `Counting.scan`."""
         s, samples = self.arrays, self.book.samples
-        before = int(s.desk[a.AT])
+        before = int(s.scan_state[a.AT])
         outcome = overview.scan(
-            self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window,
-            scanner.table, self.writers, self.minutes, self.latest, self.book.counts, samples[sampling.COMMITS],
-            samples[sampling.GENERATIONS],
+            self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, scanner.staged, data,
+            scanner.window, scanner.table, self.writers, self.minutes, self.latest, self.book.counts,
+            samples[sampling.COMMITS], samples[sampling.GENERATIONS],
         )  # fmt: skip
-        self.accepted_bytes += int(s.desk[a.AT]) - before
+        self.accepted_bytes += int(s.scan_state[a.AT]) - before
         return int(outcome)
 
     def grow(self) -> None:
         """Make room for what has none."""
-        count = int(self.arrays.desk[a.STAGED]) or 1
+        count = int(self.arrays.scan_state[a.STAGED]) or 1
         if self.counts[tally.RUNS] + count > len(self.minutes):
             self._grow_minutes(count)
         elif not self.book.has_room(count):
@@ -97,10 +98,10 @@ class OverviewState(Counting):
         found: a.Int64s = self.arrays.region("unended")[:, overview.WAITING]
         return found
 
-    # -------------------------------------------------------------------------------------- by hand
+    # -------------------------------------------------------------------------------------- on the slow path
 
     def watch(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
-        """Sample the records of a batch that was read by hand."""
+        """Sample the records of a batch that was read on the slow path."""
         for event in events:
             if isinstance(event, Event) and not event.batch.is_control:
                 self._sample(event)
@@ -118,27 +119,27 @@ class OverviewState(Counting):
             line, column, lasts = self._row(1, tuple(record.key.values())), overview.OF_KEY, "latest"
             if self.profile.is_transactional(event.batch):
                 owner = self._waiting_of(event.batch.producer_id)
-                producer = (owner - int(overview.waiting_at(self.arrays.desk, 0))) // a.UNENDED_SIZE
+                producer = (owner - int(overview.waiting_at(self.arrays.scan_state, 0))) // a.UNENDED_SIZE
         else:
             line, column, lasts = self.group_number(record.group) + 1, overview.OF_GROUP, "writers"
         while not self.book.has_room(1):
             self.book.make_room(1, self._marks, self._waiting)
         sampling.add(
-            self.book.counts, kind, self.book.samples[kind], getattr(self, lasts), column, line, self.arrays.cold,
+            self.book.counts, kind, self.book.samples[kind], getattr(self, lasts), column, line, self.arrays.overflow,
             owner, producer, offset_of(event), time_ms, value or 0, value is None,
         )  # fmt: skip
 
     def _waiting_of(self, producer_id: int) -> int:
         s = self.arrays
-        while (place := overview.waiting_of(s.desk, s.cold, producer_id)) < 0:
+        while (place := overview.waiting_of(s.scan_state, s.overflow, producer_id)) < 0:
             self.grow()
         return int(place)
 
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """As `PartialState.add_marker`."""
         super().add_marker(producer_id, marker)
         waiting = self._waiting_of(producer_id)
-        sampling.settle(self.book.samples[sampling.COMMITS], self.arrays.cold, waiting, marker.commit)
+        sampling.settle(self.book.samples[sampling.COMMITS], self.arrays.overflow, waiting, marker.commit)
 
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
         """As `Counting._row_of`; of a key among `others` that is −2 less its place there."""
@@ -156,7 +157,7 @@ class OverviewState(Counting):
 
     def _newer_row(self, key: bytes) -> int:
         s, data = self.arrays, np.frombuffer(key, np.uint8)
-        while (row := overview.newer_row(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data)) < 0:
+        while (row := overview.newer_row(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data)) < 0:
             self.grow()
         return int(row)
 
@@ -175,7 +176,7 @@ class OverviewState(Counting):
         numbers = self.number(right)
         writers = np.concatenate([[nm.NOBODY], numbers[1] + 1])
         self._join_writers(right, writers)
-        known = right.latest[: right.arrays.desk[a.ROWS]]
+        known = right.latest[: right.arrays.scan_state[a.ROWS]]
         tally.join_rows(self.latest, self.writers, known, numbers[0], writers)
         self._join_others(right, writers)
         self._join_samples(right, numbers, writers)
@@ -190,10 +191,12 @@ class OverviewState(Counting):
     def _join_samples(self, right: OverviewState, numbers: a.Int64s, writers: a.Int64s) -> None:
         """The first marker of each producer there ends what waits here."""
         s, commits = self.arrays, self.book.samples[sampling.COMMITS]
-        heads = right.arrays.region("producers")[: right.arrays.desk[a.PRODUCERS], [a.HEAD_OFFSET, a.HEAD_COMMITS]]
+        heads = right.arrays.region("producers")[
+            : right.arrays.scan_state[a.PRODUCERS], [a.HEAD_OFFSET, a.HEAD_COMMITS]
+        ]
         for producer in np.flatnonzero(heads[:, 0] != a.NOTHING).tolist():
-            owner = int(overview.waiting_at(s.desk, int(numbers[2, producer])))
-            sampling.settle(commits, s.cold, owner, bool(heads[producer, 1]))
+            owner = int(overview.waiting_at(s.scan_state, int(numbers[2, producer])))
+            sampling.settle(commits, s.overflow, owner, bool(heads[producer, 1]))
         lines = {sampling.COMMITS: numbers[0], sampling.GENERATIONS: writers}
         self.book.append(right.book, lines, numbers[2], self._marks, self._waiting)
         untimed = right.untimed_commits()
@@ -204,12 +207,12 @@ class OverviewState(Counting):
     @property
     def writers_count(self) -> int:
         """As `Counting.writers_count`."""
-        return int(self.arrays.desk[a.GROUPS]) + 1
+        return int(self.arrays.scan_state[a.GROUPS]) + 1
 
     def writer_names(self) -> list[bytes]:
         """As `Counting.writer_names`."""
         s = self.arrays
-        return [nm.NOBODYS_NAME, *(s.text_at(int(at)) for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT])]
+        return [nm.NOBODYS_NAME, *(s.text_at(int(at)) for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT])]
 
     def line_names(self, kind: int, lines: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
         """Of lines the group, and of commits the topic and partition."""
@@ -220,7 +223,7 @@ class OverviewState(Counting):
 
     def untimed_commits(self) -> npt.NDArray[np.int64]:
         """By line, commits of which nothing tells the time."""
-        found: a.Int64s = self.latest[: self.arrays.desk[a.ROWS], overview.OF_KEY + sampling.UNTIMED]
+        found: a.Int64s = self.latest[: self.arrays.scan_state[a.ROWS], overview.OF_KEY + sampling.UNTIMED]
         return found
 
     def _are_shown(self, kind: int, lines: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

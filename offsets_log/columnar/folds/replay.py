@@ -1,9 +1,9 @@
 """Logs replayed in bulk: kernels for what is plain, `pipeline` for what is not, pieces for threads.
 
 Every piece of a log is a run of batches with a `ColumnarState` of its own. A kernel takes batches until one is not
-plain; that one is read and replayed by hand, exactly as `pipeline.replay` does, and the kernel goes on behind it.
-Pieces are joined in log order, if the left one has really ended where the right one began; else the right one's work
-is thrown away and done again from there.
+plain; that one is read and replayed on the slow path, exactly as `pipeline.replay` does, and the kernel goes on behind
+it. Pieces are joined in log order, if the left one has really ended where the right one began; else the right one's
+work is thrown away and done again from there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from offsets_log.columnar.folds import offsets
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Layout, Scanner
-from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Place, Reading, Seen
+from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
@@ -35,51 +35,60 @@ LEAST_PIECE = 1 << 24
 class Piece(Reading):
     """One run of batches on its way into a state."""
 
-    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, note: Note, state: ColumnarState) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, state: ColumnarState) -> None:
         super().__init__(order, cursor, scanner, note)
         self.state = state
 
     @property
-    def desk(self) -> a.Int64s:
-        return self.state.arrays.desk
+    def scan_state(self) -> a.Int64s:
+        return self.state.arrays.scan_state
 
-    def run(self, end: Place, advance: Advance) -> None:
+    def run(self, end: ScanPlace, advance: Advance) -> None:
         """Replay up to the first batch at or behind ``end``, or to the end of the log."""
         for _ in self.steps(end, advance):
             pass
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        while (outcome := self.scan_on(data)) in (sc.DOUBTFUL_KEY, sc.NEEDS_ROOM):
+        while (outcome := self.scan_on(data)) in (sc.KEY_NOT_PLAIN, sc.NEEDS_ROOM):
             if outcome == sc.NEEDS_ROOM:
                 self.state.grow()
             else:
-                self._key_by_hand(index)
+                self._key_on_slow_path(index)
         return outcome
 
     def scan_on(self, data: a.Bytes) -> int:
-        """Call the kernel where the desk says."""
+        """Call the kernel where the scan state says."""
         s, scanner = self.state.arrays, self.scanner
         return offsets.scan(  # type: ignore[no-any-return]
-            s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window, scanner.table
+            s.scan_state,
+            s.slots,
+            s.rows,
+            s.groups,
+            s.arena,
+            s.overflow,
+            scanner.staged,
+            data,
+            scanner.window,
+            scanner.table,
         )
 
     def take(self, index: int, batch: RecordBatch) -> None:
         replay_into(self.state, self.counted(self.events(index, batch)), on_damage=self.note)
 
     def counted(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
-        """The events of a batch that was read by hand, told to the state."""
+        """The events of a batch that was read on the slow path, told to the state."""
         for event in events:
             if isinstance(event, BatchStart):
                 self.state.saw_batch(event.base_offset)
             elif isinstance(event, Event):
-                self.desk[a.RECORDS] += 1
+                self.scan_state[a.RECORDS] += 1
             yield event
 
-    def _key_by_hand(self, index: int) -> None:
+    def _key_on_slow_path(self, index: int) -> None:
         """Register a key that the kernel could not read, or note the damage and pass its record over."""
         data = self.order.layout.data[index]
-        staged = self.scanner.staged[self.desk[a.FLUSHED]]
-        source = self.scanner.window if self.desk[a.IN_WINDOW] else data
+        staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
+        source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
         start = int(staged[a.KEY])
         raw_key = source[start : start + int(staged[a.KEY_SIZE])].tobytes()
         try:
@@ -95,7 +104,7 @@ class Piece(Reading):
             self.state.register(raw_key, row.number, fields, int(staged[a.OFFSET]))
 
     def pass_over(self, events: Iterator[LogEvent]) -> None:
-        """Take a record of which only the key was read by hand, and found wanting."""
+        """Take a record of which only the key was read on the slow path, and found wanting."""
         replay_into(self.state, events, on_damage=self.lose)
 
 
@@ -124,7 +133,7 @@ class Replay:
         release: tuple[int, int] | None = None,
         pieces: int = 1,
     ) -> None:
-        self.order = Order(log, until, release)
+        self.order = ScanOrder(log, until, release)
         self.profile = profile
         self.how: dict[str, Any] = {"until": until, "release": release}
         self.cuts = _cuts(self.order.layout, pieces)
@@ -143,7 +152,7 @@ class Replay:
         """
         return ColumnarState(self.profile, **self.how, with_newer=with_newer)
 
-    def _replay_piece(self, cut: Place, end: Place, advance: Advance) -> _Part:
+    def _replay_piece(self, cut: ScanPlace, end: ScanPlace, advance: Advance) -> _Part:
         cursor = self.order.begin(cut)
         if cursor is None:
             return _Part(end)
@@ -189,27 +198,27 @@ class Replay:
 class _Part:
     """What became of a piece: where it should end and where it began, where it ended, what was seen on the way."""
 
-    end: Place
-    begin: Place | None = None
+    end: ScanPlace
+    begin: ScanPlace | None = None
     cursor: Cursor | None = None
     state: ColumnarState | None = None
     notes: Sequence[Seen] = ()
 
 
-def _cuts(layout: Layout, pieces: int) -> list[Place]:
+def _cuts(layout: Layout, pieces: int) -> list[ScanPlace]:
     """Where pieces begin, more or less: at the begin of a segment if one is near."""
     total = sum(map(len, layout.data))
-    cuts = [Place(0, 0)]
+    cuts = [ScanPlace(0, 0)]
     for i in range(1, min(pieces, total // LEAST_PIECE) if total else 1):
         at = total * i // pieces
         index = max(n for n, begin in enumerate(layout.begins) if begin <= at)
         inside = at - layout.begins[index]
         size = len(layout.data[index])
         if min(inside, size - inside) * 20 * pieces <= total:
-            place = Place(index, 0) if 2 * inside < size else Place(index + 1, 0)
+            place = ScanPlace(index, 0) if 2 * inside < size else ScanPlace(index + 1, 0)
         else:
-            place = Place(index, inside)
-        if cuts[-1] < place < Place(len(layout.data), 0):
+            place = ScanPlace(index, inside)
+        if cuts[-1] < place < ScanPlace(len(layout.data), 0):
             cuts.append(place)
     return cuts
 

@@ -8,8 +8,8 @@ A transactional commit counts if its transaction committed, at its own record of
 open does not. Until its marker comes a sample *waits*: it knows its producer, and the samples of a producer that wait
 are a chain. Which record is in a transaction, and which marker ends one, is told by a replay.
 
-`add` and `settle` are called by kernels, and by Python for records that are read by hand. They need room for one more
-sample (`Book.make_room`).
+`add` and `settle` are called by kernels, and by Python for records that are read on the slow path. They need room for
+one more sample (`Book.make_room`).
 """
 
 from __future__ import annotations

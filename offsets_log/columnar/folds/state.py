@@ -1,7 +1,7 @@
 """What a piece of a log does to the offsets, in arrays: `replay.partial.PartialState` for bulk.
 
-The same methods take records that were read by hand, one by one, so that `pipeline.replay` folds into either; `offsets`
-takes whole segments. `merge` joins neighbouring pieces, `to_partial` gives the plain state.
+The same methods take records that were read on the slow path, one by one, so that `pipeline.replay` folds into either;
+`offsets` takes whole segments. `merge` joins neighbouring pieces, `to_partial` gives the plain state.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from offsets_log.messages.registry import (
     encode_coordinator_record,
 )
 from offsets_log.pipeline import EVERYTHING, Until
-from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata
+from offsets_log.replay.partial import EndTransactionMarker, GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent
@@ -37,49 +37,65 @@ from offsets_log.rows.survey import Survey
 GROUP_METADATA = 2
 
 SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
-"""Places on the desk that add up when pieces are joined."""
+"""Places on the scan state that add up when pieces are joined."""
 
 # ------------------------------------------------------------------------------- kernels for one record
 
 
 @kernel
 def _replay_one(
-    desk: Longs, rows: LongRows, groups: LongRows, cold: Longs, row: Number, is_value: Number, record_offset: Number,
-    index: Number, producer_id: Number, transactional: Number,
+    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, row: Number, is_value: Number,
+    record_offset: Number, index: Number, producer_id: Number, transactional: Number,
 ) -> Any:  # fmt: skip
     producer = np.int64(a.NOTHING)
     if transactional:
-        producer = interner.intern_producer(desk, cold, producer_id)
+        producer = interner.intern_producer(scan_state, overflow, producer_id)
         if producer < 0:
             return False
-    batch = np.int64(a.BY_HAND)
-    rules = desk[a.RULES]
-    return fold.replay_offset(desk, rows, groups, cold, row, is_value, record_offset, batch, index, producer, rules)
+    batch = np.int64(a.SLOW_PATH)
+    rules = scan_state[a.RULES]
+    return fold.replay_offset(
+        scan_state, rows, groups, overflow, row, is_value, record_offset, batch, index, producer, rules
+    )
 
 
 @kernel
 def _replay_newer_one(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, data: Bytes,
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes,
     key_size: Number, is_value: Number, record_offset: Number, index: Number,
 ) -> Any:  # fmt: skip
     number = be16(data, np.int64(0))
     member_type = newer.TYPES[number, newer.OF_MEMBER]
-    row = interner.find_newer(desk, slots, rows, groups, arena, cold, data, np.int64(key_size), member_type)
+    row = interner.find_newer(scan_state, slots, rows, groups, arena, overflow, data, np.int64(key_size), member_type)
     if row < 0:
         return False
     size = np.int64(len(data) - key_size) if is_value else np.int64(-1)
-    batch = np.int64(a.BY_HAND)
+    batch = np.int64(a.SLOW_PATH)
     return newer.replay_newer(
-        desk, rows, groups, cold, row, number, is_value, record_offset, batch, index, data, np.int64(key_size), size
+        scan_state,
+        rows,
+        groups,
+        overflow,
+        row,
+        number,
+        is_value,
+        record_offset,
+        batch,
+        index,
+        data,
+        np.int64(key_size),
+        size,
     )
 
 
 @kernel
 def _mark_one(
-    desk: Longs, rows: LongRows, cold: Longs, producer_id: Number, commits: Number, marker_offset: Number
+    scan_state: Longs, rows: LongRows, overflow: Longs, producer_id: Number, commits: Number, marker_offset: Number
 ) -> Any:
-    producer = interner.intern_producer(desk, cold, producer_id)
-    return producer >= 0 and fold.mark(desk, rows, cold, producer, commits, marker_offset, desk[a.RULES])
+    producer = interner.intern_producer(scan_state, overflow, producer_id)
+    return producer >= 0 and fold.mark(
+        scan_state, rows, overflow, producer, commits, marker_offset, scan_state[a.RULES]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +114,11 @@ class ColumnarState:
 
     Attributes:
         arrays: see `arrays`; exchanged for larger ones when they are full.
-        values: offsets read by hand, to which rows refer by index.
+        values: offsets read on the slow path, to which rows refer by index.
         events: group number → the group's timeline before what `arrays` knows of the group.
         problems, names: as in `PartialState`; ``names`` are (record offset, topic id, name).
         newer: record type → layout of the newer kinds' records that `arrays` takes; all others are in ``events``.
-        group_records: of these the ones that were read by hand, to which rows refer by index.
+        group_records: of these the ones that were read on the slow path, to which rows refer by index.
 
     Args:
         until, release: how the log is read, see `pipeline.iter_events`.
@@ -131,7 +147,7 @@ class ColumnarState:
         self.__dict__ |= state
         self.newer = newer_layouts(self.profile, self.release) if state["newer"] else {}
 
-    # ---------------------------------------------------------------------- records read by hand
+    # ---------------------------------------------------------------------- records read on the slow path
 
     def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
         """As `PartialState.add_offset`."""
@@ -144,10 +160,10 @@ class ColumnarState:
         """As `PartialState.add_tombstone`."""
         self._replay(key, False, record_offset, 0, producer_id, transactional)
 
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """As `PartialState.add_marker`."""
         s = self.arrays
-        while not _mark_one(s.desk, s.rows, s.cold, producer_id, int(marker.commit), marker.record_offset):
+        while not _mark_one(s.scan_state, s.rows, s.overflow, producer_id, int(marker.commit), marker.record_offset):
             self.grow()
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
@@ -172,7 +188,7 @@ class ColumnarState:
     def _keep(self, group: int, event: GroupEvent) -> None:
         self.group_records.append(event)
         s, index = self.arrays, len(self.group_records) - 1
-        while not newer.keep_one(s.desk, s.groups, s.cold, group, event.record_offset, index):
+        while not newer.keep_one(s.scan_state, s.groups, s.overflow, group, event.record_offset, index):
             self.grow()
 
     def _add_newer(self, group: int, record: CoordinatorRecord, record_offset: int) -> None:
@@ -186,7 +202,8 @@ class ColumnarState:
         data, index = np.frombuffer(key + (value or b""), np.uint8), len(self.group_records) - 1
         s = self.arrays
         while not _replay_newer_one(
-            s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(key), value is not None, record_offset, index,
+            s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data, len(key), value is not None,
+            record_offset, index,
         ):  # fmt: skip
             self.grow()
 
@@ -203,48 +220,48 @@ class ColumnarState:
     @property
     def end_offset(self) -> int:
         """Where the log goes on."""
-        return int(self.arrays.desk[a.END_OFFSET])
+        return int(self.arrays.scan_state[a.END_OFFSET])
 
     @end_offset.setter
     def end_offset(self, offset: int) -> None:
-        self.arrays.desk[a.END_OFFSET] = offset
+        self.arrays.scan_state[a.END_OFFSET] = offset
 
     def saw_batch(self, base_offset: int) -> None:
-        """Count a batch that was read by hand."""
-        desk = self.arrays.desk
-        if desk[a.FIRST_OFFSET] == a.NOTHING:
-            desk[a.FIRST_OFFSET] = base_offset
+        """Count a batch that was read on the slow path."""
+        scan_state = self.arrays.scan_state
+        if scan_state[a.FIRST_OFFSET] == a.NOTHING:
+            scan_state[a.FIRST_OFFSET] = base_offset
         else:
-            self._skipped(base_offset - int(desk[a.LAST_OFFSET]) - 1)
-        desk[a.BATCHES] += 1
+            self._skipped(base_offset - int(scan_state[a.LAST_OFFSET]) - 1)
+        scan_state[a.BATCHES] += 1
 
     def _skipped(self, count: int) -> None:
         """Offsets that are not there, before a batch."""
         if count > 0:
-            self.arrays.desk[a.MISSING] += count
-            self.arrays.desk[a.GAPS] += 1
+            self.arrays.scan_state[a.MISSING] += count
+            self.arrays.scan_state[a.GAPS] += 1
 
     @property
     def first_offset(self) -> int | None:
         """Of the first batch; None without one."""
-        first = int(self.arrays.desk[a.FIRST_OFFSET])
+        first = int(self.arrays.scan_state[a.FIRST_OFFSET])
         return None if first == a.NOTHING else first
 
     @property
     def records(self) -> int:
         """How many were read."""
-        return int(self.arrays.desk[a.RECORDS])
+        return int(self.arrays.scan_state[a.RECORDS])
 
     def tell(self, found: Survey) -> None:
         """What was counted on the way."""
-        desk = self.arrays.desk
-        found.batches, found.records = int(desk[a.BATCHES]), self.records
-        found.missing_offsets, found.gaps = int(desk[a.MISSING]), int(desk[a.GAPS])
+        scan_state = self.arrays.scan_state
+        found.batches, found.records = int(scan_state[a.BATCHES]), self.records
+        found.missing_offsets, found.gaps = int(scan_state[a.MISSING]), int(scan_state[a.GAPS])
         if self.first_offset is not None:
-            found.first_offset, found.end_offset = self.first_offset, int(desk[a.LAST_OFFSET]) + 1
+            found.first_offset, found.end_offset = self.first_offset, int(scan_state[a.LAST_OFFSET]) + 1
 
     def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any], record_offset: int) -> int:
-        """The row of a raw key that was read by hand, of a record at an offset."""
+        """The row of a raw key that was read on the slow path, of a record at an offset."""
         row = self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
         group = self.arrays.groups[self.arrays.rows[row, a.GROUP]]
         if group[a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
@@ -257,10 +274,12 @@ class ColumnarState:
         return int(self.arrays.rows[row, a.TARGET]) if record_type != GROUP_METADATA else row
 
     def raw_row(self, raw_key: bytes, canonical: bytes) -> int:
-        """The row of a raw key of type 0, 1 or 2 that was read by hand, new or known."""
+        """The row of a raw key of type 0, 1 or 2 that was read on the slow path, new or known."""
         data = np.frombuffer(raw_key + canonical, np.uint8)
         s = self.arrays
-        while (row := interner.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(raw_key))) < 0:
+        while (
+            row := interner.register(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data, len(raw_key))
+        ) < 0:
             self.grow()
         return int(row)
 
@@ -276,7 +295,7 @@ class ColumnarState:
         row = self._row(1, key)
         s = self.arrays
         while not _replay_one(
-            s.desk, s.rows, s.groups, s.cold, row, is_value, record_offset, index, producer_id, transactional
+            s.scan_state, s.rows, s.groups, s.overflow, row, is_value, record_offset, index, producer_id, transactional
         ):
             self.grow()
 
@@ -307,23 +326,23 @@ class ColumnarState:
     def grow(self) -> None:
         """Make room: double what is half full, or everything if nothing is."""
         s = self.arrays
-        desk = s.desk
-        if desk[a.OPENED] >= desk[a.OPENED_ROOM] and desk[a.FREE] == a.NOTHING:
-            merge.compact_open(desk, s.cold)
-            if 2 * desk[a.OPEN_COUNT] < desk[a.OPENED_ROOM]:
+        scan_state = s.scan_state
+        if scan_state[a.OPENED] >= scan_state[a.OPENED_ROOM] and scan_state[a.FREE] == a.NOTHING:
+            merge.compact_open(scan_state, s.overflow)
+            if 2 * scan_state[a.OPEN_COUNT] < scan_state[a.OPENED_ROOM]:
                 return
         room = s.room()
         used = {
-            "keys": (desk[a.ROWS] + 2, len(s.rows)),
-            "arena": (desk[a.ARENA_USED], len(s.arena)),
-            "groups": (desk[a.GROUPS] + 1, len(s.groups)),
-            "producers": (desk[a.PRODUCERS] + 1, room["producers"]),
-            "opened": (desk[a.OPEN_COUNT] + 1, room["opened"]),
-            "cancelled": (desk[a.CANCELLED] + desk[a.OPEN_COUNT], room["cancelled"]),
-            "named": (desk[a.NAMED], room["named"]),
-            "owned": (desk[a.OWNED] + 1, room["owned"]),
-            "told": (desk[a.TOLD] + 1, room["told"]),
-            "kept": (desk[a.KEPT] + 2, room["kept"]),
+            "keys": (scan_state[a.ROWS] + 2, len(s.rows)),
+            "arena": (scan_state[a.ARENA_USED], len(s.arena)),
+            "groups": (scan_state[a.GROUPS] + 1, len(s.groups)),
+            "producers": (scan_state[a.PRODUCERS] + 1, room["producers"]),
+            "opened": (scan_state[a.OPEN_COUNT] + 1, room["opened"]),
+            "cancelled": (scan_state[a.CANCELLED] + scan_state[a.OPEN_COUNT], room["cancelled"]),
+            "named": (scan_state[a.NAMED], room["named"]),
+            "owned": (scan_state[a.OWNED] + 1, room["owned"]),
+            "told": (scan_state[a.TOLD] + 1, room["told"]),
+            "kept": (scan_state[a.KEPT] + 2, room["kept"]),
         }
         full = {name for name, (count, limit) in used.items() if 2 * count >= limit} or set(used)
         self._double(full)
@@ -351,7 +370,7 @@ class ColumnarState:
         s = self.arrays
         s.lay_out(room)
         s.slots = np.zeros(2 * len(s.rows), np.int64)
-        interner.fill_slots(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold)
+        interner.fill_slots(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow)
 
     # ------------------------------------------------------------------------------------- merging
 
@@ -363,9 +382,20 @@ class ColumnarState:
     def number(self, right: ColumnarState) -> a.Int64s:
         """The numbers here of the rows, groups and producers of the run that follows, int64[3, n]."""
         s, r = self.arrays, right.arrays
-        numbers = np.full((3, max(r.desk[[a.ROWS, a.GROUPS, a.PRODUCERS]])), merge.NOT_YET, np.int64)
+        numbers = np.full((3, max(r.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS]])), merge.NOT_YET, np.int64)
         while not merge.number_all(
-            s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, r.desk, r.rows, r.groups, r.arena, r.cold, numbers
+            s.scan_state,
+            s.slots,
+            s.rows,
+            s.groups,
+            s.arena,
+            s.overflow,
+            r.scan_state,
+            r.rows,
+            r.groups,
+            r.arena,
+            r.overflow,
+            numbers,
         ):
             self.grow()
         return numbers
@@ -382,30 +412,32 @@ class ColumnarState:
                 self.carry(number)
                 self.events[number] += events
         newer_merge.join_newer(
-            s.desk,
+            s.scan_state,
             s.rows,
             s.groups,
             s.arena,
-            s.cold,
-            r.desk,
+            s.overflow,
+            r.scan_state,
             r.rows,
             r.groups,
-            r.cold,
+            r.overflow,
             numbers,
             len(self.group_records),
         )
         self.group_records += right.group_records
         before = len(self.values)
-        merge.join_rows(s.desk, s.rows, s.groups, s.cold, r.desk, r.rows, r.groups, r.cold, numbers, before)
-        order = np.zeros(r.desk[a.OPENED], np.int64)
-        merge.join_producers(s.desk, s.rows, s.cold, r.desk, r.cold, numbers, before, order)
-        self.join_counts(r.desk)
+        merge.join_rows(
+            s.scan_state, s.rows, s.groups, s.overflow, r.scan_state, r.rows, r.groups, r.overflow, numbers, before
+        )
+        order = np.zeros(r.scan_state[a.OPENED], np.int64)
+        merge.join_producers(s.scan_state, s.rows, s.overflow, r.scan_state, r.overflow, numbers, before, order)
+        self.join_counts(r.scan_state)
         self.values += right.values
         self.problems += right.problems
         self.names += right.names
 
     def _make_room_for(self, right: ColumnarState) -> None:
-        ours, theirs = self.arrays.desk, right.arrays.desk
+        ours, theirs = self.arrays.scan_state, right.arrays.scan_state
         opened = int(ours[a.OPENED] + theirs[a.OPENED] + theirs[a.CANCELLED])
         needed = {
             "opened": opened,
@@ -424,7 +456,7 @@ class ColumnarState:
 
     def join_counts(self, theirs: a.Int64s) -> None:
         """What was counted in the run that follows."""
-        ours = self.arrays.desk
+        ours = self.arrays.scan_state
         ours[a.END_OFFSET] = max(ours[a.END_OFFSET], theirs[a.END_OFFSET])
         ours[SUMS] += theirs[SUMS]
         if ours[a.FIRST_OFFSET] == a.NOTHING:

@@ -1,6 +1,6 @@
 """Logs replayed and surveyed at once, in bulk: what the kernel has counted (`census`) gets its names of `rows.survey`.
 
-Whose own functions count what is read by hand, as they do record by record.
+Whose own functions count what is read on the slow path, as they do record by record.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class SurveyedState(ColumnarState):
     """What a run of records did, and what kinds they are.
 
     Attributes:
-        kinds: what was counted, but for what the kernel has counted since something was read by hand.
+        kinds: what was counted, but for what the kernel has counted since something was read on the slow path.
     """
 
     def __init__(self, profile: Profile, **how: Any) -> None:
         super().__init__(profile, **how)
         self.kinds = Kinds()
-        census.begin(self.arrays.desk, self.arrays.cold)
+        census.begin(self.arrays.scan_state, self.arrays.overflow)
 
     def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
         """As `survey.Transactions.add_commit`."""
         s = self.arrays
-        while not transactions.add_one(s.desk, s.cold, producer_id, record_offset, timestamp_ms, a.BY_HAND):
+        while not transactions.add_one(s.scan_state, s.overflow, producer_id, record_offset, timestamp_ms, a.SLOW_PATH):
             self.grow()
 
     def end(self, producer_id: int) -> None:
         """As `survey.Transactions.end`."""
-        while not transactions.end_one(self.arrays.desk, self.arrays.cold, producer_id):
+        while not transactions.end_one(self.arrays.scan_state, self.arrays.overflow, producer_id):
             self.grow()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
@@ -55,7 +55,7 @@ class SurveyedState(ColumnarState):
         self.name_kinds()
         right.name_kinds()
         super().merge(right)
-        transactions.join(self.arrays.desk, self.arrays.cold, right.arrays.desk, right.arrays.cold)
+        transactions.join(self.arrays.scan_state, self.arrays.overflow, right.arrays.scan_state, right.arrays.overflow)
         self.kinds.add(right.kinds)
         return self
 
@@ -73,11 +73,11 @@ class SurveyedState(ColumnarState):
     def name_kinds(self) -> None:
         """Count in `kinds` what the kernel has counted, in log order: counts that are equal are told in the order of
         their firsts."""
-        desk, kinds = self.arrays.desk, self.kinds
-        for kind, count in _taken(desk, a.FORMATS, a.FORMATS_FIRST, a.FORMAT_IDS):
+        scan_state, kinds = self.arrays.scan_state, self.kinds
+        for kind, count in _taken(scan_state, a.FORMATS, a.FORMATS_FIRST, a.FORMAT_IDS):
             older, codec = divmod(kind, a.CODEC_IDS)
             kinds.add_batches(NEWEST_MAGIC - older, codec_name(codec), count)
-        for kind, count in _taken(desk, a.RECORDS_OF, a.RECORDS_FIRST, a.RECORD_KINDS):
+        for kind, count in _taken(scan_state, a.RECORDS_OF, a.RECORDS_FIRST, a.RECORD_KINDS):
             at = a.RECORDS_OF + kind
             if at == a.NOT_DECODED:
                 kinds.add_not_decoded(count)
@@ -86,9 +86,9 @@ class SurveyedState(ColumnarState):
             else:
                 number, version = divmod(kind, a.VERSIONS + 1)
                 kinds.add_records(number, *self._version_and_layout(number, version), count)
-        if desk[a.TIMED]:
-            kinds.add_time(int(desk[a.FIRST_MS]))
-            kinds.add_time(int(desk[a.LAST_MS]))
+        if scan_state[a.TIMED]:
+            kinds.add_time(int(scan_state[a.FIRST_MS]))
+            kinds.add_time(int(scan_state[a.LAST_MS]))
 
     def _version_and_layout(self, number: int, version: int) -> tuple[int | None, Message | None]:
         if version == a.NO_VERSION:
@@ -96,11 +96,13 @@ class SurveyedState(ColumnarState):
         return version, self.newer.get(number) or next(RECORD_TYPES[number].layouts(version))
 
 
-def _taken(desk: a.Int64s, counts: int, firsts: int, size: int) -> list[tuple[int, int]]:
+def _taken(scan_state: a.Int64s, counts: int, firsts: int, size: int) -> list[tuple[int, int]]:
     """What was counted of each kind, by the first of it; the counts go on from 0."""
-    found = desk[counts : counts + size].tolist()
-    desk[counts : counts + size] = 0
-    return sorted(((i, count) for i, count in enumerate(found) if count), key=lambda item: int(desk[firsts + item[0]]))
+    found = scan_state[counts : counts + size].tolist()
+    scan_state[counts : counts + size] = 0
+    return sorted(
+        ((i, count) for i, count in enumerate(found) if count), key=lambda item: int(scan_state[firsts + item[0]])
+    )
 
 
 class _SurveyedPiece(Piece):

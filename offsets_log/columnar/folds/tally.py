@@ -50,7 +50,7 @@ NEEDS_ANSWER = sc.NEEDS_OTHERS + 1
 
 MINUTE_MS = 60_000
 
-_OUTCOMES = np.array([sc.GO_ON, sc.NEEDS_ROOM, sc.DOUBTFUL_KEY, NEEDS_ANSWER])
+_OUTCOMES = np.array([sc.GO_ON, sc.NEEDS_ROOM, sc.KEY_NOT_PLAIN, NEEDS_ANSWER])
 """By what `flush` said."""
 
 
@@ -167,7 +167,7 @@ def count_staged(
 
     Args:
         count: of the records that are staged.
-        row: of its key, NOTHING where that was read by hand in vain.
+        row: of its key, NOTHING where that was read on the slow path in vain.
         is_offset: whether that is the key of an offset.
     """
     i = U(number)
@@ -192,77 +192,81 @@ def count_staged(
 
 @part
 def flush(
-    counts: Any, desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, staged: Any, source: Any,
-    data: Any, writers: Any, minutes: Any, text: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any,
+    source: Any, data: Any, writers: Any, minutes: Any, text: Any,
 ) -> Any:  # fmt: skip
     """Count what is staged, from where it was left; as `fold.flush`."""
-    while desk[a.FLUSHED] < desk[a.STAGED]:
-        first = desk[a.FLUSHED]
-        last = min(first + a.BLOCK, desk[a.STAGED])
-        fold.prepare(desk, slots, rows, arena, source, staged, first, last)
+    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
+        first = scan_state[a.FLUSHED]
+        last = min(first + a.BLOCK, scan_state[a.STAGED])
+        fold.prepare(scan_state, slots, rows, arena, source, staged, first, last)
         for number in range(first, last):
-            desk[a.FLUSHED] = number
+            scan_state[a.FLUSHED] = number
             i = U(number)
             kind = staged[i, a.KIND]
             is_marker = kind == a.COMMIT or kind == a.ABORT
             row = np.int64(a.NOTHING)
             if kind != a.PASSED and not is_marker:
                 place = number - first
-                row = np.int64(fold.row_of(desk, slots, rows, groups, arena, cold, staged, source, number, place))
+                row = np.int64(
+                    fold.row_of(scan_state, slots, rows, groups, arena, overflow, staged, source, number, place)
+                )
                 if row < 0:
-                    return fold.FULL if row == NEEDS_ROOM else fold.DOUBTFUL_KEY
-            at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
+                    return fold.FULL if row == NEEDS_ROOM else fold.KEY_NOT_PLAIN
+            at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
             if counts[nm.PER] >= nm.PER_CLIENT:
                 is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
                 found = nm.find_holder(
-                    counts, desk, slots, rows, groups, arena, cold, text, staged, i, source, row, is_plain
+                    counts, scan_state, slots, rows, groups, arena, overflow, text, staged, i, source, row, is_plain
                 )  # fmt: skip
                 if found != fold.DONE:
                     return found
             time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
-            writer = nm.writer_of(counts, desk, slots, rows, groups, arena, cold, text, row, time)
+            writer = nm.writer_of(counts, scan_state, slots, rows, groups, arena, overflow, text, row, time)
             if is_marker:
                 is_counted = count_marker(counts, rows, data, writers, minutes, at, writer, time)
             else:
                 is_offset = row >= 0 and rows[row, a.TARGET] != a.IS_GROUP
                 is_counted = count_staged(
-                    counts, rows, staged, desk[a.STAGED], source, data, writers, minutes, at, number, row, is_offset,
-                    writer, time,
+                    counts, rows, staged, scan_state[a.STAGED], source, data, writers, minutes, at, number, row,
+                    is_offset, writer, time,
                 )  # fmt: skip
             if not is_counted:
                 return fold.FULL
-        desk[a.FLUSHED] = last
-    desk[a.STAGED] = 0
-    desk[a.FLUSHED] = 0
+        scan_state[a.FLUSHED] = last
+    scan_state[a.STAGED] = 0
+    scan_state[a.FLUSHED] = 0
     return fold.DONE
 
 
 @kernel
 def scan(
-    counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
+    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
     staged: LongRows, data: Bytes, window: Bytes, table: LongRows, writers: LongRows, minutes: LongRows, text: Bytes,
 ) -> Any:  # fmt: skip
-    """Count a segment's records from ``desk[AT]`` on; as `scan.scan`."""
-    begin = desk[a.AT]
+    """Count a segment's records from ``scan_state[AT]`` on; as `scan.scan`."""
+    begin = scan_state[a.AT]
     outcome = np.int64(sc.GO_ON)
     while outcome == sc.GO_ON:
-        outcome = sc.stage(desk, cold, staged, data, window, table, begin)
-        source = window if desk[a.IN_WINDOW] else data
-        flushed = flush(counts, desk, slots, rows, groups, arena, cold, staged, source, data, writers, minutes, text)
+        outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
+        source = window if scan_state[a.IN_WINDOW] else data
+        flushed = flush(
+            counts, scan_state, slots, rows, groups, arena, overflow, staged, source, data, writers, minutes, text
+        )
         if flushed != fold.DONE:
             return _OUTCOMES[flushed]
-        outcome = sc.outcome_of(desk, begin, outcome)
+        outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
 
 
 @kernel
 def count_one(
-    counts: Longs, desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs,
+    counts: Longs, scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs,
     writers: LongRows, minutes: LongRows, text: Bytes, row: Number, kind: Number, offset: Number, size: Number,
     time: Number,
 ) -> Any:  # fmt: skip
-    """Count a record that was read by hand; False without room."""
-    writer = nm.writer_of(counts, desk, slots, rows, groups, arena, cold, text, row, time)
+    """Count a record that was read on the slow path; False without room."""
+    writer = nm.writer_of(counts, scan_state, slots, rows, groups, arena, overflow, text, row, time)
     return writer >= 0 and count_record(counts, rows, writers, minutes, row, writer, kind, offset, size, time)
 
 

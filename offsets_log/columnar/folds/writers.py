@@ -1,6 +1,6 @@
-"""Who writes a log, in bulk: the counts of `top` by kernels, and by hand what is not plain (`tally`).
+"""Who writes a log, in bulk: the counts of `top` by kernels, and on the slow path what is not plain (`tally`).
 
-Pieces, threads and what is read by hand are those of a replay; only what becomes of a record is another.
+Pieces, threads and what is read on the slow path are those of a replay; only what becomes of a record is another.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Counting(ColumnarState):
         super().__init__(profile, **how)
         self.counts = np.zeros(tally.COUNTS, np.int64)
         self.counts[nm.PER] = per
-        self.arrays.desk[a.NEEDS_TIME] = per == nm.PER_GROUP  # of commits without a time the commit's own is asked
+        self.arrays.scan_state[a.NEEDS_TIME] = (
+            per == nm.PER_GROUP
+        )  # of commits without a time the commit's own is asked
         self.writers = np.zeros((a.LEAST_KEYS, tally.WRITER_SIZE), np.int64)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
@@ -77,11 +79,11 @@ class Counting(ColumnarState):
 
     @abstractmethod
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
-        """The row of the raw key of a record that was read by hand."""
+        """The row of the raw key of a record that was read on the slow path."""
 
     @abstractmethod
     def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
-        """Count a record that was read by hand; False without room."""
+        """Count a record that was read on the slow path; False without room."""
 
     @property
     @abstractmethod
@@ -93,7 +95,7 @@ class Counting(ColumnarState):
         """Of the writers, by number; the first is nobody's."""
 
     def count(self, event: Event | None, size_bytes: int) -> None:
-        """A record that was read by hand; None for a batch without records."""
+        """A record that was read on the slow path; None for a batch without records."""
         if event is None:
             self.writers[nm.NOBODY, tally.BYTES] += size_bytes
             return
@@ -172,12 +174,12 @@ class WritersState(TakesNothing, Counting):
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
         """As `Counting.scan`."""
         s = self.arrays
-        before = int(s.desk[a.AT])
+        before = int(s.scan_state[a.AT])
         outcome = tally.scan(
-            self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, scanner.staged, data, scanner.window,
-            scanner.table, self.writers, self.minutes, self.text,
+            self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, scanner.staged, data,
+            scanner.window, scanner.table, self.writers, self.minutes, self.text,
         )  # fmt: skip
-        self.accepted_bytes += int(s.desk[a.AT]) - before
+        self.accepted_bytes += int(s.scan_state[a.AT]) - before
         return int(outcome)
 
     def number_of(self, name: bytes) -> int:
@@ -185,7 +187,7 @@ class WritersState(TakesNothing, Counting):
         data = np.frombuffer(name, np.uint8)
         while True:
             s = self.arrays
-            number = nm.number_of(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data)
+            number = nm.number_of(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data)
             if number >= 0:
                 return int(number)
             self.grow()
@@ -202,7 +204,7 @@ class WritersState(TakesNothing, Counting):
         s = self.arrays
         return bool(
             tally.count_one(
-                self.counts, s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.writers, self.minutes,
+                self.counts, s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.writers, self.minutes,
                 self.text, row, kind, offset, size, time,
             )
         )  # fmt: skip
@@ -219,7 +221,7 @@ class WritersState(TakesNothing, Counting):
         """Make room for what has none."""
         if self.counts[tally.RUNS] >= len(self.minutes):
             self._grow_minutes()
-        elif self.arrays.desk[a.GROUPS] >= len(self.writers):
+        elif self.arrays.scan_state[a.GROUPS] >= len(self.writers):
             self._grow_writers(2 * len(self.writers))
         else:
             super().grow()
@@ -229,20 +231,20 @@ class WritersState(TakesNothing, Counting):
         assert isinstance(right, WritersState)
         numbers = self.number(right)
         self._join_writers(right, numbers[1])
-        rows = right.arrays.rows[: right.arrays.desk[a.ROWS]]
+        rows = right.arrays.rows[: right.arrays.scan_state[a.ROWS]]
         tally.join_rows(self.arrays.rows, self.writers, rows, numbers[0], numbers[1])
-        self.join_counts(right.arrays.desk)
+        self.join_counts(right.arrays.scan_state)
         return self
 
     @property
     def writers_count(self) -> int:
         """As `Counting.writers_count`."""
-        return int(self.arrays.desk[a.GROUPS])
+        return int(self.arrays.scan_state[a.GROUPS])
 
     def writer_names(self) -> list[bytes]:
         """As `Counting.writer_names`."""
         s = self.arrays
-        return [s.text_at(int(at)) for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT]]
+        return [s.text_at(int(at)) for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT]]
 
 
 NewState = Callable[[Profile, int], WritersState]
@@ -287,8 +289,8 @@ class _WrittenPiece(CountedPiece):
 
     def _answer(self, index: int, data: a.Bytes) -> None:
         """Have the state say what the kernel asks of a staged record."""
-        staged = self.scanner.staged[self.desk[a.FLUSHED]].tolist()
-        source = self.scanner.window if self.desk[a.IN_WINDOW] else data
+        staged = self.scanner.staged[self.scan_state[a.FLUSHED]].tolist()
+        source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
         key, value = (
             source[staged[at] : staged[at] + staged[at + 1]].tobytes() for at in (a.KEY, a.VALUE_AT)
         )  # the size stands behind the place

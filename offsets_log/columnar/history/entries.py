@@ -181,14 +181,14 @@ def _member_of(held: Any, lives: Any, row: Any, group: Any, producer: Any) -> An
 
 
 @inlined
-def _opens_at_once(desk: Any) -> Any:
+def _opens_at_once(scan_state: Any) -> Any:
     """Whether there is room for one more open record."""
-    return desk[a.FREE] >= 0 or desk[a.OPENED] < desk[a.OPENED_ROOM]
+    return scan_state[a.FREE] >= 0 or scan_state[a.OPENED] < scan_state[a.OPENED_ROOM]
 
 
 @part
 def what_is_needed(
-    desk: Any, rows: Any, held: Any, lives: Any, counts: Any, entries: Any, row: Any, is_value: Any, producer: Any
+    scan_state: Any, rows: Any, held: Any, lives: Any, counts: Any, entries: Any, row: Any, is_value: Any, producer: Any
 ) -> Any:
     """What an offset's record needs before anything may be done; FINISHED if nothing."""
     group = rows[row, a.GROUP]
@@ -196,7 +196,7 @@ def what_is_needed(
         return np.int64(NEEDS_VERDICT)
     if is_value and held[row, SHOWN] == WANTED and lives[group, HELD_BY_NOW] < 0:
         return np.int64(NEEDS_HOLDERS)
-    if producer >= 0 and not _opens_at_once(desk):
+    if producer >= 0 and not _opens_at_once(scan_state):
         return np.int64(sc.NEEDS_ROOM)
     many = np.int64(1) if lives[group, EXISTS] else lives[group, KEYS] + 1
     return np.int64(sc.FINISHED if counts[ENTRIES] + many <= len(entries) else NEEDS_ENTRIES)
@@ -204,9 +204,9 @@ def what_is_needed(
 
 @part
 def note_offset(
-    desk: Any, rows: Any, groups: Any, cold: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
-    key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any, producer: Any, is_replayed: Any,
-    committed: Any,
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
+    entries: Any, key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any, producer: Any,
+    is_replayed: Any, committed: Any,
 ) -> Any:  # fmt: skip
     """A commit or tombstone: its entry, NOT_KEPT if it is not shown; nothing is needed any more.
 
@@ -224,8 +224,10 @@ def note_offset(
     if is_back:
         lives[group, EXISTS] = 1
     if is_replayed:
-        none, rules = np.int64(a.NOTHING), desk[a.RULES]
-        fold.replay_offset(desk, rows, groups, cold, row, is_value, record_offset, none, none, producer, rules)
+        none, rules = np.int64(a.NOTHING), scan_state[a.RULES]
+        fold.replay_offset(
+            scan_state, rows, groups, overflow, row, is_value, record_offset, none, none, producer, rules
+        )
     if is_value and producer < 0 and rows[row, a.RECORD_OFFSET] == record_offset:
         held[row, NOW] = committed
     if is_back:
@@ -240,7 +242,7 @@ def note_offset(
         entries[n, MEMBER] = _member_of(held, lives, row, group, producer)
     if producer >= 0:
         entries[n, MARKS] += OPEN * OUTCOME
-        entries[n, PRODUCER_ID] = cold[fold.producer_at(desk, producer) + a.PRODUCER_ID]
+        entries[n, PRODUCER_ID] = overflow[fold.producer_at(scan_state, producer) + a.PRODUCER_ID]
         entries[n, OLDER] = opens[producer, NEWEST]
         opens[producer, NEWEST] = n + 1
         opens[producer, COUNT] += 1
@@ -249,8 +251,8 @@ def note_offset(
 
 @part
 def note_marker(
-    desk: Any, rows: Any, cold: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any, producer: Any,
-    commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
+    scan_state: Any, rows: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
+    producer: Any, commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
 ) -> Any:  # fmt: skip
     """The end of a transaction; FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
     if counts[ENTRIES] + opens[producer, COUNT] > len(entries):
@@ -261,7 +263,7 @@ def note_marker(
         held[row, MET] = 0
         _remember(counts, rows, held, lives, row)
         n = entries[n, OLDER] - 1
-    if is_replayed and not fold.mark(desk, rows, cold, producer, commits, record_offset, desk[a.RULES]):
+    if is_replayed and not fold.mark(scan_state, rows, overflow, producer, commits, record_offset, scan_state[a.RULES]):
         return np.int64(sc.NEEDS_ROOM)
     n = opens[producer, NEWEST] - 1
     while n >= 0:
@@ -272,7 +274,7 @@ def note_marker(
             held[row, NOW] = entries[n, COMMITTED]
         n = entries[n, OLDER] - 1
     n = opens[producer, NEWEST] - 1
-    producer_id = cold[fold.producer_at(desk, producer) + a.PRODUCER_ID]
+    producer_id = overflow[fold.producer_at(scan_state, producer) + a.PRODUCER_ID]
     event = np.int64(COMMITTED_THEN if commits else ABORTED_THEN)
     while n >= 0:
         key = entries[n, KEY]

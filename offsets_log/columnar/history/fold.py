@@ -13,27 +13,27 @@ from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history.state import HistoryState
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Order, Place
+from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, ScanPlace
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.pipeline import Event, LogEvent, Until, replay_into
-from offsets_log.replay.topic_names import names_in
+from offsets_log.replay.topic_names import topic_names_in
 
 
 class HistoryPiece(Piece):
     """A log on its way into entries."""
 
-    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, note: Note, state: HistoryState) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, state: HistoryState) -> None:
         super().__init__(order, cursor, scanner, note, state)
         self.history = state
 
     def scan(self, index: int, data: a.Bytes) -> int:
         while True:
             match self.scan_on(data):
-                case sc.DOUBTFUL_KEY:
-                    self._key_by_hand(index)
+                case sc.KEY_NOT_PLAIN:
+                    self._key_on_slow_path(index)
                 case e.NEEDS_GROUP:
                     self._group_record(data)
                 case need if need == sc.NEEDS_ROOM or need >= e.NEEDS_VERDICT:
@@ -47,14 +47,14 @@ class HistoryPiece(Piece):
     def _group_record(self, data: a.Bytes) -> None:
         """A type 2 record, which the kernel has found right."""
         counts = self.history.counts
-        staged = self.scanner.staged[self.desk[a.FLUSHED]]
-        source = self.scanner.window if self.desk[a.IN_WINDOW] else data
+        staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
+        source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
         key, key_size, value, size = staged[[a.KEY, a.KEY_SIZE, a.VALUE_AT, a.VALUE_SIZE]].tolist()
         raw_value = source[value : value + size].tobytes() if size >= 0 else None
         record = decode_coordinator_record(source[key : key + key_size].tobytes(), raw_value, self.order.release)
         group, timestamp_ms = counts[[e.OF_GROUP, e.OF_TIME]].tolist()
-        self.history.by_hand.note(record, int(staged[a.OFFSET]), timestamp_ms, group)
-        self.desk[a.FLUSHED] += 1
+        self.history.slow_path.note(record, int(staged[a.OFFSET]), timestamp_ms, group)
+        self.scan_state[a.FLUSHED] += 1
 
     def take(self, index: int, batch: RecordBatch) -> None:
         replay_into(self.state, self._watch(self.events(index, batch)), on_damage=self.note)
@@ -66,14 +66,14 @@ class HistoryPiece(Piece):
             history.is_replayed = False
             match event:
                 case Event(decoded=CoordinatorRecord() as record) if not history.shows_group(record.group):
-                    for topic_id, name in names_in(record):
+                    for topic_id, name in topic_names_in(record):
                         history.add_topic_name(topic_id, name, event.record.offset)
                 case Event(decoded=CoordinatorRecord() as record) if record.is_offset_commit:
                     yield event
                     history.note_offset(event, record)
                 case Event(decoded=CoordinatorRecord() as record):
                     yield event
-                    history.by_hand.note(record, event.record.offset, event.record.timestamp_ms)
+                    history.slow_path.note(record, event.record.offset, event.record.timestamp_ms)
                 case Event(control=ControlRecord() as control):
                     yield event
                     history.note_marker(event, control)
@@ -96,9 +96,9 @@ def read_history(
         note: what to do with what could not be read, with tails and gaps.
         advance: called with the number of bytes read since.
     """
-    order = Order(log, until, release)
+    order = ScanOrder(log, until, release)
     order.note_begin(note)
-    cursor = order.begin(Place(0, 0))
+    cursor = order.begin(ScanPlace(0, 0))
     assert cursor is not None
     with Scanner() as scanner:
         HistoryPiece(order, cursor, scanner, note, state).run(order.end, advance)

@@ -87,21 +87,21 @@ def _is_assignment(data: Any, at: Any, end: Any) -> Any:
 
 
 @inlined
-def _is_first(desk: Any, data: Any, at: Any) -> Any:
+def _is_first(scan_state: Any, data: Any, at: Any) -> Any:
     """Whether no text of the record before was the same."""
-    return is_new(desk, data, at + 2, max(be16(data, at), np.int64(0)))
+    return is_new(scan_state, data, at + 2, max(be16(data, at), np.int64(0)))
 
 
 @part
-def _after_member(desk: Any, data: Any, at: Any, end: Any, version: Any, is_consumer: Any) -> Any:
+def _after_member(scan_state: Any, data: Any, at: Any, end: Any, version: Any, is_consumer: Any) -> Any:
     """Where a member's row ends; below 0 if it is not sure what it says, or whether others have its id."""
     begin = at
     at = _after(data, at, end, False)
-    if at < 0 or not _is_first(desk, data, begin):
+    if at < 0 or not _is_first(scan_state, data, begin):
         return np.int64(-1)
     if version >= WITH_INSTANCE_ID:
         begin, at = at, _after(data, at, end, True)
-        if at < 0 or (be16(data, begin) >= 0 and not _is_first(desk, data, begin)):
+        if at < 0 or (be16(data, begin) >= 0 and not _is_first(scan_state, data, begin)):
             return np.int64(-1)
     at = _after(data, _after(data, at, end, False), end, False)
     if at < 0:
@@ -114,7 +114,7 @@ def _after_member(desk: Any, data: Any, at: Any, end: Any, version: Any, is_cons
 
 
 @part
-def _is_plain(desk: Any, data: Any, value: Any, end: Any) -> Any:
+def _is_plain(scan_state: Any, data: Any, value: Any, end: Any) -> Any:
     """Whether a value is read here as elsewhere: how many members it has, below 0 if that is not sure."""
     at, _ = _members_at(data, value, end)
     if at < 0:
@@ -123,9 +123,9 @@ def _is_plain(desk: Any, data: Any, value: Any, end: Any) -> Any:
     count, at = be32(data, at), at + 4
     if count < 0:
         return np.int64(-1)
-    desk[a.DISTINCT_COUNT] = 0
+    scan_state[a.DISTINCT_COUNT] = 0
     for _ in range(count):
-        at = _after_member(desk, data, at, end, version, is_consumer)
+        at = _after_member(scan_state, data, at, end, version, is_consumer)
         if at < 0:
             return at
     return count
@@ -152,14 +152,14 @@ def _text(counts: Any, texts: Any, members: Any, n: Any, column: Any, data: Any,
 
 @part
 def _assign(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, held: Any, key: Any, at: Any, size: Any,
-    member: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, key: Any, at: Any,
+    size: Any, member: Any,
 ) -> Any:  # fmt: skip
     """A member holds what a canonical key names from here on; False without room."""
-    found = hash_bytes(key, at, size, desk[a.SEED])
+    found = hash_bytes(key, at, size, scan_state[a.SEED])
     row = find_row(slots, rows, arena, key, at, size, found)
     if row < 0:
-        row = intern(desk, slots, rows, groups, arena, cold, key, at, size, found)
+        row = intern(scan_state, slots, rows, groups, arena, overflow, key, at, size, found)
         if row < 0:
             return False
     held[row, e.HOLDER] = member
@@ -168,7 +168,7 @@ def _assign(
 
 @part
 def _assign_all(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, held: Any, counts: Any, texts: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, counts: Any, texts: Any,
     data: Any, at: Any, name_size: Any, member: Any,
 ) -> Any:  # fmt: skip
     """A member holds what its assignment says; False without room.
@@ -187,8 +187,8 @@ def _assign_all(
             for i in range(4):
                 texts[U(place + i)] = data[U(at + i)]
             key_size = AROUND_NAMES + name_size + size
-            if not has_room(desk, slots, rows, groups, arena, key_size) or not _assign(
-                desk, slots, rows, groups, arena, cold, held, texts, key, key_size, member
+            if not has_room(scan_state, slots, rows, groups, arena, key_size) or not _assign(
+                scan_state, slots, rows, groups, arena, overflow, held, texts, key, key_size, member
             ):
                 return False
             at += 4
@@ -208,7 +208,7 @@ def _begin_key(arena: Any, name_at: Any, counts: Any, texts: Any) -> Any:
 
 @part
 def _take_members(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, held: Any, lives: Any, counts: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
     texts: Any, members: Any, data: Any, value: Any, end: Any, group: Any,
 ) -> Any:  # fmt: skip
     """The members of a value that is plain; False without room for keys."""
@@ -243,7 +243,7 @@ def _take_members(
         at = _before_assignment(data, at, version)
         size = be32(data, at)
         if size > 0 and not _assign_all(
-            desk, slots, rows, groups, arena, cold, held, counts, texts, data, at + 4, name_size, np.int64(n)
+            scan_state, slots, rows, groups, arena, overflow, held, counts, texts, data, at + 4, name_size, np.int64(n)
         ):
             return False
         at += 4 + size
@@ -259,7 +259,7 @@ def _before_assignment(data: Any, at: Any, version: Any) -> Any:
 
 @part
 def note_group(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, held: Any, lives: Any, counts: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
     entries: Any, texts: Any, members: Any, data: Any, value: Any, size: Any, group: Any, record_offset: Any,
     timestamp: Any,
 ) -> Any:  # fmt: skip
@@ -272,7 +272,7 @@ def note_group(
     if lives[group, e.EXISTS] != exists and counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
         return np.int64(e.NEEDS_ENTRIES)
     if exists:
-        count = _is_plain(desk, data, value, value + size)
+        count = _is_plain(scan_state, data, value, value + size)
         if count < 0:
             return np.int64(e.NEEDS_GROUP)
         if counts[e.MEMBERS] + count > len(members):
@@ -280,8 +280,8 @@ def note_group(
         if counts[e.TEXT_USED] + 2 * size + size_of(arena, groups[group, a.NAME_AT]) + AROUND_NAMES > len(texts):
             return np.int64(e.NEEDS_TEXTS)
         if not _take_members(
-            desk, slots, rows, groups, arena, cold, held, lives, counts, texts, members, data, value, value + size,
-            group,
+            scan_state, slots, rows, groups, arena, overflow, held, lives, counts, texts, members, data, value, value +
+            size, group,
         ):  # fmt: skip
             return np.int64(sc.NEEDS_ROOM)
     else:

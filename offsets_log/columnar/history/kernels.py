@@ -51,25 +51,25 @@ def _is_beyond(timestamp: Any) -> Any:
 
 @inlined
 def _topic_id(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, lives: Any, source: Any, key: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, lives: Any, source: Any, key: Any,
     staged: Any, i: Any,
 ) -> Any:  # fmt: skip
     """The number of the topic id that a commit names, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
     at = staged[i, a.TOPIC_ID_AT]
     if at < 0 or (be64(source, at) == 0 and be64(source, at + 8) == 0):
         return np.int64(a.NOTHING)
-    if not has_room(desk, slots, rows, groups, arena, np.int64(16)) or desk[a.GROUPS] >= len(lives):
+    if not has_room(scan_state, slots, rows, groups, arena, np.int64(16)) or scan_state[a.GROUPS] >= len(lives):
         return np.int64(NEEDS_ROOM)
     row, high, low = rows[key, a.TARGET], be64(source, at), be64(source, at + 8)
-    if not fold.note_topic_id(desk, cold, row, high, low, staged[i, a.OFFSET]):
+    if not fold.note_topic_id(scan_state, overflow, row, high, low, staged[i, a.OFFSET]):
         return np.int64(NEEDS_ROOM)
-    return intern_group(desk, groups, arena, cold, source, at, np.int64(16))
+    return intern_group(scan_state, groups, arena, overflow, source, at, np.int64(16))
 
 
 @part
 def _note_staged_marker(
-    desk: Any, rows: Any, cold: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any, staged: Any,
-    data: Any, i: Any,
+    scan_state: Any, rows: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
+    staged: Any, data: Any, i: Any,
 ) -> Any:  # fmt: skip
     """A marker: FINISHED, or what it needs first."""
     producer, commits = staged[i, a.STAGED_PRODUCER], np.int64(staged[i, a.KIND] == a.COMMIT)
@@ -79,14 +79,14 @@ def _note_staged_marker(
     if _is_beyond(timestamp):
         return np.int64(e.BEYOND)
     return e.note_marker(
-        desk, rows, cold, held, lives, opens, counts, entries, producer, commits, staged[i, a.OFFSET], timestamp,
-        np.int64(1),
+        scan_state, rows, overflow, held, lives, opens, counts, entries, producer, commits, staged[i, a.OFFSET],
+        timestamp, np.int64(1),
     )  # fmt: skip
 
 
 @part
 def _note_staged_group(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, held: Any, lives: Any, counts: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
     entries: Any, texts: Any, members: Any, staged: Any, source: Any, i: Any, key: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
     """A type 2 record: FINISHED, or what it needs first."""
@@ -94,14 +94,14 @@ def _note_staged_group(
     if lives[group, e.GROUP_SHOWN] != e.WANTED:
         return np.int64(sc.FINISHED)
     return gr.note_group(
-        desk, slots, rows, groups, arena, cold, held, lives, counts, entries, texts, members, source,
+        scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, source,
         staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], group, staged[i, a.OFFSET], timestamp,
     )  # fmt: skip
 
 
 @part
 def _note_staged(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, held: Any, lives: Any, opens: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
     counts: Any, entries: Any, texts: Any, members: Any, staged: Any, source: Any, data: Any, number: Any, place: Any,
 ) -> Any:  # fmt: skip
     """A record that is staged: FINISHED, or what it needs first, with nothing done."""
@@ -109,12 +109,12 @@ def _note_staged(
     kind = staged[i, a.KIND]
     if kind == a.PASSED:
         return np.int64(sc.FINISHED)
-    at = staged[i, a.STAGED_BATCH] - desk[a.SEGMENT]
+    at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
     if kind > a.TOMBSTONE:
-        return _note_staged_marker(desk, rows, cold, held, lives, opens, counts, entries, staged, data, i)
-    key = np.int64(fold.row_of(desk, slots, rows, groups, arena, cold, staged, source, number, place))
+        return _note_staged_marker(scan_state, rows, overflow, held, lives, opens, counts, entries, staged, data, i)
+    key = np.int64(fold.row_of(scan_state, slots, rows, groups, arena, overflow, staged, source, number, place))
     if key < 0:
-        return np.int64(sc.NEEDS_ROOM if key == NEEDS_ROOM else sc.DOUBTFUL_KEY)
+        return np.int64(sc.NEEDS_ROOM if key == NEEDS_ROOM else sc.KEY_NOT_PLAIN)
     if rows[key, a.GROUP] >= len(lives) or key >= len(held) or staged[i, a.STAGED_PRODUCER] >= len(opens):
         return np.int64(sc.NEEDS_ROOM)
     shown = lives[rows[key, a.GROUP], e.GROUP_SHOWN]
@@ -126,38 +126,38 @@ def _note_staged(
         return np.int64(e.BEYOND)
     if rows[key, a.TARGET] == a.IS_GROUP:
         return _note_staged_group(
-            desk, slots, rows, groups, arena, cold, held, lives, counts, entries, texts, members, staged, source, i,
-            key, timestamp,
+            scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, staged,
+            source, i, key, timestamp,
         )  # fmt: skip
-    topic_id = _topic_id(desk, slots, rows, groups, arena, cold, lives, source, key, staged, i)
+    topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, lives, source, key, staged, i)
     if topic_id == NEEDS_ROOM:
         return np.int64(sc.NEEDS_ROOM)
     if shown != e.WANTED:
         return np.int64(sc.FINISHED)
     return _note_staged_offset(
-        desk, rows, groups, cold, held, lives, opens, counts, entries, texts, staged, source, i, key, timestamp,
-        topic_id,
+        scan_state, rows, groups, overflow, held, lives, opens, counts, entries, texts, staged, source, i, key,
+        timestamp, topic_id,
     )  # fmt: skip
 
 
 @part
 def _note_staged_offset(
-    desk: Any, rows: Any, groups: Any, cold: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
-    texts: Any, staged: Any, source: Any, i: Any, key: Any, timestamp: Any, topic_id: Any,
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
+    entries: Any, texts: Any, staged: Any, source: Any, i: Any, key: Any, timestamp: Any, topic_id: Any,
 ) -> Any:  # fmt: skip
     """A commit or tombstone of a group that is shown: FINISHED, or what it needs first, with nothing done."""
     is_value, row, producer = staged[i, a.KIND] == a.VALUE, rows[key, a.TARGET], staged[i, a.STAGED_PRODUCER]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
     if is_value and SHAPES[U(be16(source, value)), BEFORE_TEXT] < 0:
         return np.int64(e.BEYOND)
-    need = e.what_is_needed(desk, rows, held, lives, counts, entries, row, is_value, producer)
+    need = e.what_is_needed(scan_state, rows, held, lives, counts, entries, row, is_value, producer)
     if need != sc.FINISHED:
         return need
     if counts[e.TEXT_USED] + max(size, 0) > len(texts):
         return np.int64(e.NEEDS_TEXTS)
     committed = be64(source, value + 2) if is_value else np.int64(0)
     n = e.note_offset(
-        desk, rows, groups, cold, held, lives, opens, counts, entries, key, row, np.int64(is_value),
+        scan_state, rows, groups, overflow, held, lives, opens, counts, entries, key, row, np.int64(is_value),
         staged[i, a.OFFSET], timestamp, producer, np.int64(1), committed,
     )  # fmt: skip
     if is_value and n >= 0:
@@ -167,91 +167,103 @@ def _note_staged_offset(
 
 @part
 def _flush(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, held: Any, lives: Any, opens: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
     counts: Any, entries: Any, texts: Any, members: Any, staged: Any, source: Any, data: Any,
 ) -> Any:  # fmt: skip
     """Note what is staged, from where it was left: FINISHED, or what the record ``FLUSHED`` needs."""
-    while desk[a.FLUSHED] < desk[a.STAGED]:
-        first = desk[a.FLUSHED]
-        last = min(first + a.BLOCK, desk[a.STAGED])
-        fold.prepare(desk, slots, rows, arena, source, staged, first, last)
+    while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
+        first = scan_state[a.FLUSHED]
+        last = min(first + a.BLOCK, scan_state[a.STAGED])
+        fold.prepare(scan_state, slots, rows, arena, source, staged, first, last)
         for place in range(last - first):
-            if desk[a.FOUND + place] >= 0:
-                prefetch(held, desk[a.FOUND + place] * e.HELD_SIZE)
+            if scan_state[a.FOUND + place] >= 0:
+                prefetch(held, scan_state[a.FOUND + place] * e.HELD_SIZE)
         for number in range(first, last):
-            desk[a.FLUSHED] = number
+            scan_state[a.FLUSHED] = number
             need = _note_staged(
-                desk, slots, rows, groups, arena, cold, held, lives, opens, counts, entries, texts, members, staged,
-                source, data, np.int64(number), np.int64(number - first),
+                scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
+                staged, source, data, np.int64(number), np.int64(number - first),
             )  # fmt: skip
             if need != sc.FINISHED:
                 return need
-        desk[a.FLUSHED] = last
-    desk[a.STAGED] = 0
-    desk[a.FLUSHED] = 0
+        scan_state[a.FLUSHED] = last
+    scan_state[a.STAGED] = 0
+    scan_state[a.FLUSHED] = 0
     return np.int64(sc.FINISHED)
 
 
 @kernel
 def scan(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, held: LongRows,
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, held: LongRows,
     lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
     staged: LongRows, data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
-    """Note a segment's records from ``desk[AT]`` on; as `folds.offsets.scan`."""
-    begin = desk[a.AT]
+    """Note a segment's records from ``scan_state[AT]`` on; as `folds.offsets.scan`."""
+    begin = scan_state[a.AT]
     outcome = np.int64(sc.GO_ON)
     while outcome == sc.GO_ON:
-        outcome = sc.stage(desk, cold, staged, data, window, table, begin)
-        source = window if desk[a.IN_WINDOW] else data
+        outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
+        source = window if scan_state[a.IN_WINDOW] else data
         need = _flush(
-            desk, slots, rows, groups, arena, cold, held, lives, opens, counts, entries, texts, members, staged, source,
-            data,
+            scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
+            staged, source, data,
         )  # fmt: skip
         if need != sc.FINISHED:
             return need
-        outcome = sc.outcome_of(desk, begin, outcome)
+        outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
 
 
-# ------------------------------------------------------------------------------------- records read by hand
+# ------------------------------------------------------------------------------------- records read on the slow path
 
 
 @kernel
 def note_one(
-    desk: Longs, rows: LongRows, groups: LongRows, cold: Longs, held: LongRows, lives: LongRows, opens: LongRows,
-    counts: Longs, entries: LongRows, key: Number, is_value: Number, record_offset: Number, timestamp: Number,
-    producer_id: Number, transactional: Number, is_replayed: Number, committed: Number,
+    scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, held: LongRows, lives: LongRows,
+    opens: LongRows, counts: Longs, entries: LongRows, key: Number, is_value: Number, record_offset: Number,
+    timestamp: Number, producer_id: Number, transactional: Number, is_replayed: Number, committed: Number,
 ) -> Any:  # fmt: skip
     """An offset's record: 0, or 1 + its entry; below 0 what it needs first."""
     row = rows[key, a.TARGET]
     producer = np.int64(a.NOTHING)
     if transactional:
-        producer = intern_producer(desk, cold, producer_id)
+        producer = intern_producer(scan_state, overflow, producer_id)
         if producer < 0 or producer >= len(opens):
             return np.int64(-sc.NEEDS_ROOM)
-    need = e.what_is_needed(desk, rows, held, lives, counts, entries, row, is_value != 0, producer)
+    need = e.what_is_needed(scan_state, rows, held, lives, counts, entries, row, is_value != 0, producer)
     if need != sc.FINISHED:
         return -need
     n = e.note_offset(
-        desk, rows, groups, cold, held, lives, opens, counts, entries, key, row, is_value, record_offset, timestamp,
-        producer, is_replayed, committed,
+        scan_state, rows, groups, overflow, held, lives, opens, counts, entries, key, row, is_value, record_offset,
+        timestamp, producer, is_replayed, committed,
     )  # fmt: skip
     return n + 1
 
 
 @kernel
 def mark_one(
-    desk: Longs, rows: LongRows, cold: Longs, held: LongRows, lives: LongRows, opens: LongRows, counts: Longs,
+    scan_state: Longs, rows: LongRows, overflow: Longs, held: LongRows, lives: LongRows, opens: LongRows, counts: Longs,
     entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
     is_replayed: Number,
 ) -> Any:  # fmt: skip
     """A control record that ends a transaction; FINISHED, or what it needs first."""
-    producer = intern_producer(desk, cold, producer_id)
+    producer = intern_producer(scan_state, overflow, producer_id)
     if producer < 0 or producer >= len(opens):
         return np.int64(sc.NEEDS_ROOM)
     return e.note_marker(
-        desk, rows, cold, held, lives, opens, counts, entries, producer, commits, record_offset, timestamp, is_replayed
+        scan_state,
+        rows,
+        overflow,
+        held,
+        lives,
+        opens,
+        counts,
+        entries,
+        producer,
+        commits,
+        record_offset,
+        timestamp,
+        is_replayed,
     )
 
 
@@ -269,9 +281,9 @@ def turn_group(
 
 @kernel
 def name_one(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, data: Bytes
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes
 ) -> Any:
     """The number of a name; −1 without room."""
-    if not has_room(desk, slots, rows, groups, arena, np.int64(len(data))):
+    if not has_room(scan_state, slots, rows, groups, arena, np.int64(len(data))):
         return np.int64(-1)
-    return intern_group(desk, groups, arena, cold, data, np.int64(0), np.int64(len(data)))
+    return intern_group(scan_state, groups, arena, overflow, data, np.int64(0), np.int64(len(data)))

@@ -42,13 +42,13 @@ IS_ODD, IS_PRINTED, IS_FORMAT, LETTER_COLUMNS = range(wr.MOST_ESCAPED + 1, wr.MO
 QUOTE = 256
 
 FINISHED, FULL, NEEDS_HAND, NEEDS_TEMPLATE = range(4)
-"""Why `write` came back: nothing is left; no room for the next line; the next line is to be made by hand; the kind of
-the next has no template yet."""
+"""Why `write` came back: nothing is left; no room for the next line; the next line is to be made on the slow path; the
+kind of the next has no template yet."""
 
 AHEAD = 8
 """So many entries before its turn the memory of one is asked for: they stand in another order."""
 
-ROW, END_ROW, USED, ONLY_REWINDS, KIND, DESK = range(6)
+ROW, END_ROW, USED, ONLY_REWINDS, KIND, PROGRESS_SIZE = range(6)
 
 BASE64 = np.full(256, -1, np.int64)
 BASE64[[*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"]] = np.arange(64)
@@ -166,18 +166,18 @@ def _kind(entries: Any, n: Any, members: Any) -> Any:
 
 @kernel
 def write(
-    desk: Longs, out: Bytes, begins: Longs, ops: LongRows, literals: Bytes, entries: LongRows, order: Longs,
+    progress: Longs, out: Bytes, begins: Longs, ops: LongRows, literals: Bytes, entries: LongRows, order: Longs,
     keys: LongRows, texts: Bytes, members: LongRows, names: Bytes, places: LongPlanes, letters: ByteRows,
 ) -> Any:  # fmt: skip
-    """Write lines behind ``out[:desk[USED]]`` from ``desk[ROW]`` on; why it came back."""
-    for i in range(desk[ROW], desk[END_ROW]):
-        desk[ROW] = i
+    """Write lines behind ``out[:progress[USED]]`` from ``progress[ROW]`` on; why it came back."""
+    for i in range(progress[ROW], progress[END_ROW]):
+        progress[ROW] = i
         if i + AHEAD < len(order):
             soon = order[U(i + AHEAD)] * e.ENTRY_SIZE
             prefetch(entries, soon)
             prefetch(entries, soon + e.ENTRY_SIZE // 2)
         n = U(order[U(i)])
-        if desk[ONLY_REWINDS] and entries[n, e.MARKS] // e.CHANGE & e.MASK != e.REWOUND:
+        if progress[ONLY_REWINDS] and entries[n, e.MARKS] // e.CHANGE & e.MASK != e.REWOUND:
             continue
         key = entries[n, e.KEY]
         if keys[key, IS_MALFORMED]:
@@ -187,13 +187,13 @@ def write(
         kind = _kind(entries, n, members)
         program = begins[U(keys[key, LOG] * KINDS + kind)]
         if program == UNKNOWN or program >= len(ops):
-            desk[KIND] = keys[key, LOG] * KINDS + kind
+            progress[KIND] = keys[key, LOG] * KINDS + kind
             return np.int64(NEEDS_TEMPLATE)
         at = _line(
-            out, desk[USED], program, ops, literals, entries, n, keys, texts, members, names, places, letters
+            out, progress[USED], program, ops, literals, entries, n, keys, texts, members, names, places, letters
         )  # fmt: skip
         if at < 0:
             return np.int64(FULL)
-        desk[USED] = at
-    desk[ROW] = desk[END_ROW]
+        progress[USED] = at
+    progress[ROW] = progress[END_ROW]
     return np.int64(FINISHED)

@@ -12,7 +12,7 @@ from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import kernels as k
-from offsets_log.columnar.history.by_hand import BeyondError, Groups, Growing, HoldersOf, int64, keep_text
+from offsets_log.columnar.history.slow_path import BeyondError, Groups, Growing, HoldersOf, int64, keep_text
 from offsets_log.columnar.materialize.values import topic_names
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan import staging as sc
@@ -22,7 +22,7 @@ from offsets_log.log_format.primitives import INT16, PlainStruct, Uuid, decode_s
 from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key
 from offsets_log.pipeline import Event
-from offsets_log.replay.partial import GroupTopicPartition, Marker, OffsetAndMetadata, offset_and_metadata
+from offsets_log.replay.partial import EndTransactionMarker, GroupTopicPartition, OffsetAndMetadata, offset_and_metadata
 from offsets_log.replay.profile import Profile
 
 ShowsGroup = Callable[[str], bool]
@@ -54,7 +54,7 @@ class HistoryState(ColumnarState):
         self.shows_key = shows_key
         self.entries, self.texts, self.members, self.counts = entries, texts, members, counts
         self.counts[e.ALL_ANSWERED] = profile.offsets_make_groups
-        self.by_hand = Groups(self, holders_of)
+        self.slow_path = Groups(self, holders_of)
         self.is_replayed = False
         self._decided_groups = self._decided_keys = 0
         self.held = np.zeros((0, e.HELD_SIZE), np.int64)
@@ -82,9 +82,9 @@ class HistoryState(ColumnarState):
         s = self.arrays
         return int(
             k.scan(
-                s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, self.held, self.lives, self.opens, self.counts,
-                self.entries.array, self.texts.array, self.members.array, scanner.staged, data, scanner.window,
-                scanner.table,
+                s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, self.held, self.lives, self.opens,
+                self.counts, self.entries.array, self.texts.array, self.members.array, scanner.staged, data,
+                scanner.window, scanner.table,
             )
         )  # fmt: skip
 
@@ -96,7 +96,7 @@ class HistoryState(ColumnarState):
             case e.NEEDS_VERDICT:
                 self._decide()
             case e.NEEDS_HOLDERS:
-                self.by_hand.find_holders(int(self.counts[e.OF_GROUP]))
+                self.slow_path.find_holders(int(self.counts[e.OF_GROUP]))
             case e.NEEDS_ENTRIES:
                 self.entries.grow()
             case e.NEEDS_TEXTS:
@@ -109,15 +109,15 @@ class HistoryState(ColumnarState):
     def _decide(self) -> None:
         """Find a verdict on each group and key that is new."""
         s, verdicts = self.arrays, (e.UNWANTED, e.WANTED)
-        for group in range(self._decided_groups, int(s.desk[a.GROUPS])):
+        for group in range(self._decided_groups, int(s.scan_state[a.GROUPS])):
             name = decode_string(s.text_at(int(s.groups[group, a.NAME_AT])))
             self.lives[group, e.GROUP_SHOWN] = verdicts[self.shows_group(name)]
-        self._decided_groups = int(s.desk[a.GROUPS])
+        self._decided_groups = int(s.scan_state[a.GROUPS])
         if self.shows_key is not None:
-            for row in range(self._decided_keys, int(s.desk[a.ROWS])):
+            for row in range(self._decided_keys, int(s.scan_state[a.ROWS])):
                 if s.rows[row, a.TARGET] != a.IS_GROUP:
                     self.held[row, e.SHOWN] = verdicts[self.shows_key(self.key(row))]
-            self._decided_keys = int(s.desk[a.ROWS])
+            self._decided_keys = int(s.scan_state[a.ROWS])
 
     def key(self, row: int) -> GroupTopicPartition:
         """What a row of raw keys names, as its bytes have it."""
@@ -139,14 +139,14 @@ class HistoryState(ColumnarState):
         """It is replayed when it is noted."""
         self.is_replayed = True
 
-    def add_marker(self, producer_id: int, marker: Marker) -> None:
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
         """It is replayed when it is noted."""
         self.is_replayed = True
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
         """Groups have folds of their own here."""
 
-    # ---------------------------------------------------------------------------------- records by hand
+    # ---------------------------------------------------------------------------------- records of the slow path
 
     def note_offset(self, event: Event, record: CoordinatorRecord) -> None:
         """A commit or tombstone of a group that is shown."""
@@ -160,9 +160,9 @@ class HistoryState(ColumnarState):
         while True:
             s = self.arrays
             made = k.note_one(
-                s.desk, s.rows, s.groups, s.cold, self.held, self.lives, self.opens, self.counts, self.entries.array,
-                key, int(is_value), int64(event.record.offset), int64(event.record.timestamp_ms), batch.producer_id,
-                transactional, int(self.is_replayed), value.committed_offset if value else 0,
+                s.scan_state, s.rows, s.groups, s.overflow, self.held, self.lives, self.opens, self.counts,
+                self.entries.array, key, int(is_value), int64(event.record.offset), int64(event.record.timestamp_ms),
+                batch.producer_id, transactional, int(self.is_replayed), value.committed_offset if value else 0,
             )  # fmt: skip
             if made >= 0:
                 break
@@ -180,7 +180,9 @@ class HistoryState(ColumnarState):
         data = np.frombuffer(event.record.key + canonical, np.uint8)
         s = self.arrays
         while (
-            row := interner.register(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data, len(event.record.key))
+            row := interner.register(
+                s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data, len(event.record.key)
+            )
         ) < 0:
             self.grow()
         return int(row)
@@ -196,7 +198,7 @@ class HistoryState(ColumnarState):
     def _name(self, raw: bytes) -> int:
         data = np.frombuffer(raw, np.uint8)
         s = self.arrays
-        while (number := k.name_one(s.desk, s.slots, s.rows, s.groups, s.arena, s.cold, data)) < 0:
+        while (number := k.name_one(s.scan_state, s.slots, s.rows, s.groups, s.arena, s.overflow, data)) < 0:
             self.grow()
         return int(number)
 
@@ -208,7 +210,7 @@ class HistoryState(ColumnarState):
         while True:
             s = self.arrays
             need = k.mark_one(
-                s.desk, s.rows, s.cold, self.held, self.lives, self.opens, self.counts, self.entries.array,
+                s.scan_state, s.rows, s.overflow, self.held, self.lives, self.opens, self.counts, self.entries.array,
                 batch.producer_id, commits, int64(event.record.offset), int64(event.record.timestamp_ms),
                 int(self.is_replayed),
             )  # fmt: skip

@@ -99,7 +99,8 @@ def served_table(
     orphans: bool = False,
     unstable: bool = False,
 ) -> pa.Table | None:
-    """The served offsets of one log as `COMPACT_COLUMNS`; None if rows are needed, because some were read by hand.
+    """The served offsets of one log as `COMPACT_COLUMNS`; None if rows are needed, because some were read on the slow
+    path.
 
     Args:
         orphans: also offsets of groups that do not exist.
@@ -107,7 +108,7 @@ def served_table(
     """
     found = fi.find(state)
     rows = state.arrays.rows
-    if np.any(rows[found.committed, a.BATCH] == a.BY_HAND):
+    if np.any(rows[found.committed, a.BATCH] == a.SLOW_PATH):
         return None
     names = group_names(state)
     is_shown = np.array([shows_group(name) for name in names], np.bool_)

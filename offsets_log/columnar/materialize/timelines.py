@@ -14,17 +14,17 @@ from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState, Pointer
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
-from offsets_log.columnar.scan.reading import Order, Place
+from offsets_log.columnar.scan.reading import ScanOrder, ScanPlace
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_coordinator_record
 from offsets_log.replay.groups import replay_timeline
 from offsets_log.replay.timeline import GroupEvent, Timeline
-from offsets_log.replay.topic_names import names_in
+from offsets_log.replay.topic_names import topic_names_in
 
 
 def group_names(state: ColumnarState) -> list[str]:
     """By group number."""
     s = state.arrays
-    return [s.text_at(at).decode() for at in s.groups[: s.desk[a.GROUPS], a.NAME_AT].tolist()]
+    return [s.text_at(at).decode() for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT].tolist()]
 
 
 def timelines(
@@ -92,7 +92,7 @@ def newer_events(
 
 def _newer_rows(state: ColumnarState) -> a.Int64s:
     """Rows of keys of newer kinds."""
-    rows = state.arrays.rows[: state.arrays.desk[a.ROWS]]
+    rows = state.arrays.rows[: state.arrays.scan_state[a.ROWS]]
     found: a.Int64s = rows[rows[:, a.TARGET] == a.IS_NEWER]
     return found
 
@@ -100,7 +100,7 @@ def _newer_rows(state: ColumnarState) -> a.Int64s:
 def _is_between(state: ColumnarState) -> npt.NDArray[np.bool_]:
     """Of the rows of newer kinds, which are of members that were on their way when the log ended."""
     s = state.arrays
-    is_newer = s.rows[: s.desk[a.ROWS], a.TARGET] == a.IS_NEWER
+    is_newer = s.rows[: s.scan_state[a.ROWS], a.TARGET] == a.IS_NEWER
     states = s.region("more")[: len(is_newer), newer.STATE_OF][is_newer]
     is_member = np.isin(_record_types(state, _newer_rows(state)), newer.MEMBER_TYPES)
     return is_member & np.isin(states & newer.PHASE, newer.BETWEEN)
@@ -113,7 +113,7 @@ def _record_types(state: ColumnarState, rows: a.Int64s) -> a.Int64s:
 
 
 def _event(state: ColumnarState, offset: int, batch: int, index: int, is_tombstone: int) -> GroupEvent | Pointer:
-    if batch == a.BY_HAND:
+    if batch == a.SLOW_PATH:
         return state.group_records[index]
     return Pointer(offset, batch, index, bool(is_tombstone), is_newer=True)
 
@@ -124,11 +124,11 @@ def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Se
         return {}
     read = ColumnarState(state.profile, until=state.until, release=state.release, with_newer=True)
     numbers = {read.read_again(name): name for name in names}
-    order = Order(layout.log, state.until, state.release)
-    begin = order.begin(Place(0, 0))
+    order = ScanOrder(layout.log, state.until, state.release)
+    begin = order.begin(ScanPlace(0, 0))
     assert begin is not None
     Piece(order, begin, scanner, lambda seen: None, read).run(order.end, lambda size_bytes: None)
-    kept = read.arrays.region("kept")[: read.arrays.desk[a.KEPT]].tolist()
+    kept = read.arrays.region("kept")[: read.arrays.scan_state[a.KEPT]].tolist()
     events = [
         (group, GroupEvent(offset, None) if what == a.AN_OFFSET else _event(read, offset, batch, index, 0))
         for group, offset, batch, index, what in kept
@@ -165,18 +165,19 @@ def records_at(
 
 
 def names_told(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[tuple[int, bytes, str]]:
-    """Topic ids and names in records of newer kinds, with the records' offsets; those read by hand are in ``names``."""
+    """Topic ids and names in records of newer kinds, with the records' offsets; those read on the slow path are in
+    ``names``."""
     rows = _newer_rows(state)
     names_topics = newer.TYPES[_record_types(state, rows), newer.NAMES] == 1
     last = rows[names_topics & (rows[:, a.LAST_OFFSET_OF] != a.NEVER) & (rows[:, a.IS_REMOVED] == 0)]
-    told = state.arrays.region("told")[: state.arrays.desk[a.TOLD]]
+    told = state.arrays.region("told")[: state.arrays.scan_state[a.TOLD]]
     places = np.concatenate([told, last[:, [a.LAST_OFFSET_OF, a.BATCH, a.INDEX]]])
     pointers = [
         Pointer(offset, batch, index, False, is_newer=True)
         for offset, batch, index in places.tolist()
-        if batch != a.BY_HAND
+        if batch != a.SLOW_PATH
     ]
     for event in records_at(layout, scanner, pointers, True, state.release):
         if event.record is not None:
-            for topic_id, name in names_in(event.record):
+            for topic_id, name in topic_names_in(event.record):
                 yield event.record_offset, topic_id, name

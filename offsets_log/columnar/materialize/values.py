@@ -33,7 +33,7 @@ GROUP, TOPIC, PARTITION = range(len(KEY_FIELDS))
 class Reader:
     """The programs that read all versions of a message, as `winners.read_columns` wants them."""
 
-    desk: a.Int64s
+    scan_state: a.Int64s
     programs: a.Int64s
     flexible: a.Int64s
     sizes: a.Int64s
@@ -42,7 +42,9 @@ class Reader:
         """Numbers, −1 where a field is not there, and sizes of texts: int64[n, fields] each."""
         numbers = np.full((len(table), len(self.sizes)), -1, np.int64)
         texts = np.zeros_like(numbers)
-        ga.read_columns(self.desk.copy(), self.programs, self.flexible, self.sizes, copied, table, at, numbers, texts)
+        ga.read_columns(
+            self.scan_state.copy(), self.programs, self.flexible, self.sizes, copied, table, at, numbers, texts
+        )
         return numbers, texts
 
 
@@ -57,12 +59,12 @@ def reader_of(message: Message, fields: tuple[str, ...], is_key: bool) -> Reader
         if layout is not None
     }
     code, begins = table_of(programs)
-    desk = np.zeros(a.CODE + len(code), np.int64)
-    desk[a.CODE :] = code
+    scan_state = np.zeros(a.CODE + len(code), np.int64)
+    scan_state[a.CODE :] = code
     types = {field.name: field.type for field in message.fields}
     sizes = [SIZES.get(types[name].name, 0) for name in fields if isinstance(types[name], Scalar)]  # type: ignore[union-attr]
     return Reader(
-        desk,
+        scan_state,
         np.array([begins.get(version, 0) for version in versions], np.int64),
         np.array([message.is_flexible(0 if is_key else version) for version in versions], np.int64),
         np.array(sizes, np.int64),
@@ -80,7 +82,7 @@ def key_reader() -> Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReferencedRows:
     """What a finished replay refers to: rows with a committed offset, open offsets.
 
     Attributes:
@@ -92,13 +94,13 @@ class Found:
     pending: a.Int64s
 
 
-def find(state: ColumnarState) -> Found:
+def find(state: ColumnarState) -> ReferencedRows:
     """The rows that have a committed offset, and what is open."""
     s = state.arrays
-    rows = s.rows[: s.desk[a.ROWS]]
+    rows = s.rows[: s.scan_state[a.ROWS]]
     is_live = (rows[:, a.RECORD_OFFSET] != a.NEVER) & (rows[:, a.TARGET] == np.arange(len(rows)))
     pending = np.array([place for _, *place in iter_open(state)], np.int64).reshape(-1, 4)
-    return Found(np.flatnonzero(is_live), pending)
+    return ReferencedRows(np.flatnonzero(is_live), pending)
 
 
 def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
@@ -110,7 +112,7 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
     s = state.arrays
     opened = s.region("opened")
     ends_all = state.profile.cancels_pending == "all"
-    for producer in s.region("producers")[: s.desk[a.PRODUCERS]].tolist():
+    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
         seen: set[int] = set()
         number = producer[a.NEWEST]
         while number != a.NOTHING:
@@ -151,12 +153,14 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
     )
 
 
-def committed_places(state: ColumnarState, found: Found) -> a.Int64s:
+def committed_places(state: ColumnarState, found: ReferencedRows) -> a.Int64s:
     """Where the committed offsets stand, as `offsets_at` wants it."""
     return state.arrays.rows[found.committed][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
 
 
-def existing_groups(layout: Layout, state: ColumnarState, scanner: Scanner, found: Found) -> npt.NDArray[np.bool_]:
+def existing_groups(
+    layout: Layout, state: ColumnarState, scanner: Scanner, found: ReferencedRows
+) -> npt.NDArray[np.bool_]:
     """By group number, whether the group exists."""
     groups = _groups(layout, state, scanner, found, whole=False)
     return np.array([name in groups for name in group_names(state)], np.bool_)
@@ -187,7 +191,9 @@ def holdings(
     )
 
 
-def _groups(layout: Layout, state: ColumnarState, scanner: Scanner, found: Found, *, whole: bool) -> dict[str, Group]:
+def _groups(
+    layout: Layout, state: ColumnarState, scanner: Scanner, found: ReferencedRows, *, whole: bool
+) -> dict[str, Group]:
     names = group_names(state)
     groups, _ = settle_groups(
         state.profile,
@@ -206,8 +212,8 @@ def _groups_of(state: ColumnarState, names: list[str], rows: a.Int64s) -> set[st
 
 def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Iterator[OffsetAndMetadata]:
     """The offsets at places, int64[n, 4]: batch, index, record offset, applied offset."""
-    by_hand = places[:, 0] == a.BY_HAND
-    copied, table = scanner.gather(layout, places[~by_hand, :2])
+    slow_path = places[:, 0] == a.SLOW_PATH
+    copied, table = scanner.gather(layout, places[~slow_path, :2])
     keys, key_sizes = key_reader().read(copied, table, ga.KEY)
     numbers, sizes = offset_reader().read(copied, table, ga.VALUE)
     raw = copied.tobytes()
@@ -220,7 +226,7 @@ def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a
     columns += [table[:, ga.PRODUCER_ID], table[:, ga.PRODUCER_EPOCH]]
     found = zip(*(column.tolist() for column in columns), strict=True)
     for batch, index, record_offset, applied_offset in places.tolist():
-        if batch == a.BY_HAND:
+        if batch == a.SLOW_PATH:
             yield replace(state.values[index], applied_offset=applied_offset)
             continue
         (
@@ -261,10 +267,10 @@ def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = (
         told: more of `ColumnarState.names`.
     """
     s = state.arrays
-    rows = s.desk[a.ROWS]
+    rows = s.scan_state[a.ROWS]
     more = s.region("more")[:rows]
     known = np.flatnonzero((more[:, a.TOPIC_HIGH] != 0) | (more[:, a.TOPIC_LOW] != 0))
-    named = s.region("named")[: s.desk[a.NAMED]]
+    named = s.region("named")[: s.scan_state[a.NAMED]]
     latest = np.column_stack([known, more[known][:, [a.TOPIC_HIGH, a.TOPIC_LOW, a.TOPIC_OFFSET]]])
     entries = [*state.names, *told]
     for row, high, low, record_offset in np.concatenate([named, latest]).tolist():

@@ -106,13 +106,13 @@ def gather(
 
 @kernel
 def read_columns(
-    desk: Longs, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
+    scan_state: Longs, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
     numbers: LongRows, texts: LongRows,
 ) -> None:  # fmt: skip
     """Run column programs over copied keys or values, each by its leading int16.
 
     Args:
-        desk: with the programs; see `arrays`.
+        scan state: with the programs; see `arrays`.
         programs, flexible: of each version where its program begins, and whether its lengths are compact.
         sizes: of each noted field, in bytes; 0 for a string.
         at: the column of ``table`` with the position; the size stands behind it.
@@ -125,9 +125,9 @@ def read_columns(
         if end - start < 2:
             continue
         version = be16(copied, start)
-        walk(desk, programs[version], copied, start + 2, end)
+        walk(scan_state, programs[version], copied, start + 2, end)
         for field in range(len(sizes)):
-            place = desk[a.NOTES + field]
+            place = scan_state[a.NOTES + field]
             if place < 0:
                 continue
             if sizes[field] == 8:

@@ -19,7 +19,7 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
 
 NOT_FOUND = -1
-DOUBTFUL = -2
+NOT_PLAIN = -2
 NEEDS_ROOM = -3
 
 GROUP_NOTE, TOPIC_NOTE = 0, 1
@@ -77,14 +77,14 @@ def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 
 
 @part
-def put(desk: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
+def put(scan_state: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
     """Copy bytes into the arena; where they stand."""
-    at = (desk[a.ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
+    at = (scan_state[a.ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
     for i in range(a.SIZE_BYTES):
         arena[at - a.SIZE_BYTES + i] = size >> 8 * i & 0xFF
     for i in range(size):
         arena[U(at + i)] = data[U(start + i)]
-    desk[a.ARENA_USED] = at + size
+    scan_state[a.ARENA_USED] = at + size
     return at
 
 
@@ -103,10 +103,10 @@ def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any
 
 
 @part
-def add_row(desk: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: Any, group: Any) -> Any:
+def add_row(scan_state: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: Any, group: Any) -> Any:
     """A new row for a key in the arena; the caller has made sure of room."""
-    row = desk[a.ROWS]
-    desk[a.ROWS] = row + 1
+    row = scan_state[a.ROWS]
+    scan_state[a.ROWS] = row + 1
     mask = np.int64(len(slots) - 1)
     at = found & mask
     while slots[at] != 0:
@@ -175,37 +175,39 @@ def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
 
 
 @part
-def _name_slot(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
-    """Where in ``cold`` the slot of a name is, or the free one for it."""
-    mask = desk[a.GROUP_SLOTS_ROOM] - 1
+def _name_slot(
+    scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any, found: Any
+) -> Any:
+    """Where in ``overflow`` the slot of a name is, or the free one for it."""
+    mask = scan_state[a.GROUP_SLOTS_ROOM] - 1
     at = found & mask
-    while cold[desk[a.GROUP_SLOTS_AT] + at] != 0:
-        slot = cold[desk[a.GROUP_SLOTS_AT] + at]
+    while overflow[scan_state[a.GROUP_SLOTS_AT] + at] != 0:
+        slot = overflow[scan_state[a.GROUP_SLOTS_AT] + at]
         if (slot ^ found) & HIGH == 0 and is_at(arena, groups[(slot & LOW) - 1, a.NAME_AT], data, start, size):
             break
         at = at + 1 & mask
-    return desk[a.GROUP_SLOTS_AT] + at
+    return scan_state[a.GROUP_SLOTS_AT] + at
 
 
 @part
-def find_name(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any) -> Any:
+def find_name(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any) -> Any:
     """The number of a group or another name; NOT_FOUND."""
-    found = hash_bytes(data, start, size, desk[a.SEED])
-    slot = cold[_name_slot(desk, groups, arena, cold, data, start, size, found)]
+    found = hash_bytes(data, start, size, scan_state[a.SEED])
+    slot = overflow[_name_slot(scan_state, groups, arena, overflow, data, start, size, found)]
     return (slot & LOW) - 1 if slot != 0 else np.int64(NOT_FOUND)
 
 
 @part
-def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any) -> Any:
+def intern_group(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any) -> Any:
     """The number of a group, new or known; the caller has made sure of room."""
-    found = hash_bytes(data, start, size, desk[a.SEED])
-    at = _name_slot(desk, groups, arena, cold, data, start, size, found)
-    if cold[at] != 0:
-        return (cold[at] & LOW) - 1
-    group = desk[a.GROUPS]
-    desk[a.GROUPS] = group + 1
-    cold[at] = found & HIGH | group + 1
-    groups[group, a.NAME_AT] = put(desk, arena, data, start, size)
+    found = hash_bytes(data, start, size, scan_state[a.SEED])
+    at = _name_slot(scan_state, groups, arena, overflow, data, start, size, found)
+    if overflow[at] != 0:
+        return (overflow[at] & LOW) - 1
+    group = scan_state[a.GROUPS]
+    scan_state[a.GROUPS] = group + 1
+    overflow[at] = found & HIGH | group + 1
+    groups[group, a.NAME_AT] = put(scan_state, arena, data, start, size)
     groups[group, a.METADATA_OFFSET] = a.NEVER
     groups[group, a.VALUE_OFFSET] = a.NEVER
     groups[group, a.FIRST_OFFSET_OF_GROUP] = a.NEVER
@@ -215,54 +217,63 @@ def intern_group(desk: Any, groups: Any, arena: Any, cold: Any, data: Any, start
 
 
 @inlined
-def has_room(desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, size: Any) -> Any:
+def has_room(scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, size: Any) -> Any:
     """Whether a new key of that size, its canonical form and its group can be taken in."""
     return (
-        2 * (desk[a.ROWS] + 2) <= len(slots)
-        and desk[a.ROWS] + 2 <= len(rows)
-        and desk[a.ROWS] + 2 <= desk[a.MORE_ROOM]
-        and 2 * (desk[a.GROUPS] + 1) <= desk[a.GROUP_SLOTS_ROOM]
-        and desk[a.GROUPS] + 1 <= len(groups)
-        and desk[a.ARENA_USED] + 3 * (size + a.CACHE_LINE + a.SIZE_BYTES) <= len(arena)
+        2 * (scan_state[a.ROWS] + 2) <= len(slots)
+        and scan_state[a.ROWS] + 2 <= len(rows)
+        and scan_state[a.ROWS] + 2 <= scan_state[a.MORE_ROOM]
+        and 2 * (scan_state[a.GROUPS] + 1) <= scan_state[a.GROUP_SLOTS_ROOM]
+        and scan_state[a.GROUPS] + 1 <= len(groups)
+        and scan_state[a.ARENA_USED] + 3 * (size + a.CACHE_LINE + a.SIZE_BYTES) <= len(arena)
     )
 
 
 @part
 def intern(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any, found: Any
+    scan_state: Any,
+    slots: Any,
+    rows: Any,
+    groups: Any,
+    arena: Any,
+    overflow: Any,
+    data: Any,
+    start: Any,
+    size: Any,
+    found: Any,
 ) -> Any:
-    """The row of a raw key of type 0, 1 or 2 that is new; DOUBTFUL or NEEDS_ROOM."""
+    """The row of a raw key of type 0, 1 or 2 that is new; NOT_PLAIN or NEEDS_ROOM."""
     number = be16(data, start)
     if number < 0 or number >= a.KEY_TYPES:
-        return np.int64(DOUBTFUL)
-    if not has_room(desk, slots, rows, groups, arena, size):
+        return np.int64(NOT_PLAIN)
+    if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(NEEDS_ROOM)
-    end = walk(desk, desk[a.KEY_PROGRAMS + number], data, start + 2, start + size)
+    end = walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, start + 2, start + size)
     if end < 0:
-        return np.int64(DOUBTFUL)
-    group_at = desk[a.NOTES + GROUP_NOTE] + 2
-    topic_at = desk[a.NOTES + TOPIC_NOTE] + 2
+        return np.int64(NOT_PLAIN)
+    group_at = scan_state[a.NOTES + GROUP_NOTE] + 2
+    topic_at = scan_state[a.NOTES + TOPIC_NOTE] + 2
     group_size = be16(data, group_at - 2)
     if not is_utf8(data, group_at, group_size):
-        return np.int64(DOUBTFUL)
+        return np.int64(NOT_PLAIN)
     if number < 2 and not is_utf8(data, topic_at, be16(data, topic_at - 2)):
-        return np.int64(DOUBTFUL)
-    group = intern_group(desk, groups, arena, cold, data, group_at, group_size)
+        return np.int64(NOT_PLAIN)
+    group = intern_group(scan_state, groups, arena, overflow, data, group_at, group_size)
     target = np.int64(a.IS_GROUP if number == 2 else ITSELF)
     if number == 0 or (number == 1 and end != start + size):
-        key_at = put(desk, arena, data, start, end - start)
+        key_at = put(scan_state, arena, data, start, end - start)
         arena[key_at + 1] = 1
-        canonical = hash_bytes(arena, key_at, end - start, desk[a.SEED])
+        canonical = hash_bytes(arena, key_at, end - start, scan_state[a.SEED])
         target = find_row(slots, rows, arena, arena, key_at, end - start, canonical)
         if target < 0:
-            target = add_row(desk, slots, rows, canonical, key_at, np.int64(ITSELF), group)
-    key_at = put(desk, arena, data, start, size)
-    return add_row(desk, slots, rows, found, key_at, target, group)
+            target = add_row(scan_state, slots, rows, canonical, key_at, np.int64(ITSELF), group)
+    key_at = put(scan_state, arena, data, start, size)
+    return add_row(scan_state, slots, rows, found, key_at, target, group)
 
 
 @part
 def intern_newer(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, start: Any, size: Any,
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any,
     found: Any, member_type: Any,
 ) -> Any:  # fmt: skip
     """The row of a key of a newer kind that is new, and of its member's own key; NEEDS_ROOM.
@@ -270,43 +281,44 @@ def intern_newer(
     Args:
         member_type: record type of the member's own key, NOTHING for a key without one.
     """
-    if not has_room(desk, slots, rows, groups, arena, size):
+    if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(NEEDS_ROOM)
-    walk(desk, desk[a.KEY_PROGRAMS + be16(data, start)], data, start + 2, start + size)
-    group_at = desk[a.NOTES + GROUP_NOTE] + 2
-    group = intern_group(desk, groups, arena, cold, data, group_at, be16(data, group_at - 2))
-    key_at = put(desk, arena, data, start, size)
+    walk(scan_state, scan_state[a.KEY_PROGRAMS + be16(data, start)], data, start + 2, start + size)
+    group_at = scan_state[a.NOTES + GROUP_NOTE] + 2
+    group = intern_group(scan_state, groups, arena, overflow, data, group_at, be16(data, group_at - 2))
+    key_at = put(scan_state, arena, data, start, size)
     member = np.int64(a.NOTHING)
     if member_type >= 0 and member_type != be16(data, start):
-        member_at = put(desk, arena, data, start, size)
+        member_at = put(scan_state, arena, data, start, size)
         arena[member_at] = member_type >> 8
         arena[member_at + 1] = member_type & 0xFF
-        hashed = hash_bytes(arena, member_at, size, desk[a.SEED])
+        hashed = hash_bytes(arena, member_at, size, scan_state[a.SEED])
         member = find_row(slots, rows, arena, arena, member_at, size, hashed)
         if member < 0:
-            member = add_row(desk, slots, rows, hashed, member_at, np.int64(a.IS_NEWER), group)
+            member = add_row(scan_state, slots, rows, hashed, member_at, np.int64(a.IS_NEWER), group)
             rows[member, a.MEMBER] = member
-    row = add_row(desk, slots, rows, found, key_at, np.int64(a.IS_NEWER), group)
+    row = add_row(scan_state, slots, rows, found, key_at, np.int64(a.IS_NEWER), group)
     rows[row, a.MEMBER] = member if member >= 0 else row
     return row
 
 
 @part
 def find_newer(
-    desk: Any, slots: Any, rows: Any, groups: Any, arena: Any, cold: Any, data: Any, size: Any, member_type: Any
+    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, size: Any,
+    member_type: Any
 ) -> Any:  # fmt: skip
     """The row of a canonical key of a newer kind at the begin of ``data``, new or known; NEEDS_ROOM."""
     start = np.int64(0)
-    found = hash_bytes(data, start, size, desk[a.SEED])
+    found = hash_bytes(data, start, size, scan_state[a.SEED])
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
-    return intern_newer(desk, slots, rows, groups, arena, cold, data, start, size, found, member_type)
+    return intern_newer(scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type)
 
 
 @kernel
 def register(
-    desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs, data: Bytes,
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes,
     raw_size: Number,
 ) -> Any:  # fmt: skip
     """Take in a raw key that Python has read: its row, or NEEDS_ROOM.
@@ -314,23 +326,23 @@ def register(
     Args:
         data: the raw key, behind it the canonical one.
     """
-    found = hash_bytes(data, np.int64(0), raw_size, desk[a.SEED])
+    found = hash_bytes(data, np.int64(0), raw_size, scan_state[a.SEED])
     row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
     if row >= 0:
         return row
     size = len(data) - raw_size
-    canonical_found = hash_bytes(data, raw_size, size, desk[a.SEED])
+    canonical_found = hash_bytes(data, raw_size, size, scan_state[a.SEED])
     canonical = find_row(slots, rows, arena, data, raw_size, size, canonical_found)
     if canonical < 0:
-        canonical = intern(desk, slots, rows, groups, arena, cold, data, raw_size, size, canonical_found)
-    if canonical < 0 or not has_room(desk, slots, rows, groups, arena, raw_size):
+        canonical = intern(scan_state, slots, rows, groups, arena, overflow, data, raw_size, size, canonical_found)
+    if canonical < 0 or not has_room(scan_state, slots, rows, groups, arena, raw_size):
         return np.int64(NEEDS_ROOM)
     row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
     if row >= 0:
         return row
-    key_at = put(desk, arena, data, np.int64(0), raw_size)
+    key_at = put(scan_state, arena, data, np.int64(0), raw_size)
     target = rows[canonical, a.TARGET]
-    return add_row(desk, slots, rows, found, key_at, target, rows[canonical, a.GROUP])
+    return add_row(scan_state, slots, rows, found, key_at, target, rows[canonical, a.GROUP])
 
 
 @inlined
@@ -341,81 +353,85 @@ def hash_producer(producer_id: Any, seed: Any) -> Any:
 
 
 @part
-def intern_producer(desk: Any, cold: Any, producer_id: Any) -> Any:
+def intern_producer(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
     """The number of a producer, new or known; NEEDS_ROOM."""
-    found = hash_producer(producer_id, desk[a.SEED])
-    mask = desk[a.PRODUCER_SLOTS_ROOM] - 1
+    found = hash_producer(producer_id, scan_state[a.SEED])
+    mask = scan_state[a.PRODUCER_SLOTS_ROOM] - 1
     at = found & mask
-    while cold[desk[a.PRODUCER_SLOTS_AT] + at] != 0:
-        producer = (cold[desk[a.PRODUCER_SLOTS_AT] + at] & LOW) - 1
-        if cold[desk[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE + a.PRODUCER_ID] == producer_id:
+    while overflow[scan_state[a.PRODUCER_SLOTS_AT] + at] != 0:
+        producer = (overflow[scan_state[a.PRODUCER_SLOTS_AT] + at] & LOW) - 1
+        if overflow[scan_state[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE + a.PRODUCER_ID] == producer_id:
             return producer
         at = at + 1 & mask
-    producer = desk[a.PRODUCERS]
-    if producer + 1 > desk[a.PRODUCERS_ROOM] or 2 * (producer + 1) > desk[a.PRODUCER_SLOTS_ROOM]:
+    producer = scan_state[a.PRODUCERS]
+    if producer + 1 > scan_state[a.PRODUCERS_ROOM] or 2 * (producer + 1) > scan_state[a.PRODUCER_SLOTS_ROOM]:
         return np.int64(NEEDS_ROOM)
-    desk[a.PRODUCERS] = producer + 1
-    cold[desk[a.PRODUCER_SLOTS_AT] + at] = found & HIGH | producer + 1
-    begin = desk[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE
-    cold[begin + a.PRODUCER_ID] = producer_id
-    cold[begin + a.HEAD_OFFSET] = a.NOTHING
-    cold[begin + a.NEWEST] = a.NOTHING
-    cold[begin + a.OLDEST] = a.NOTHING
+    scan_state[a.PRODUCERS] = producer + 1
+    overflow[scan_state[a.PRODUCER_SLOTS_AT] + at] = found & HIGH | producer + 1
+    begin = scan_state[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE
+    overflow[begin + a.PRODUCER_ID] = producer_id
+    overflow[begin + a.HEAD_OFFSET] = a.NOTHING
+    overflow[begin + a.NEWEST] = a.NOTHING
+    overflow[begin + a.OLDEST] = a.NOTHING
     return producer
 
 
 @part
-def find_owned_slot(desk: Any, cold: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
-    """Where in ``cold`` the slot of a partition that a member took is, or the free one for it; and the hash."""
-    value = (U(high) ^ U(desk[a.SEED])) * MULTIPLIER
+def find_owned_slot(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
+    """Where in ``overflow`` the slot of a partition that a member took is, or the free one for it; and the hash."""
+    value = (U(high) ^ U(scan_state[a.SEED])) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(low)) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(group) << U(32) ^ U(partition)) * MULTIPLIER
     found = np.int64(value ^ value >> U(32))
-    mask = desk[a.OWNED_SLOTS_ROOM] - 1
+    mask = scan_state[a.OWNED_SLOTS_ROOM] - 1
     at = found & mask
-    while cold[desk[a.OWNED_SLOTS_AT] + at] != 0:
-        slot = cold[desk[a.OWNED_SLOTS_AT] + at]
-        entry = desk[a.OWNED_AT] + ((slot & LOW) - 1) * a.OWNED_SIZE
+    while overflow[scan_state[a.OWNED_SLOTS_AT] + at] != 0:
+        slot = overflow[scan_state[a.OWNED_SLOTS_AT] + at]
+        entry = scan_state[a.OWNED_AT] + ((slot & LOW) - 1) * a.OWNED_SIZE
         if (
             (slot ^ found) & HIGH == 0
-            and cold[entry + a.OWNED_GROUP] == group
-            and cold[entry + a.OWNED_HIGH] == high
-            and cold[entry + a.OWNED_LOW] == low
-            and cold[entry + a.OWNED_PARTITION] == partition
+            and overflow[entry + a.OWNED_GROUP] == group
+            and overflow[entry + a.OWNED_HIGH] == high
+            and overflow[entry + a.OWNED_LOW] == low
+            and overflow[entry + a.OWNED_PARTITION] == partition
         ):
             break
         at = at + 1 & mask
-    return desk[a.OWNED_SLOTS_AT] + at, found
+    return scan_state[a.OWNED_SLOTS_AT] + at, found
 
 
 @kernel
-def fill_slots(desk: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, cold: Longs) -> None:
+def fill_slots(
+    scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs
+) -> None:
     """Enter all rows, groups and producers into their empty tables, after these have grown."""
-    seed = desk[a.SEED]
+    seed = scan_state[a.SEED]
     mask = np.int64(len(slots) - 1)
-    for row in range(desk[a.ROWS]):
+    for row in range(scan_state[a.ROWS]):
         found = hash_bytes(arena, rows[row, a.KEY_AT], size_of(arena, rows[row, a.KEY_AT]), seed)
         at = found & mask
         while slots[at] != 0:
             at = at + 1 & mask
         slots[at] = found & HIGH | row + 1
     for kind in range(2):
-        begin = desk[a.GROUP_SLOTS_AT + kind]
-        mask = desk[a.GROUP_SLOTS_ROOM + kind] - 1
-        for number in range(desk[a.GROUPS] if kind == 0 else desk[a.PRODUCERS]):
+        begin = scan_state[a.GROUP_SLOTS_AT + kind]
+        mask = scan_state[a.GROUP_SLOTS_ROOM + kind] - 1
+        for number in range(scan_state[a.GROUPS] if kind == 0 else scan_state[a.PRODUCERS]):
             if kind == 0:
                 name_at = groups[number, a.NAME_AT]
                 found = hash_bytes(arena, name_at, size_of(arena, name_at), seed)
             else:
-                found = hash_producer(cold[desk[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE + a.PRODUCER_ID], seed)
+                found = hash_producer(
+                    overflow[scan_state[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE + a.PRODUCER_ID], seed
+                )
             at = found & mask
-            while cold[begin + at] != 0:
+            while overflow[begin + at] != 0:
                 at = at + 1 & mask
-            cold[begin + at] = found & HIGH | number + 1
-    for number in range(desk[a.OWNED]):
-        entry = desk[a.OWNED_AT] + number * a.OWNED_SIZE
+            overflow[begin + at] = found & HIGH | number + 1
+    for number in range(scan_state[a.OWNED]):
+        entry = scan_state[a.OWNED_AT] + number * a.OWNED_SIZE
         at, found = find_owned_slot(
-            desk, cold, cold[entry + a.OWNED_GROUP], cold[entry + a.OWNED_HIGH], cold[entry + a.OWNED_LOW],
-            cold[entry + a.OWNED_PARTITION],
+            scan_state, overflow, overflow[entry + a.OWNED_GROUP], overflow[entry + a.OWNED_HIGH], overflow[entry +
+            a.OWNED_LOW], overflow[entry + a.OWNED_PARTITION],
         )  # fmt: skip
-        cold[at] = found & HIGH | number + 1
+        overflow[at] = found & HIGH | number + 1

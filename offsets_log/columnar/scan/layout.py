@@ -20,7 +20,7 @@ STAGED = 1 << 12
 WINDOW = 1 << 20
 WINDOW_BATCHES = 1 << 13
 MOST_WINDOW = 1 << 25
-"""Bytes that one batch may decompress to in a kernel; a larger one is read by hand."""
+"""Bytes that one batch may decompress to in a kernel; a larger one is read on the slow path."""
 
 
 def read_only(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -72,7 +72,7 @@ class Scanner:
     def _fill(self, data: a.Bytes, planned: int) -> int:
         while not (count := dp.fill(data, self._made, self.table, planned, self._library.addresses)):
             if not self._more_window():
-                self.table[0, [dp.BEGIN, dp.END]] = 0, dp.DOUBTFUL
+                self.table[0, [dp.BEGIN, dp.END]] = 0, dp.NOT_PLAIN
                 return 1
         return int(count)
 

@@ -1,4 +1,5 @@
-"""Reading a log in order: by a kernel where batches are plain, by hand where they are not; and from the middle on.
+"""Reading a log in order: by a kernel where batches are plain, on the slow path where they are not; and from the middle
+on.
 
 A log is read in parts side by side. A part begins with the batch that seems to be there; whether that is so is known
 when the part before it has ended.
@@ -38,7 +39,7 @@ Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class ScanPlace:
     """A position in a segment."""
 
     segment_index: int
@@ -57,7 +58,7 @@ class Cursor:
         is_stopped: whether a bound ended it.
     """
 
-    place: Place
+    place: ScanPlace
     last_offset: int
     next_offset: int
     entered: int | None = None
@@ -65,7 +66,7 @@ class Cursor:
     is_stopped: bool = False
 
 
-class Order:
+class ScanOrder:
     """A log and what is asked of it."""
 
     def __init__(self, log: PartitionLog, until: Until, release: tuple[int, int] | None) -> None:
@@ -77,13 +78,13 @@ class Order:
         self._reached: dict[int, list[int]] = {}
 
     @property
-    def end(self) -> Place:
+    def end(self) -> ScanPlace:
         """Behind the last segment."""
-        return Place(len(self.log.segments), 0)
+        return ScanPlace(len(self.log.segments), 0)
 
-    def begin(self, cut: Place) -> Cursor | None:
+    def begin(self, cut: ScanPlace) -> Cursor | None:
         """The first batch of a segment at or behind a cut; None if the way there is doubtful."""
-        if cut == Place(0, 0):
+        if cut == ScanPlace(0, 0):
             base_offset = self.log.segments[0].base_offset if self.log.segments else None
             return Cursor(cut, -1, base_offset or 0, entered=0)
         data = self.layout.data[cut.segment_index]
@@ -93,9 +94,9 @@ class Order:
         if position < 0:
             return None
         base_offset = int.from_bytes(data[position : position + 8].tobytes(), signed=True)
-        return Cursor(Place(cut.segment_index, position), base_offset - 1, base_offset)
+        return Cursor(ScanPlace(cut.segment_index, position), base_offset - 1, base_offset)
 
-    def _step_to(self, cut: Place) -> int:
+    def _step_to(self, cut: ScanPlace) -> int:
         """As the kernel, from the nearest place before the cut that is known: what was walked is not walked again."""
         reached = self._reached.setdefault(cut.segment_index, [0])
         begin = reached[bisect_right(reached, cut.position) - 1]
@@ -103,7 +104,7 @@ class Order:
         insort(reached, position if position >= 0 else ~position)
         return position
 
-    def fits(self, cursor: Cursor, begin: Place | None) -> bool:
+    def fits(self, cursor: Cursor, begin: ScanPlace | None) -> bool:
         """Whether what was read from ``begin`` on really goes on behind a cursor."""
         if cursor.is_stopped or begin != cursor.place:
             return False
@@ -124,7 +125,7 @@ class Order:
         ):
             note(missing)
 
-    def note_gap_before(self, begin: Place, before: Cursor, note: Note) -> None:
+    def note_gap_before(self, begin: ScanPlace, before: Cursor, note: Note) -> None:
         """The same where another part goes on behind a cursor."""
         if begin.position == 0:
             self.note_gap(begin.segment_index, before, note)
@@ -148,7 +149,7 @@ class Reading(ABC):
         note: what to do with what could not be read, with tails and gaps.
     """
 
-    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, note: Note) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note) -> None:
         self.order = order
         self.cursor = cursor
         self.scanner = scanner
@@ -157,18 +158,19 @@ class Reading(ABC):
 
     @property
     @abstractmethod
-    def desk(self) -> a.Int64s:
+    def scan_state(self) -> a.Int64s:
         """Where the kernel is told what to do."""
 
     @abstractmethod
     def scan(self, index: int, data: a.Bytes) -> int:
-        """Call the kernel as the desk says; one of `staging`'s outcomes, or one of its own. Nothing is left staged."""
+        """Call the kernel as the scan state says; one of `staging`'s outcomes, or one of its own. Nothing is left
+        staged."""
 
     @abstractmethod
     def take(self, index: int, batch: RecordBatch) -> None:
-        """Take a batch that was read by hand."""
+        """Take a batch that was read on the slow path."""
 
-    def steps(self, end: Place, advance: Advance) -> Iterator[int]:
+    def steps(self, end: ScanPlace, advance: Advance) -> Iterator[int]:
         """Read up to the first batch at or behind ``end``, a call of the kernel after the other: their outcomes."""
         cursor, sizes = self.cursor, [len(data) for data in self.order.layout.data]
         while cursor.place < end and cursor.place.segment_index < len(sizes) and not cursor.is_stopped:
@@ -176,7 +178,7 @@ class Reading(ABC):
                 return
             index, before = cursor.place.segment_index, cursor.place.position
             if before >= sizes[index]:
-                self._by_hand(index)  # zeros may follow that are not in the buffer
+                self._slow_path(index)  # zeros may follow that are not in the buffer
                 continue
             if cursor.entered is not None and cursor.entered != index:
                 self.order.note_gap(index, cursor, self.note)
@@ -187,46 +189,46 @@ class Reading(ABC):
 
     def _step(self, index: int, stop: int) -> int:
         """A call of the kernel, and what it came back for."""
-        data, desk, cursor = self.order.layout.data[index], self.desk, self.cursor
+        data, scan_state, cursor = self.order.layout.data[index], self.scan_state, self.cursor
         self._tell(index, stop)
         outcome = self.scan(index, data)
-        position = int(desk[a.AT])
-        cursor.place = Place(index, position)
-        last_offset = int(desk[a.LAST_OFFSET])
+        position = int(scan_state[a.AT])
+        cursor.place = ScanPlace(index, position)
+        last_offset = int(scan_state[a.LAST_OFFSET])
         if last_offset > cursor.last_offset:
             cursor.last_offset, cursor.next_offset, cursor.is_broken = last_offset, last_offset + 1, False
         match outcome:
-            case sc.DOUBTFUL:
-                self._by_hand(index)
+            case sc.NOT_PLAIN:
+                self._slow_path(index)
             case sc.NEEDS_WINDOW:
-                desk[a.WINDOW_COUNT] = self.scanner.fill_window(data, position, stop)
-                desk[a.WINDOW_NEXT] = 0
+                scan_state[a.WINDOW_COUNT] = self.scanner.fill_window(data, position, stop)
+                scan_state[a.WINDOW_NEXT] = 0
             case sc.NEEDS_RECORDS:
-                self.scanner.more_records(int(desk[a.NEEDED]))
+                self.scanner.more_records(int(scan_state[a.NEEDED]))
             case sc.STOPPED:
                 cursor.is_stopped = True
         return outcome
 
     def _tell(self, index: int, stop: int) -> None:
-        """What the desk must say before a scan."""
-        desk, until = self.desk, self.order.until
+        """What the scan state must say before a scan."""
+        scan_state, until = self.scan_state, self.order.until
         if index != self._index:
-            desk[a.CHECKED] = a.NOTHING
-            desk[a.WINDOW_COUNT] = 0
+            scan_state[a.CHECKED] = a.NOTHING
+            scan_state[a.WINDOW_COUNT] = 0
             self._index = index
         base_offset = self.order.log.segments[index].base_offset
         following = self.order.layout.walk.following_base_offset(index)
-        desk[a.AT] = self.cursor.place.position
-        desk[a.STOP] = stop
-        desk[a.LAST_OFFSET] = self.cursor.last_offset
-        desk[a.SEGMENT] = self.order.layout.begins[index]
-        desk[a.BASE_OFFSET] = a.NOTHING if base_offset is None else base_offset
-        desk[a.FOLLOWING] = a.NOTHING if following is None else following
-        desk[a.UNTIL_OFFSET] = _bound(until.record_offset)
-        desk[a.UNTIL_TIME] = _bound(until.time_ms)
-        desk[a.PAUSE] = PAUSE
+        scan_state[a.AT] = self.cursor.place.position
+        scan_state[a.STOP] = stop
+        scan_state[a.LAST_OFFSET] = self.cursor.last_offset
+        scan_state[a.SEGMENT] = self.order.layout.begins[index]
+        scan_state[a.BASE_OFFSET] = a.NOTHING if base_offset is None else base_offset
+        scan_state[a.FOLLOWING] = a.NOTHING if following is None else following
+        scan_state[a.UNTIL_OFFSET] = _bound(until.record_offset)
+        scan_state[a.UNTIL_TIME] = _bound(until.time_ms)
+        scan_state[a.PAUSE] = PAUSE
 
-    def _by_hand(self, index: int) -> None:
+    def _slow_path(self, index: int) -> None:
         """Read on with `log_format` until a batch was taken, or one is met behind damage: the kernel may know it."""
         cursor, segment = self.cursor, self.order.log.segments[index]
         begin = cursor.place.position
@@ -238,21 +240,21 @@ class Reading(ABC):
                 case Tail():
                     self.end(tail_found(self.order.log, segment, item, cursor.next_offset, self.order.until))
                 case RecordBatch() if item.position > begin:
-                    cursor.place = Place(index, item.position)
+                    cursor.place = ScanPlace(index, item.position)
                     return
                 case RecordBatch():
                     if self.order.until.stops_before(item):
                         cursor.is_stopped = True
                         return
                     self.take(index, item)
-                    cursor.last_offset = self.desk[a.LAST_OFFSET] = last_offset
+                    cursor.last_offset = self.scan_state[a.LAST_OFFSET] = last_offset
                     cursor.next_offset, cursor.is_broken = item.next_offset, False
-                    cursor.place = Place(index, item.position + item.size_bytes)
+                    cursor.place = ScanPlace(index, item.position + item.size_bytes)
                     return
-        cursor.place = Place(index + 1, 0)
+        cursor.place = ScanPlace(index + 1, 0)
 
     def lose(self, damage: Damage) -> None:
-        """Note what is no batch, or a record of which only the key was read by hand."""
+        """Note what is no batch, or a record of which only the key was read on the slow path."""
         self.note(damage)
 
     def end(self, found: TailFound) -> None:

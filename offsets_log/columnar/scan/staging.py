@@ -22,8 +22,8 @@ from offsets_log.columnar.wire.programs import NO_PLACE
 # Why the scan came back.
 FINISHED = 0  # the stop is reached
 PAUSED = 1  # enough bytes for one call
-DOUBTFUL = 2  # the batch at the position is for `log_format`
-DOUBTFUL_KEY = 3  # the staged record FLUSHED has a key for `messages`
+NOT_PLAIN = 2  # the batch at the position is for `log_format`
+KEY_NOT_PLAIN = 3  # the staged record FLUSHED has a key for `messages`
 NEEDS_ROOM = 4  # for keys, groups, producers, open transactions
 NEEDS_WINDOW = 5  # the batch at the position is compressed
 NEEDS_RECORDS = 6  # for the records of one batch
@@ -36,25 +36,25 @@ MAX_OFFSETS_IN_SEGMENT = 1 << 31
 
 
 @part
-def is_in_place(desk: Any, data: Any, at: Any, size: Any) -> Any:
+def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
     """Whether a batch's offsets fit to those around it, as `log_format.partition_log` asks."""
     base = be64(data, at)
     last = bt.last_offset(data, at)
-    before = desk[a.LAST_OFFSET]
-    segment_base = desk[a.BASE_OFFSET]
+    before = scan_state[a.LAST_OFFSET]
+    segment_base = scan_state[a.BASE_OFFSET]
     if base <= before or last < base:
         return False
     if segment_base >= 0 and (base < segment_base or last >= segment_base + MAX_OFFSETS_IN_SEGMENT):
         return False
     if base == before + 1 or base == segment_base:
         return True
-    following = desk[a.FOLLOWING]
+    following = scan_state[a.FOLLOWING]
     if at + size < len(data):
         next_size = bt.batch_at(data, at + size, np.int64(len(data)))
         if next_size < 0:
             return False
-        desk[a.CHECKED] = at + size
-        desk[a.CHECKED_SIZE] = next_size
+        scan_state[a.CHECKED] = at + size
+        scan_state[a.CHECKED_SIZE] = next_size
         following = be64(data, at + size)
     elif following == a.NOTHING:
         return True
@@ -63,42 +63,42 @@ def is_in_place(desk: Any, data: Any, at: Any, size: Any) -> Any:
 
 
 @inlined
-def _stage_marker(desk: Any, cold: Any, staged: Any, data: Any, at: Any, size: Any) -> Any:
+def _stage_marker(scan_state: Any, overflow: Any, staged: Any, data: Any, at: Any, size: Any) -> Any:
     """A control batch of one marker."""
     if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
-        return DOUBTFUL
-    n = desk[a.STAGED]
+        return NOT_PLAIN
+    n = scan_state[a.STAGED]
     if bt.records_of(data, at + bt.HEADER_SIZE, at + size, np.int64(1), data, at, staged, n) < 0:
-        return DOUBTFUL
+        return NOT_PLAIN
     key, value = staged[n, a.KEY], staged[n, a.VALUE_AT]
     if staged[n, a.KEY_SIZE] < 4 or staged[n, a.VALUE_SIZE] < 6:
-        return DOUBTFUL
+        return NOT_PLAIN
     kind = be16(data, key + 2)
     if be16(data, key) < 0 or be16(data, value) < 0 or kind < 0 or kind > 1:
-        return DOUBTFUL
-    if desk[a.IS_INSPECTED] == a.ALONE:
+        return NOT_PLAIN
+    if scan_state[a.IS_INSPECTED] == a.ALONE:
         return NEEDS_OTHERS
-    producer = intern_producer(desk, cold, bt.producer_of(data, at))
+    producer = intern_producer(scan_state, overflow, bt.producer_of(data, at))
     if producer < 0:
         return NEEDS_ROOM
-    staged[n, a.STAGED_BATCH] = desk[a.SEGMENT] + at
+    staged[n, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at
     staged[n, a.KIND] = a.COMMIT if kind == 1 else a.ABORT
     staged[n, a.STAGED_PRODUCER] = producer
-    desk[a.STAGED] = n + 1
+    scan_state[a.STAGED] = n + 1
     return FINISHED
 
 
 @part
-def _is_newer_key(desk: Any, number: Any, data: Any, key: Any, size: Any) -> Any:
-    """Whether the desk has a program for a key of a newer kind, and its names are UTF-8 with nothing behind them."""
-    program = desk[a.KEY_PROGRAMS + number]
-    if program == NO_PLACE or walk(desk, program, data, key + 2, key + size) != key + size:
+def _is_newer_key(scan_state: Any, number: Any, data: Any, key: Any, size: Any) -> Any:
+    """Whether the scan state has a program for a key of a newer kind, and its names are UTF-8 with nothing behind them."""
+    program = scan_state[a.KEY_PROGRAMS + number]
+    if program == NO_PLACE or walk(scan_state, program, data, key + 2, key + size) != key + size:
         return False
     return is_plain_text(data, key + 2, size - 2) or are_names_utf8(data, key + 2, key + size)
 
 
 @inlined
-def _value_kind(desk: Any, source: Any, key: Any, key_size: Any, value: Any, size: Any) -> Any:
+def _value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any, size: Any) -> Any:
     """VALUE or TOMBSTONE of a record that the programs can read through, else −1.
 
     Of the newer kinds of groups key and value must end with their last field: under one version number there may be
@@ -107,7 +107,7 @@ def _value_kind(desk: Any, source: Any, key: Any, key_size: Any, value: Any, siz
     number = be16(source, key)
     if number < 0 or number >= a.RECORD_TYPES:
         return np.int64(-1)
-    if number >= a.KEY_TYPES and not _is_newer_key(desk, number, source, key, key_size):
+    if number >= a.KEY_TYPES and not _is_newer_key(scan_state, number, source, key, key_size):
         return np.int64(-1)
     if size == -1:
         return np.int64(a.TOMBSTONE)
@@ -117,161 +117,165 @@ def _value_kind(desk: Any, source: Any, key: Any, key_size: Any, value: Any, siz
     if version < 0 or version >= a.VERSIONS:
         return np.int64(-1)
     place = number * a.VERSIONS + version
-    before = desk[U(a.ONE_STRING + place)]
+    before = scan_state[U(a.ONE_STRING + place)]
     if before >= 0:  # numbers, one string, numbers: no need of the program
         if size < before + 2:
             return np.int64(-1)
         length = be16(source, value + before)
-        fits = 0 <= length <= size - desk[U(a.AROUND_STRING + place)]
-        desk[a.NOTES] = a.NOTHING
+        fits = 0 <= length <= size - scan_state[U(a.AROUND_STRING + place)]
+        scan_state[a.NOTES] = a.NOTHING
         return np.int64(a.VALUE if fits else -1)
-    program = desk[U(a.VALUE_PROGRAMS + place)]
+    program = scan_state[U(a.VALUE_PROGRAMS + place)]
     if program == NO_PLACE:
         return np.int64(-1)
-    end = walk(desk, program, source, value + 2, value + size)
+    end = walk(scan_state, program, source, value + 2, value + size)
     return np.int64(a.VALUE if end == value + size or (end >= 0 and number < a.KEY_TYPES) else -1)
 
 
 @inlined
-def _begins_behind(desk: Any, data: Any, at: Any, staged: Any) -> Any:
+def _begins_behind(scan_state: Any, data: Any, at: Any, staged: Any) -> Any:
     """Whether the first offset of a batch whose records were found is behind the last one before."""
-    return not bt.is_older(data, at) or staged[U(desk[a.STAGED]), a.OFFSET] > desk[a.LAST_OFFSET]
+    return not bt.is_older(data, at) or staged[U(scan_state[a.STAGED]), a.OFFSET] > scan_state[a.LAST_OFFSET]
 
 
 @part
-def _stage_records(desk: Any, cold: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
+def _stage_records(
+    scan_state: Any, overflow: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any
+) -> Any:
     """The records of the data batch at ``at``, which stand in ``source[start:end]``."""
     count = bt.count_of(source, start, end, data, at)
-    n = desk[a.STAGED]
+    n = scan_state[a.STAGED]
     if n + count >= len(staged):
-        desk[a.NEEDED] = count
+        scan_state[a.NEEDED] = count
         return NEEDS_RECORDS
-    if bt.records_of(source, start, end, count, data, at, staged, n) < 0 or not _begins_behind(desk, data, at, staged):
-        return DOUBTFUL
+    if bt.records_of(source, start, end, count, data, at, staged, n) < 0 or not _begins_behind(
+        scan_state, data, at, staged
+    ):
+        return NOT_PLAIN
     producer_id = bt.producer_of(data, at)
     producer = np.int64(a.NOTHING)
     is_marked = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK != 0
-    if desk[a.IS_INSPECTED] and is_marked != (producer_id != -1):
-        return DOUBTFUL  # whether it belongs to a transaction is not the same by all rules
-    if desk[a.IS_INSPECTED] == a.ALONE and is_marked:
+    if scan_state[a.IS_INSPECTED] and is_marked != (producer_id != -1):
+        return NOT_PLAIN  # whether it belongs to a transaction is not the same by all rules
+    if scan_state[a.IS_INSPECTED] == a.ALONE and is_marked:
         return NEEDS_OTHERS
-    if is_marked if desk[a.BY_BIT] else producer_id != -1:
-        producer = intern_producer(desk, cold, producer_id)
+    if is_marked if scan_state[a.BY_BIT] else producer_id != -1:
+        producer = intern_producer(scan_state, overflow, producer_id)
         if producer < 0:
             return NEEDS_ROOM
     for item in range(n, n + count):
         i = U(item)
         kind = _value_kind(
-            desk, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
+            scan_state, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
         )
         if kind < 0:
-            return DOUBTFUL
+            return NOT_PLAIN
         staged[i, a.KIND] = kind
-        staged[i, a.STAGED_BATCH] = desk[a.SEGMENT] + at
+        staged[i, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at
         staged[i, a.STAGED_INDEX] = item - n
         staged[i, a.STAGED_PRODUCER] = producer
         is_commit = be16(source, staged[i, a.KEY]) < a.KEY_TYPES and kind == a.VALUE
-        staged[i, a.TOPIC_ID_AT] = desk[a.NOTES] if is_commit else np.int64(a.NOTHING)
-    desk[a.STAGED] = n + count
+        staged[i, a.TOPIC_ID_AT] = scan_state[a.NOTES] if is_commit else np.int64(a.NOTHING)
+    scan_state[a.STAGED] = n + count
     return FINISHED
 
 
 @inlined
-def find_in_window(desk: Any, table: Any, at: Any) -> Any:
+def find_in_window(scan_state: Any, table: Any, at: Any) -> Any:
     """The place of a batch in the window, NOTHING if it is not there."""
-    place = desk[a.WINDOW_NEXT]
-    while place < desk[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] < at:
+    place = scan_state[a.WINDOW_NEXT]
+    while place < scan_state[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] < at:
         place += 1
-    desk[a.WINDOW_NEXT] = place
-    is_there = place < desk[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] == at
+    scan_state[a.WINDOW_NEXT] = place
+    is_there = place < scan_state[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] == at
     return place if is_there else np.int64(a.NOTHING)
 
 
 @inlined
-def _is_for_others(desk: Any, data: Any, at: Any, size: Any) -> Any:
+def _is_for_others(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
     """Whether more is asked of a batch than a kernel knows of it."""
-    if bt.last_offset(data, at) >= desk[a.UNTIL_OFFSET]:
+    if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
         return True
-    if desk[a.NEEDS_TIME] and bt.max_timestamp(data, at) == bt.NO_TIME:
+    if scan_state[a.NEEDS_TIME] and bt.max_timestamp(data, at) == bt.NO_TIME:
         return True
-    return desk[a.IS_INSPECTED] != 0 and size > desk[a.MOST_BYTES]
+    return scan_state[a.IS_INSPECTED] != 0 and size > scan_state[a.MOST_BYTES]
 
 
 @inlined
-def take(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
+def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
     """Stage the batch at a position, or say why not."""
-    if size < 0 or not is_in_place(desk, data, at, size):
-        return DOUBTFUL
-    if bt.max_timestamp(data, at) > desk[a.UNTIL_TIME]:
+    if size < 0 or not is_in_place(scan_state, data, at, size):
+        return NOT_PLAIN
+    if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
         return STOPPED
-    if _is_for_others(desk, data, at, size):
-        return DOUBTFUL
+    if _is_for_others(scan_state, data, at, size):
+        return NOT_PLAIN
     attributes = bt.attributes_of(data, at)
     in_window = attributes & bt.CODEC_MASK != 0 and attributes & bt.CONTROL_MASK == 0
-    if desk[a.STAGED] and desk[a.IN_WINDOW] != in_window:
+    if scan_state[a.STAGED] and scan_state[a.IN_WINDOW] != in_window:
         return PAUSED  # what is staged stands in one place
-    desk[a.IN_WINDOW] = in_window
+    scan_state[a.IN_WINDOW] = in_window
     if attributes & bt.CONTROL_MASK:
-        return _stage_marker(desk, cold, staged, data, at, size)
+        return _stage_marker(scan_state, overflow, staged, data, at, size)
     source, start, end = data, bt.records_begin(data, at), at + size
     if in_window:
-        place = find_in_window(desk, table, at)
+        place = find_in_window(scan_state, table, at)
         if place < 0:
             return NEEDS_WINDOW
         source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
         if end < 0:
-            return DOUBTFUL
-    return _stage_records(desk, cold, staged, source, start, end, data, at)
+            return NOT_PLAIN
+    return _stage_records(scan_state, overflow, staged, source, start, end, data, at)
 
 
 @inlined
-def accept(desk: Any, data: Any, at: Any, size: Any, staged: Any, first: Any) -> None:
+def accept(scan_state: Any, data: Any, at: Any, size: Any, staged: Any, first: Any) -> None:
     """Count a batch whose records are staged from ``first`` on."""
     base = bt.base_offset(data, at, staged, first)
     last = bt.last_offset(data, at)
-    if desk[a.FIRST_OFFSET] == a.NOTHING:
-        desk[a.FIRST_OFFSET] = base
+    if scan_state[a.FIRST_OFFSET] == a.NOTHING:
+        scan_state[a.FIRST_OFFSET] = base
     else:
-        missing = base - desk[a.LAST_OFFSET] - 1
-        desk[a.MISSING] += missing
-        desk[a.GAPS] += missing > 0
-    desk[a.LAST_OFFSET] = last
-    desk[a.END_OFFSET] = max(desk[a.END_OFFSET], last + 1)
+        missing = base - scan_state[a.LAST_OFFSET] - 1
+        scan_state[a.MISSING] += missing
+        scan_state[a.GAPS] += missing > 0
+    scan_state[a.LAST_OFFSET] = last
+    scan_state[a.END_OFFSET] = max(scan_state[a.END_OFFSET], last + 1)
     attributes = bt.attributes_of(data, at)
     kind = U((attributes >> bt.OLDER_SHIFT) * a.CODEC_IDS + (attributes & bt.CODEC_MASK))
-    if desk[U(a.FORMATS) + kind] == 0:
-        desk[U(a.FORMATS_FIRST) + kind] = desk[a.BATCHES]
-        desk[U(a.FORMATS_AT) + kind] = desk[a.SEGMENT] + at
-    desk[U(a.FORMATS) + kind] += 1
-    desk[a.BATCHES] += 1
-    desk[a.READ_BYTES] += size
-    desk[a.RECORDS] += desk[a.STAGED] - first
-    desk[a.AT] = at + size
+    if scan_state[U(a.FORMATS) + kind] == 0:
+        scan_state[U(a.FORMATS_FIRST) + kind] = scan_state[a.BATCHES]
+        scan_state[U(a.FORMATS_AT) + kind] = scan_state[a.SEGMENT] + at
+    scan_state[U(a.FORMATS) + kind] += 1
+    scan_state[a.BATCHES] += 1
+    scan_state[a.READ_BYTES] += size
+    scan_state[a.RECORDS] += scan_state[a.STAGED] - first
+    scan_state[a.AT] = at + size
 
 
 @inlined
-def stage(desk: Any, cold: Any, staged: Any, data: Any, window: Any, table: Any, begin: Any) -> Any:
+def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, begin: Any) -> Any:
     """Stage batches until there are enough of them, or one is not plain; why it came to an end."""
     outcome = np.int64(FINISHED)
     while (
         outcome == FINISHED
-        and desk[a.AT] < desk[a.STOP]
-        and desk[a.AT] - begin < desk[a.PAUSE]
-        and desk[a.STAGED] < FLUSH_AT
+        and scan_state[a.AT] < scan_state[a.STOP]
+        and scan_state[a.AT] - begin < scan_state[a.PAUSE]
+        and scan_state[a.STAGED] < FLUSH_AT
     ):
-        at, first = desk[a.AT], desk[a.STAGED]
-        size = bt.next_batch_at(desk, data, at, np.int64(len(data)))
-        outcome = np.int64(take(desk, cold, staged, data, window, table, at, size))
+        at, first = scan_state[a.AT], scan_state[a.STAGED]
+        size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
+        outcome = np.int64(take(scan_state, overflow, staged, data, window, table, at, size))
         if outcome == FINISHED:
-            accept(desk, data, at, size, staged, first)
+            accept(scan_state, data, at, size, staged, first)
     return outcome
 
 
 @inlined
-def outcome_of(desk: Any, begin: Any, outcome: Any) -> Any:
+def outcome_of(scan_state: Any, begin: Any, outcome: Any) -> Any:
     """Why a scan comes back when all that is staged is done; GO_ON if it does not."""
     if outcome > PAUSED:
         return outcome
-    if desk[a.AT] >= desk[a.STOP]:
+    if scan_state[a.AT] >= scan_state[a.STOP]:
         return np.int64(FINISHED)
-    return np.int64(PAUSED if desk[a.AT] - begin >= desk[a.PAUSE] else GO_ON)
+    return np.int64(PAUSED if scan_state[a.AT] - begin >= scan_state[a.PAUSE] else GO_ON)

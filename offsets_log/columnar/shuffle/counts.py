@@ -33,14 +33,14 @@ COUNTED = {
     "first_offset": a.FIRST_OFFSET,
     "last_offset": a.LAST_OFFSET,
 }
-"""Fact → its place on the desk; offsets are `arrays.NOTHING` without a batch."""
+"""Fact → its place on the scan state; offsets are `arrays.NOTHING` without a batch."""
 NOT_COUNTED = {name: a.NOTHING if name.endswith("offset") else 0 for name in COUNTED}
 """Of a piece without a batch."""
 
 
 def counts_of(state: ColumnarState) -> Row:
     """What was counted of batches, and of a survey of their kinds, as facts."""
-    facts: Row = {name: int(state.arrays.desk[place]) for name, place in COUNTED.items()}
+    facts: Row = {name: int(state.arrays.scan_state[place]) for name, place in COUNTED.items()}
     if isinstance(state, SurveyedState):
         state.name_kinds()
         facts["kinds"] = {
@@ -56,7 +56,7 @@ def transaction_rows(state: ColumnarState) -> Iterator[Row]:
     if not isinstance(state, SurveyedState):
         return
     producers, unended = state.arrays.region("producers"), state.arrays.region("unended")
-    for number in range(int(state.arrays.desk[a.PRODUCERS])):
+    for number in range(int(state.arrays.scan_state[a.PRODUCERS])):
         offset, time_ms, _, count, is_ended = unended[number].tolist()
         if count or is_ended:
             yield {
@@ -77,7 +77,7 @@ def add_counts(whole: SurveyedState, facts: Row, transactions: Iterable[Row]) ->
     """Join what was counted with the piece that follows, as `counts_of` and `transaction_rows` told it."""
     right = SurveyedState(whole.profile)
     for name, place in COUNTED.items():
-        right.arrays.desk[place] = facts[name]
+        right.arrays.scan_state[place] = facts[name]
     if "kinds" in facts:
         right.kinds = _kinds(facts["kinds"])
     for row in transactions:
@@ -96,7 +96,7 @@ def _kinds(facts: Row) -> Kinds:
 def _add_transaction(state: SurveyedState, row: Row) -> None:
     """A producer, each but once."""
     producer_id: int = row["producer_id"]
-    number = census.NO_PRODUCER if producer_id == -1 else int(state.arrays.desk[a.PRODUCERS])
+    number = census.NO_PRODUCER if producer_id == -1 else int(state.arrays.scan_state[a.PRODUCERS])
     if row["commits"]:
         state.end(producer_id)
     if row["number"]:
@@ -122,12 +122,12 @@ def writers_bytes(state: WritersState) -> bytes:
     commit."""
     runs = summed(state.runs())
     s = state.arrays
-    rows, groups, arena = (int(s.desk[place]) for place in (a.ROWS, a.GROUPS, a.ARENA_USED))
+    rows, groups, arena = (int(s.scan_state[place]) for place in (a.ROWS, a.GROUPS, a.ARENA_USED))
     names = list(state.untimed)
     made = io.BytesIO()
     np.savez(
         made,
-        desk=s.desk[_PLACES],
+        scan_state=s.scan_state[_PLACES],
         rows=s.rows[:rows],
         groups=s.groups[:groups],
         arena=s.arena[:arena],
@@ -145,7 +145,7 @@ def writers_of(data: bytes) -> WritersState:
     found: Any = np.load(io.BytesIO(data))
     per, counted_bytes, accepted_bytes = found["sizes"].tolist()
     state = WritersState(MODERN, per)
-    state.arrays.desk[_PLACES] = found["desk"]
+    state.arrays.scan_state[_PLACES] = found["scan state"]
     for name in _ARRAYS:
         setattr(state.arrays, name, found[name])
     state.writers, state.minutes = found["writers"], found["runs"]
@@ -166,7 +166,7 @@ def join_writers(pieces: Iterable[bytes], end_offset: int) -> bytes:
         whole.merge(right)
     assert whole is not None
     bare = WritersState(MODERN, int(whole.counts[nm.PER]))
-    whole.arrays.desk[a.ROWS] = 0
+    whole.arrays.scan_state[a.ROWS] = 0
     bare.merge(whole)
     bare.end_offset = end_offset
     return writers_bytes(bare)

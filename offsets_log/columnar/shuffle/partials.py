@@ -94,7 +94,7 @@ def partial_table(layout: Layout, state: ColumnarState, scanner: Scanner, *, mem
     Args:
         members: with the values of type 2 records, which hold the members of classic groups.
     """
-    merge.compact_open(state.arrays.desk, state.arrays.cold)
+    merge.compact_open(state.arrays.scan_state, state.arrays.overflow)
     names = ti.group_names(state)
     rows = [
         *_producer_rows(state),
@@ -132,7 +132,7 @@ def _cast(column: Any, kind: pa.DataType) -> pa.Array:
 def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.Table:
     """Rows of kind ``offset`` and ``open``."""
     s = state.arrays
-    rows = s.rows[: s.desk[a.ROWS]]
+    rows = s.rows[: s.scan_state[a.ROWS]]
     is_canonical = rows[:, a.TARGET] == np.arange(len(rows))
     has_value = rows[:, a.RECORD_OFFSET] != a.NEVER
     ended = np.flatnonzero(is_canonical & ~has_value & (rows[:, a.TOMBSTONE_OFFSET] != a.NEVER))
@@ -180,7 +180,7 @@ def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
     opened = s.region("opened")
     ends_all = state.profile.cancels_pending == "all"
     found: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
-    for producer in s.region("producers")[: s.desk[a.PRODUCERS]].tolist():
+    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
         number = producer[a.NEWEST]
         while number != a.NOTHING:
             row, record_offset, batch, index, cancels, number = opened[number].tolist()
@@ -207,7 +207,7 @@ def _key_columns(state: ColumnarState, rows: Numbers) -> Columns:
 
 def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Columns:
     """What stands at places, int64[n, 4] of (batch, index, record offset, applied offset)."""
-    if not np.any(places[:, 0] == a.BY_HAND):
+    if not np.any(places[:, 0] == a.SLOW_PATH):
         copied, table = scanner.gather(layout, places[:, :2])
         columns = offset_columns(copied, table)
         if columns is not None:
@@ -223,7 +223,7 @@ def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, place
 
 def _producer_rows(state: ColumnarState) -> Iterator[Row]:
     s = state.arrays
-    for producer in s.region("producers")[: s.desk[a.PRODUCERS]].tolist():
+    for producer in s.region("producers")[: s.scan_state[a.PRODUCERS]].tolist():
         if producer[a.HEAD_OFFSET] != a.NOTHING:
             yield {
                 "kind": "producer",
@@ -235,7 +235,7 @@ def _producer_rows(state: ColumnarState) -> Iterator[Row]:
 
 def _cancelled_rows(state: ColumnarState) -> Iterator[Row]:
     s = state.arrays
-    cancelled = s.region("cancelled")[: s.desk[a.CANCELLED]]
+    cancelled = s.region("cancelled")[: s.scan_state[a.CANCELLED]]
     producers = s.region("producers")[cancelled[:, a.CANCELLED_PRODUCER], a.PRODUCER_ID].tolist()
     keys = {name: column.to_pylist() for name, column in _key_columns(state, cancelled[:, a.CANCELLED_ROW]).items()}
     for i, producer_id in enumerate(producers):
@@ -424,7 +424,7 @@ def _make_room(state: ColumnarState, rows: _Rows) -> None:
     s.groups = np.zeros((max(groups, 1), a.GROUP_SIZE), np.int64)
     s.groups[:, [a.METADATA_OFFSET, a.VALUE_OFFSET]] = a.NEVER
     _lay_out(s, keys=keys, producers=producers, opened=entries, cancelled=2 * entries + 1)
-    s.desk[[a.ROWS, a.GROUPS, a.PRODUCERS]] = keys, groups, producers
+    s.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS]] = keys, groups, producers
     owners = s.region("producers")
     owners[:producers, a.PRODUCER_ID] = rows.producer_ids
     owners[:producers, [a.HEAD_OFFSET, a.NEWEST, a.OLDEST]] = a.NOTHING
@@ -433,7 +433,7 @@ def _make_room(state: ColumnarState, rows: _Rows) -> None:
 def _lay_out(arrays: a.State, *, keys: int, producers: int, opened: int, cancelled: int) -> None:
     """Room for so many entries; nothing is looked up by hash here."""
     needed = {"producers": producers, "opened": opened, "cancelled": cancelled, "more": keys}
-    arrays.cold = np.zeros(0, np.int64)
+    arrays.overflow = np.zeros(0, np.int64)
     arrays.lay_out({name: needed.get(name, 0) + 1 for name, _ in a.REGIONS})
 
 
@@ -444,9 +444,20 @@ def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
     for group, events in _events(rows, piece).items():
         state.carry(group)
         state.events[group] += events
-    merge.join_rows(s.desk, s.rows, s.groups, s.cold, right.desk, right.rows, right.groups, right.cold, numbers, 0)
-    order = np.zeros(max(int(right.desk[a.OPENED]), 1), np.int64)
-    merge.join_producers(s.desk, s.rows, s.cold, right.desk, right.cold, numbers, 0, order)
+    merge.join_rows(
+        s.scan_state,
+        s.rows,
+        s.groups,
+        s.overflow,
+        right.scan_state,
+        right.rows,
+        right.groups,
+        right.overflow,
+        numbers,
+        0,
+    )
+    order = np.zeros(max(int(right.scan_state[a.OPENED]), 1), np.int64)
+    merge.join_producers(s.scan_state, s.rows, s.overflow, right.scan_state, right.overflow, numbers, 0, order)
 
 
 def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
@@ -460,9 +471,9 @@ def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
     numbers[0, : len(keyed)] = rows.key[keyed]
     numbers[1, : len(groups)] = rows.group[groups]
     numbers[2, : len(owners)] = owners
-    right = a.State(a.new_desk(np.zeros(0, np.int64), seed=0))
+    right = a.State(a.new_scan_state(np.zeros(0, np.int64), seed=0))
     _lay_out(right, keys=len(offsets), producers=len(owners), opened=len(opened), cancelled=len(cancelled))
-    right.desk[[a.ROWS, a.GROUPS, a.PRODUCERS, a.OPENED, a.CANCELLED]] = (
+    right.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS, a.OPENED, a.CANCELLED]] = (
         len(offsets), len(groups), len(owners), len(opened), len(cancelled)
     )  # fmt: skip
     right.rows = _offset_array(rows, offsets)
@@ -515,7 +526,7 @@ def _fill_open(right: a.State, rows: _Rows, opened: a.Int64s, owners: a.Int64s, 
 
 
 def _events(rows: _Rows, piece: int) -> dict[int, list[GroupEvent | Pointer]]:
-    """Group number → its records by hand, in order; they are read at the end."""
+    """Group number → its records of the slow path, in order; they are read at the end."""
     events: dict[int, list[GroupEvent | Pointer]] = {}
     found = rows.of("group_record", piece)
     record_offsets = rows.column("record_offset")

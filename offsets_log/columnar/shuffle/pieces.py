@@ -19,7 +19,7 @@ from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Layout, Scanner
-from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place
+from offsets_log.columnar.scan.reading import Cursor, Note, ScanOrder, ScanPlace
 from offsets_log.errors import InputError
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import Until
@@ -34,9 +34,9 @@ class Bounds:
         next_first_offset: least offset behind the end; None at the end of the log.
     """
 
-    begin: Place
+    begin: ScanPlace
     last_offset: int
-    end: Place
+    end: ScanPlace
     next_first_offset: int | None
 
     @property
@@ -70,7 +70,7 @@ def iter_event_tables(
     cursor = bounds.cursor
     with Scanner() as scanner:
         reading = EventReading(
-            Order(log, until, release), cursor, scanner, note, chunk=TableChunk(release), shown=shown
+            ScanOrder(log, until, release), cursor, scanner, note, chunk=TableChunk(release), shown=shown
         )
         yield from reading.made(bounds.end, lambda size_bytes: None)
     check_reach(log, bounds, cursor)

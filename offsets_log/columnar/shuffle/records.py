@@ -19,7 +19,7 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import Cursor, Note, Order, Place, Reading
+from offsets_log.columnar.scan.reading import Cursor, Note, Reading, ScanOrder, ScanPlace
 from offsets_log.columnar.shuffle.pieces import Bounds, check_reach
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
@@ -84,11 +84,11 @@ def _copy(source: Any, start: Any, size: Any, target: Any, used: Any) -> Any:
 
 @part
 def _add_records(
-    desk: Any, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Any, counts: Any, longs: Any, keys: Any,
-    values: Any,
+    scan_state: Any, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Any, counts: Any, longs: Any,
+    keys: Any, values: Any,
 ) -> Any:  # fmt: skip
     """The records of the batch at ``at``, which stand in ``source[start:end]``, as rows."""
-    count = desk[a.NEEDED] = bt.count_of(source, start, end, data, at)
+    count = scan_state[a.NEEDED] = bt.count_of(source, start, end, data, at)
     if count > len(staged):
         return sc.NEEDS_RECORDS
     first = counts[ROWS]
@@ -96,7 +96,7 @@ def _add_records(
     if first + count > longs.shape[1] or end - start > room:
         return FULL
     if bt.records_of(source, start, end, count, data, at, staged, np.int64(0)) < 0:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     attributes = bt.attributes_of(data, at)
     time, is_counted = bt.base_time(data, at)
     for item in range(count):
@@ -106,7 +106,7 @@ def _add_records(
         if attributes & bt.CONTROL_MASK:
             longs[CONTROL, n] = _control_type(source, key, key_size)
             if longs[CONTROL, n] < 0:
-                return sc.DOUBTFUL
+                return sc.NOT_PLAIN
         longs[OFFSET, n] = staged[i, a.OFFSET]
         longs[TIMESTAMP, n] = time + staged[i, a.TIMESTAMP_DELTA] if is_counted else time
         longs[ATTRIBUTES, n] = attributes
@@ -123,48 +123,48 @@ def _add_records(
 
 @inlined
 def _take(
-    desk: Any, staged: Any, data: Any, window: Any, table: Any, counts: Any, longs: Any, keys: Any, values: Any,
+    scan_state: Any, staged: Any, data: Any, window: Any, table: Any, counts: Any, longs: Any, keys: Any, values: Any,
     at: Any, size: Any,
 ) -> Any:  # fmt: skip
     """The batch at a position as rows, or why not."""
-    if size < 0 or not sc.is_in_place(desk, data, at, size):
-        return sc.DOUBTFUL
-    if bt.max_timestamp(data, at) > desk[a.UNTIL_TIME]:
+    if size < 0 or not sc.is_in_place(scan_state, data, at, size):
+        return sc.NOT_PLAIN
+    if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
         return sc.STOPPED
     attributes = bt.attributes_of(data, at)
     is_compressed = attributes & bt.CODEC_MASK
-    if bt.last_offset(data, at) >= desk[a.UNTIL_OFFSET]:
-        return sc.DOUBTFUL
+    if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
+        return sc.NOT_PLAIN
     if is_compressed and attributes & bt.CONTROL_MASK:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     if not is_compressed:
         begin = bt.records_begin(data, at)
-        return _add_records(desk, data, begin, at + size, data, at, staged, counts, longs, keys, values)
-    place = sc.find_in_window(desk, table, at)
+        return _add_records(scan_state, data, begin, at + size, data, at, staged, counts, longs, keys, values)
+    place = sc.find_in_window(scan_state, table, at)
     if place < 0:
         return sc.NEEDS_WINDOW
     if table[place, dp.END] < 0:
-        return sc.DOUBTFUL
+        return sc.NOT_PLAIN
     begin, end = table[place, dp.BEGIN], table[place, dp.END]
-    return _add_records(desk, window, begin, end, data, at, staged, counts, longs, keys, values)
+    return _add_records(scan_state, window, begin, end, data, at, staged, counts, longs, keys, values)
 
 
 @kernel
 def copy_records(
-    desk: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, counts: Longs, longs: LongRows,
+    scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, counts: Longs, longs: LongRows,
     keys: Bytes, values: Bytes,
 ) -> Any:  # fmt: skip
-    """Copy the records of plain batches from ``desk[AT]`` on; why it came back, with a batch taken whole or not."""
-    while desk[a.AT] < desk[a.STOP]:
-        at = desk[a.AT]
+    """Copy the records of plain batches from ``scan_state[AT]`` on; why it came back, with a batch taken whole or not."""
+    while scan_state[a.AT] < scan_state[a.STOP]:
+        at = scan_state[a.AT]
         size = bt.batch_at(data, at, np.int64(len(data)))
         keys_used, values_used = counts[KEYS_USED], counts[VALUES_USED]
-        outcome = np.int64(_take(desk, staged, data, window, table, counts, longs, keys, values, at, size))
+        outcome = np.int64(_take(scan_state, staged, data, window, table, counts, longs, keys, values, at, size))
         if outcome != sc.FINISHED:
             counts[KEYS_USED], counts[VALUES_USED] = keys_used, values_used
             return outcome
-        desk[a.LAST_OFFSET] = bt.last_offset(data, at)
-        desk[a.AT] = at + size
+        scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
+        scan_state[a.AT] = at + size
     return np.int64(sc.FINISHED)
 
 
@@ -178,42 +178,42 @@ def iter_record_tables(
     """
     cursor = bounds.cursor
     with Scanner() as scanner:
-        yield from _RecordReading(Order(log, until, release), cursor, scanner, note).tables(bounds.end)
+        yield from _RecordReading(ScanOrder(log, until, release), cursor, scanner, note).tables(bounds.end)
     check_reach(log, bounds, cursor)
 
 
 class _RecordReading(Reading):
     """Batches on their way into tables, with room for the rows of one table."""
 
-    def __init__(self, order: Order, cursor: Cursor, scanner: Scanner, note: Note) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note) -> None:
         super().__init__(order, cursor, scanner, note)
-        self._desk = np.zeros(a.CODE, np.int64)
+        self._scan_state = np.zeros(a.CODE, np.int64)
         self.counts = np.zeros(3, np.int64)
         self.scanned = cursor.place.segment_index
-        self._by_hand_rows: list[Row] = []
+        self._slow_path_rows: list[Row] = []
         self._make_room(ROWS_IN_TABLE, BYTES_IN_TABLE)
 
     @property
-    def desk(self) -> a.Int64s:
-        return self._desk
+    def scan_state(self) -> a.Int64s:
+        return self._scan_state
 
     def _make_room(self, rows: int, size_bytes: int) -> None:
         self.longs = np.zeros((LONGS, rows), np.int64)
         self.keys, self.values = np.zeros(size_bytes, np.uint8), np.zeros(size_bytes, np.uint8)
 
-    def tables(self, end: Place) -> Iterator[pa.Table]:
+    def tables(self, end: ScanPlace) -> Iterator[pa.Table]:
         """Until the end of the piece."""
         for outcome in self.steps(end, lambda size_bytes: None):
             if outcome == FULL and not self.counts[ROWS]:
-                self._make_room(max(self.longs.shape[1], int(self.desk[a.NEEDED])), 2 * len(self.keys))
-            elif outcome in (FULL, sc.FINISHED, sc.DOUBTFUL, sc.STOPPED):
+                self._make_room(max(self.longs.shape[1], int(self.scan_state[a.NEEDED])), 2 * len(self.keys))
+            elif outcome in (FULL, sc.FINISHED, sc.NOT_PLAIN, sc.STOPPED):
                 yield from self._flushed(self.scanned)
 
     def scan(self, index: int, data: a.Bytes) -> int:
         self.scanned = index
         return copy_records(  # type: ignore[no-any-return]
-            self.desk, self.scanner.staged, data, self.scanner.window, self.scanner.table, self.counts, self.longs,
-            self.keys, self.values,
+            self.scan_state, self.scanner.staged, data, self.scanner.window, self.scanner.table, self.counts,
+            self.longs, self.keys, self.values,
         )  # fmt: skip
 
     def take(self, index: int, batch: RecordBatch) -> None:
@@ -221,15 +221,15 @@ class _RecordReading(Reading):
             if isinstance(event, Damage):
                 self.note(event)
             elif isinstance(event, Event):
-                self._by_hand_rows.append(record_row(event))
+                self._slow_path_rows.append(record_row(event))
 
     def _flushed(self, index: int) -> Iterator[pa.Table]:
         if self.counts[ROWS]:
             yield self._table(self.order.log.segments[index].file)
         self.counts[:] = 0
-        if self._by_hand_rows:
-            yield pa.Table.from_pylist(self._by_hand_rows, SCHEMA)
-        self._by_hand_rows = []
+        if self._slow_path_rows:
+            yield pa.Table.from_pylist(self._slow_path_rows, SCHEMA)
+        self._slow_path_rows = []
 
     def _table(self, file: str) -> pa.Table:
         n = int(self.counts[ROWS])

@@ -10,12 +10,12 @@ from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.pipeline import Event, LogEvent
 from offsets_log.rows import dump_log
-from offsets_log.rows.tables import Row, decode_row, to_base64
+from offsets_log.rows.tables import Row, decoded_row, to_base64
 
 
 def form_of_rows(line: Callable[[Row], bytes]) -> Form:
-    """A format that writes rows of `decode_row`."""
-    return Form(lambda event: line(decode_row(event)))
+    """A format that writes rows of `decoded_row`."""
+    return Form(lambda event: line(decoded_row(event)))
 
 
 def dump_log_form(locate: Callable[[Damage], None]) -> Form:

@@ -1,8 +1,8 @@
 """The kernel of lines: rows of a chunk as text, each by the program of its template (`templates`).
 
 A program is rows of `OP_COLUMNS` numbers. An operation writes its literal and then one value: a column of the chunk, or
-what stands next in the raw value of the record. A line for which the program does not fit is left to be made by hand.
-"""
+what stands next in the raw value of the record. A line for which the program does not fit is left to be made on the
+slow path."""
 
 from __future__ import annotations
 
@@ -49,19 +49,20 @@ READ_EMBEDDED = 12  # which of those that are known by their bytes; as base64 wh
 ARRAY = 13  # operation behind it, which is entered behind its literal where there are no elements
 NEXT = 14  # first operation of an element, which is entered behind its literal
 
-BY_HAND, SKIPPED = -1, -2
-"""Instead of where a row's program begins: the line is made by hand; no line is asked for."""
+SLOW_PATH, SKIPPED = -1, -2
+"""Instead of where a row's program begins: the line is made on the slow path; no line is asked for."""
 
-# Numbers of the desk, behind what `json_kernels` enters: the row whose program is the first, the next row, where rows
+# Numbers of the progress, behind what `json_kernels` enters: the row whose program is the first, the next row, where
+# rows
 # end, bytes written. Then what embedded bytes are known: their number, the seed of their hashes; with how many bytes
 # of ``memory`` a raw value must begin behind its version if its fields are expanded; and which bytes are not known.
 (
-    BEGIN, ROW, END_ROW, USED, KNOWN, SEED, PREFIX, WHICH, EMBEDDED_AT, EMBEDDED_SIZE, DESK,
+    BEGIN, ROW, END_ROW, USED, KNOWN, SEED, PREFIX, WHICH, EMBEDDED_AT, EMBEDDED_SIZE, PROGRESS_SIZE,
 ) = range(STACK_SIZE, STACK_SIZE + 11)  # fmt: skip
 
 FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
-"""Why the kernel came back: nothing is left; no room for the next line; the next line is to be made by hand; it has
-embedded bytes that are not known."""
+"""Why the kernel came back: nothing is left; no room for the next line; the next line is to be made on the slow path;
+it has embedded bytes that are not known."""
 
 # Columns of ``known``: embedded bytes in ``memory``, which field they are of, and what stands in a line for them.
 KNOWN_AT, KNOWN_SIZE, KNOWN_WHICH, TEXT_AT, TEXT_SIZE, KNOWN_COLUMNS = range(6)
@@ -93,10 +94,10 @@ def _string(
 
 
 @part
-def find_known(desk: Any, slots: Any, known: Any, memory: Any, data: Any, start: Any, size: Any, which: Any) -> Any:
+def find_known(progress: Any, slots: Any, known: Any, memory: Any, data: Any, start: Any, size: Any, which: Any) -> Any:
     """The number of embedded bytes, −1 if they are not known; and its slot."""
     mask = np.int64(len(slots) - 1)
-    slot = hash_bytes(data, start, size, desk[SEED] + which) & mask
+    slot = hash_bytes(data, start, size, progress[SEED] + which) & mask
     while slots[U(slot)] != 0:
         number = slots[U(slot)] - 1
         is_like = known[number, KNOWN_SIZE] == size and known[number, KNOWN_WHICH] == which
@@ -108,15 +109,15 @@ def find_known(desk: Any, slots: Any, known: Any, memory: Any, data: Any, start:
 
 @part
 def _embedded(
-    desk: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, start: Any, size: Any,
+    progress: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, start: Any, size: Any,
     slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """Embedded bytes as a line has them."""
-    prefix = desk[PREFIX]
+    prefix = progress[PREFIX]
     if prefix and prefix <= start - begin and same_bytes(memory, np.int64(0), data, begin, prefix):
-        number, _ = find_known(desk, slots, known, memory, data, start, size, ops[pc, ARGUMENT])
+        number, _ = find_known(progress, slots, known, memory, data, start, size, ops[pc, ARGUMENT])
         if number < 0:
-            desk[WHICH], desk[EMBEDDED_AT], desk[EMBEDDED_SIZE] = ops[pc, ARGUMENT], start, size
+            progress[WHICH], progress[EMBEDDED_AT], progress[EMBEDDED_SIZE] = ops[pc, ARGUMENT], start, size
             return np.int64(UNKNOWN)
         return copy(out, at, memory, known[number, TEXT_AT], known[number, TEXT_SIZE])
     at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
@@ -129,7 +130,7 @@ def _embedded(
 
 @part
 def _read(
-    desk: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, read: Any, end: Any,
+    progress: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, read: Any, end: Any,
     escapes: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """The next value of the record: where it ends in the line, and in the record."""
@@ -148,7 +149,7 @@ def _read(
     if number < 0 or number > end - read:
         return np.int64(UNFIT), read
     if op == READ_EMBEDDED:
-        at = _embedded(desk, out, at, ops, pc, literals, data, begin, read, number, slots, known, memory)
+        at = _embedded(progress, out, at, ops, pc, literals, data, begin, read, number, slots, known, memory)
         return at, read + number
     return base64(out, at, data, read, number, BASE64), read + number
 
@@ -189,18 +190,18 @@ def _column(
 
 @inlined
 def _json(
-    desk: Any, out: Any, at: Any, op: Any, step: Any, steps: Any, step_literals: Any, ints: Any, texts: Any, n: Any,
+    progress: Any, out: Any, at: Any, op: Any, step: Any, steps: Any, step_literals: Any, ints: Any, texts: Any, n: Any,
     escapes: Any,
 ) -> Any:  # fmt: skip
     """The JSON of a raw key or value, behind its type or version."""
     which = np.int64(k.RAW_KEY) if op == JSON_KEY else np.int64(k.RAW_VALUE)
     begin, end = _begin(ints, which, n) + 2, np.int64(ints[k.ENDS_AT + which, n])
-    return write_json(desk, out, at, steps, step, step_literals, texts[which], begin, end, escapes)
+    return write_json(progress, out, at, steps, step, step_literals, texts[which], begin, end, escapes)
 
 
 @part
 def _line(
-    desk: Any, out: Any, at: Any, pc: Any, ops: Any, literals: Any, steps: Any, step_literals: Any, longs: Any,
+    progress: Any, out: Any, at: Any, pc: Any, ops: Any, literals: Any, steps: Any, step_literals: Any, longs: Any,
     ints: Any, texts: Any, names: Any, places: Any, n: Any, escapes: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """The line of a row, and where it ends."""
@@ -219,10 +220,10 @@ def _line(
         if op < JSON_KEY:
             at = np.int64(_column(out, at, op, argument, longs, ints, texts, names, places, n, escapes))
         elif op < READ_INT32:
-            at = np.int64(_json(desk, out, at, op, argument, steps, step_literals, ints, texts, n, escapes))
+            at = np.int64(_json(progress, out, at, op, argument, steps, step_literals, ints, texts, n, escapes))
         elif op < ARRAY:
             at, read = _read(
-                desk, out, at, ops, pc, literals, data, begin, read, end, escapes, slots, known, memory
+                progress, out, at, ops, pc, literals, data, begin, read, end, escapes, slots, known, memory
             )  # fmt: skip
         else:
             if op == ARRAY:
@@ -242,34 +243,34 @@ def _line(
 
 @kernel
 def write_lines(
-    desk: Longs, out: Bytes, programs: Longs, ops: LongRows, literals: Bytes, steps: LongRows, step_literals: Bytes,
+    progress: Longs, out: Bytes, programs: Longs, ops: LongRows, literals: Bytes, steps: LongRows, step_literals: Bytes,
     longs: LongRows, ints: IntRows, texts: ByteRows, names: Bytes, places: LongPlanes, escapes: ByteRows, slots: Longs,
     known: LongRows, memory: Bytes,
 ) -> Any:  # fmt: skip
-    """Write lines behind ``out[:desk[USED]]`` from ``desk[ROW]`` on; why it came back."""
-    for n in range(desk[ROW], desk[END_ROW]):
-        desk[ROW] = n
-        program = programs[n - desk[BEGIN]]
+    """Write lines behind ``out[:progress[USED]]`` from ``progress[ROW]`` on; why it came back."""
+    for n in range(progress[ROW], progress[END_ROW]):
+        progress[ROW] = n
+        program = programs[n - progress[BEGIN]]
         if program == SKIPPED:
             continue
-        if program == BY_HAND:
+        if program == SLOW_PATH:
             return np.int64(NEEDS_HAND)
         at = _line(
-            desk, out, desk[USED], program, ops, literals, steps, step_literals, longs, ints, texts, names, places, n,
-            escapes, slots, known, memory,
+            progress, out, progress[USED], program, ops, literals, steps, step_literals, longs, ints, texts, names,
+            places, n, escapes, slots, known, memory,
         )  # fmt: skip
         if at < 0:
             return np.int64(FULL if at == NO_ROOM else NEEDS_EMBEDDED if at == UNKNOWN else NEEDS_HAND)
-        desk[USED] = at
-    desk[ROW] = desk[END_ROW]
+        progress[USED] = at
+    progress[ROW] = progress[END_ROW]
     return np.int64(FINISHED)
 
 
 @kernel
-def remember(desk: Longs, slots: Longs, known: LongRows, memory: Bytes) -> None:
-    """Enter row ``desk[KNOWN]`` of what is known; there is room."""
-    number = desk[KNOWN]
+def remember(progress: Longs, slots: Longs, known: LongRows, memory: Bytes) -> None:
+    """Enter row ``progress[KNOWN]`` of what is known; there is room."""
+    number = progress[KNOWN]
     at, size, which = known[number, KNOWN_AT], known[number, KNOWN_SIZE], known[number, KNOWN_WHICH]
-    _, slot = find_known(desk, slots, known, memory, memory, at, size, which)
+    _, slot = find_known(progress, slots, known, memory, memory, at, size, which)
     slots[slot] = number + 1
-    desk[KNOWN] = number + 1
+    progress[KNOWN] = number + 1

@@ -1,7 +1,7 @@
 """All records as lines of text: what a format makes of each, in bulk.
 
-The kernel writes the lines of what it has read; what was read by hand, and what has no template, is made by hand and
-takes its place among them.
+The kernel writes the lines of what it has read; what was read on the slow path, and what has no template, is made on
+the slow path and takes its place among them.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """A line that was made by hand, and the segment of the batch that begins with it."""
+    """A line that was made on the slow path, and the segment of the batch that begins with it."""
 
     line: bytes
     begun: Segment | None = None
@@ -140,7 +140,7 @@ class Known:
     Args:
         made: for each field, what stands for its bytes.
         prefix: what else is kept at the begin of the memory.
-        desk: of the kernel, as `kernels.DESK` says.
+        progress: of the kernel, as `kernels.PROGRESS_SIZE` says.
 
     Attributes:
         slots: int64[n], a hash table of rows of ``known``.
@@ -149,49 +149,49 @@ class Known:
     """
 
     def __init__(
-        self, made: Sequence[Callable[[bytes], bytes]], prefix: bytes, desk: npt.NDArray[np.int64]
+        self, made: Sequence[Callable[[bytes], bytes]], prefix: bytes, progress: npt.NDArray[np.int64]
     ) -> None:  # fmt: skip
         self._made = made
         self._prefix = prefix
-        self._desk = desk
-        desk[sk.SEED] = secrets.randbits(61)
-        desk[sk.PREFIX] = len(self._prefix)
+        self._progress = progress
+        progress[sk.SEED] = secrets.randbits(61)
+        progress[sk.PREFIX] = len(self._prefix)
         self._forget()
 
     def _forget(self) -> None:
         self.slots = np.zeros(2 * LEAST_KNOWN, np.int64)
         self.known = np.zeros((LEAST_KNOWN, sk.KNOWN_COLUMNS), np.int64)
         self.memory = np.zeros(LEAST_KNOWN_BYTES, np.uint8)
-        self._desk[sk.KNOWN] = 0
+        self._progress[sk.KNOWN] = 0
         self._used = len(self._prefix)
         self.memory[: self._used] = list(self._prefix)
 
     def trim(self) -> None:
         """Forget all if it is much."""
-        if self._desk[sk.KNOWN] > MOST_KNOWN or self._used > MOST_KNOWN_BYTES:
+        if self._progress[sk.KNOWN] > MOST_KNOWN or self._used > MOST_KNOWN_BYTES:
             self._forget()
 
     def _grow(self) -> None:
         count = len(self.known)
         self.known = np.concatenate([self.known, np.zeros_like(self.known)])
         self.slots = np.zeros(2 * len(self.slots), np.int64)
-        self._desk[sk.KNOWN] = 0
+        self._progress[sk.KNOWN] = 0
         for _ in range(count):
-            sk.remember(self._desk, self.slots, self.known, self.memory)
+            sk.remember(self._progress, self.slots, self.known, self.memory)
 
     def add(self, which: int, data: bytes) -> None:
         """One more."""
         text = self._made[which](data)
         size = len(data) + len(text)
-        if self._desk[sk.KNOWN] == len(self.known):
+        if self._progress[sk.KNOWN] == len(self.known):
             self._grow()
         while self._used + size > len(self.memory):
             self.memory = np.concatenate([self.memory, np.zeros_like(self.memory)])
         at, text_at = self._used, self._used + len(data)
         self.memory[at : at + size] = np.frombuffer(data + text, np.uint8)
-        self.known[self._desk[sk.KNOWN]] = at, len(data), which, text_at, len(text)
+        self.known[self._progress[sk.KNOWN]] = at, len(data), which, text_at, len(text)
         self._used += size
-        sk.remember(self._desk, self.slots, self.known, self.memory)
+        sk.remember(self._progress, self.slots, self.known, self.memory)
 
 
 class LineChunk(Chunk):
@@ -202,9 +202,9 @@ class LineChunk(Chunk):
         self.press = press
         self._names = Names(self.entries, press.escaped)
         self._out = np.empty(TEXT_BYTES, np.uint8)
-        self._desk = np.zeros(sk.DESK, np.int64)
-        self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._desk)
-        self._records_by_hand = 0
+        self._progress = np.zeros(sk.PROGRESS_SIZE, np.int64)
+        self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._progress)
+        self._slow_path_records = 0
         self._headings = Headings()
         self.counts[k.HAS_BATCHES] = press.form.batch_line is not None
 
@@ -214,11 +214,11 @@ class LineChunk(Chunk):
 
     def clear(self) -> None:
         super().clear()
-        self._records_by_hand = 0
+        self._slow_path_records = 0
         self.known.trim()
 
     def row(self, event: LogEvent, shown: Shown) -> ByHand | None:
-        """The line of something that was read by hand."""
+        """The line of something that was read on the slow path."""
         if not isinstance(event, Event):
             line = self.press.form.aside(event)
             segment = event.segment if isinstance(event, BatchStart) else None
@@ -227,7 +227,7 @@ class LineChunk(Chunk):
         names = {} if decoded is None else {"group": decoded.group, "topic": decoded.key.get("topic")}
         if not shown.shows(names):
             return None
-        self._records_by_hand += 1
+        self._slow_path_records += 1
         return ByHand(self.press.form.line(event))
 
     def made(self, offsets_partition: int | None, shown: Shown) -> Lines:
@@ -241,17 +241,17 @@ class LineChunk(Chunk):
         if is_shown is not None:
             is_record &= is_shown
             is_shown |= self.ints[k.KIND, : self.rows] == k.BATCH
-        count = self._records_by_hand + int(np.count_nonzero(is_record))
+        count = self._slow_path_records + int(np.count_nonzero(is_record))
         return Lines(len(self), count, self._headings, self._pieces(offsets_partition, is_shown))
 
     def _pieces(self, offsets_partition: int | None, is_shown: Mask | None) -> Iterator[memoryview]:
         begins = [begin for begin, _ in self._segments]
         places = np.array(self._places, np.int64)
         cuts = sorted({*begins, *self._places, self.rows})
-        self._desk[sk.USED] = 0
+        self._progress[sk.USED] = 0
         for at, end in pairwise([*cuts, self.rows]):
             first, last = np.searchsorted(places, [at, at + 1]).tolist()
-            for made in self._by_hand[first:last]:
+            for made in self._slow_path[first:last]:
                 if made.begun is not None:
                     yield from self._heading(made.begun)
                 yield from self._put(made.line)
@@ -278,32 +278,32 @@ class LineChunk(Chunk):
     ) -> Iterator[memoryview]:
         """Lines of rows that the kernel has read."""
         templates = self.press.templates(segment, offsets_partition, self.release)
-        names, desk, known, json = self._names, self._desk, self.known, self.press.json
+        names, progress, known, json = self._names, self._progress, self.known, self.press.json
         programs = templates.programs(self.ints[:, begin:end])
         if is_shown is not None:
             programs[~is_shown[begin:end]] = sk.SKIPPED
-        desk[sk.BEGIN], desk[sk.ROW], desk[sk.END_ROW] = begin, begin, end
+        progress[sk.BEGIN], progress[sk.ROW], progress[sk.END_ROW] = begin, begin, end
         while True:
             outcome = sk.write_lines(
-                desk, self._out, programs, templates.ops, templates.literals, json.steps, json.literals, self.longs,
+                progress, self._out, programs, templates.ops, templates.literals, json.steps, json.literals, self.longs,
                 self.ints, self.texts, names.data, names.places, self.press.escapes, known.slots, known.known,
                 known.memory,
             )  # fmt: skip
             if outcome == sk.FINISHED:
                 return
             if outcome == sk.NEEDS_HAND:
-                yield from self._put(self._line(segment, offsets_partition, int(desk[sk.ROW])))
-                desk[sk.ROW] += 1
+                yield from self._put(self._line(segment, offsets_partition, int(progress[sk.ROW])))
+                progress[sk.ROW] += 1
             elif outcome == sk.NEEDS_EMBEDDED:
-                at, size = desk[[sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
-                known.add(int(desk[sk.WHICH]), self.texts[k.RAW_VALUE, at : at + size].tobytes())
-            elif desk[sk.USED]:
+                at, size = progress[[sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
+                known.add(int(progress[sk.WHICH]), self.texts[k.RAW_VALUE, at : at + size].tobytes())
+            elif progress[sk.USED]:
                 yield self._flushed()
             else:
                 self._out = np.empty(2 * len(self._out), np.uint8)
 
     def _line(self, segment: Segment, offsets_partition: int | None, row: int) -> bytes:
-        """The line of a row of the kernel that keeps the raw record, made by hand."""
+        """The line of a row of the kernel that keeps the raw record, made on the slow path."""
         key = self._raw(k.RAW_KEY, row)
         value = None if self.ints[k.KIND, row] in WITHOUT_VALUE else self._raw(k.RAW_VALUE, row)
         columns: dict[int, Any] = {sk.LONG: self.longs, sk.INT: self.ints}
@@ -323,8 +323,8 @@ class LineChunk(Chunk):
         return self.texts[which, ends[row - 1] if row else 0 : ends[row]].tobytes()
 
     def _put(self, line: bytes) -> Iterator[memoryview]:
-        """A line that was made by hand."""
-        used = int(self._desk[sk.USED])
+        """A line that was made on the slow path."""
+        used = int(self._progress[sk.USED])
         if used + len(line) > len(self._out):
             yield self._flushed()
             used = 0
@@ -332,12 +332,12 @@ class LineChunk(Chunk):
             yield memoryview(line)
             return
         self._out[used : used + len(line)] = np.frombuffer(line, np.uint8)
-        self._desk[sk.USED] = used + len(line)
+        self._progress[sk.USED] = used + len(line)
 
     def _flushed(self) -> memoryview:
         """What is written, to be kept: most of it is not copied, but written on elsewhere."""
-        used = int(self._desk[sk.USED])
-        self._desk[sk.USED] = 0
+        used = int(self._progress[sk.USED])
+        self._progress[sk.USED] = 0
         if 2 * used < len(self._out):
             return memoryview(self._out[:used].tobytes())
         made, self._out = self._out, np.empty(len(self._out), np.uint8)

@@ -80,7 +80,7 @@ RAW = frozenset({sk.READ_BYTES, sk.READ_EMBEDDED})
 
 
 class NoTemplateError(Exception):
-    """Lines of this kind are made by hand."""
+    """Lines of this kind are made on the slow path."""
 
 
 @dataclass(frozen=True, slots=True)

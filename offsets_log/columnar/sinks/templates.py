@@ -135,7 +135,7 @@ class Maker:
         """The program of a kind of rows.
 
         Raises:
-            NoTemplateError: its lines are made by hand.
+            NoTemplateError: its lines are made on the slow path.
         """
         is_whole = kind.kind == k.GROUP_VALUE and self._is_classic(kind)
         return program_of(self.form, partial(self._marked_line, kind), is_whole=is_whole)
@@ -309,7 +309,7 @@ class Templates:
         self._lock = threading.Lock()
 
     def programs(self, ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-        """Where the program of each row begins, or BY_HAND."""
+        """Where the program of each row begins, or SLOW_PATH."""
         kinds = kinds_of(ints)
         programs = self._begins[kinds]
         new = np.unique(kinds[programs == sk.SKIPPED])
@@ -325,7 +325,7 @@ class Templates:
         try:
             program = self._maker.program(kind)
         except NoTemplateError:
-            return sk.BY_HAND
+            return sk.SLOW_PATH
         begin, at = len(self.ops), len(self.literals)
         rows = []
         for step in program:

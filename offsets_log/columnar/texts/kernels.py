@@ -2,8 +2,8 @@
 
 A line is read by a program (`programs`): rows of `OP_COLUMNS` numbers, each a literal that must stand there and then
 one value, which is kept as a fact or written behind what there is of the record. A batch of which one line is not
-exactly as its program says, or says something else than its sizes, is left to be read by hand with all of its lines.
-"""
+exactly as its program says, or says something else than its sizes,
+is left to be read on the slow path with all of its lines."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ FACTS = k.LONGS + k.ENDS_AT
 OF_BATCH, OF_RECORD = range(2)
 """Rows of ``facts``."""
 
-# Numbers of the desk: where the next batch begins in the text and its line, bytes and rows of ``pairs`` written;
+# Numbers of the progress: where the next batch begins in the text and its line, bytes and rows of ``pairs`` written;
 # whether a batch had another size where it was printed, and a group the type whose members are expanded; the programs
 # that fitted last. Of the line that is read: where a part of the record begins, its size, an array's count and its
 # place.
 (
     AT, LINE, USED, PAIRS, IS_RESIZED, IS_EXPANDED, LAST_OF_BATCHES, LAST_OF_RECORDS, BEGIN, SIZE, COUNT, COUNT_AT,
-    DESK,
+    PROGRESS_SIZE,
 ) = range(13)  # fmt: skip
 
 IS_CONTROL, IS_GROUP = 1, 2
 MAY_BE_NULL, IS_COMPACT = 1, 2
 
 FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
-"""Why the kernel came back: the text ends; no room for the next batch; it is to be read by hand; it has embedded text
-that is not known."""
+"""Why the kernel came back: the text ends; no room for the next batch; it is to be read on the slow path; it has
+embedded text that is not known."""
 
 NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
 """Instead of a position."""
@@ -214,15 +214,15 @@ def _json_end(text: Any, at: Any) -> Any:
 
 @part
 def _embedded(
-    text: Any, at: Any, which: Any, out: Any, used: Any, known_desk: Any, slots: Any, known: Any, memory: Any
+    text: Any, at: Any, which: Any, out: Any, used: Any, known_progress: Any, slots: Any, known: Any, memory: Any
 ) -> Any:  # fmt: skip
-    """What is known to stand for a text in a record; nothing is known for one that is to be read by hand."""
+    """What is known to stand for a text in a record; nothing is known for one that is to be read on the slow path."""
     end = np.int64(_json_end(text, at))
     if end < 0:
         return end, used
-    number, _ = sk.find_known(known_desk, slots, known, memory, text, at, end - at, which)
+    number, _ = sk.find_known(known_progress, slots, known, memory, text, at, end - at, which)
     if number < 0:
-        known_desk[sk.WHICH], known_desk[sk.EMBEDDED_AT], known_desk[sk.EMBEDDED_SIZE] = which, at, end - at
+        known_progress[sk.WHICH], known_progress[sk.EMBEDDED_AT], known_progress[sk.EMBEDDED_SIZE] = which, at, end - at
         return np.int64(UNKNOWN), used
     size = known[number, sk.TEXT_SIZE]
     if size == 0:
@@ -253,15 +253,15 @@ def _begin_record(facts: Any, out: Any, used: Any) -> Any:
 
 @part
 def _value_of(
-    text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any, known_desk: Any,
-    slots: Any, known: Any, memory: Any,
+    text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any,
+    known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """Do an operation: where the text goes on, and behind what is written; what is negative says why not."""
     op, argument = ops[pc, OP], ops[pc, ARGUMENT]
     if op == STRING:
         return _string(text, at, ops, pc, literals, out, used)
     if op == EMBEDDED:
-        return _embedded(text, at, argument, out, used, known_desk, slots, known, memory)
+        return _embedded(text, at, argument, out, used, known_progress, slots, known, memory)
     if op == WRITE:
         used = np.int64(_write_literal(out, used, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
         return at, used
@@ -280,32 +280,32 @@ def _value_of(
 
 
 @part
-def _begin_part(desk: Any, ops: Any, pc: Any, literals: Any, facts: Any, out: Any, used: Any) -> Any:
+def _begin_part(progress: Any, ops: Any, pc: Any, literals: Any, facts: Any, out: Any, used: Any) -> Any:
     """Begin a record with its key, or its value: behind what is written, or why not."""
     if ops[pc, OP] == KEY:
         size = facts[OF_RECORD, INTS_AT + k.KEY_SIZE]
         used = np.int64(_begin_record(facts, out, used))
-    elif used - desk[BEGIN] != desk[SIZE]:
+    elif used - progress[BEGIN] != progress[SIZE]:
         return np.int64(UNFIT)
     else:
         size = facts[OF_RECORD, INTS_AT + k.VALUE_SIZE]
         used = np.int64(_put_varint(out, used, size) if len(out) - used >= MOST_VARINT else np.int64(NO_ROOM))
     if used < 0:
         return used
-    desk[BEGIN], desk[SIZE] = used, size
+    progress[BEGIN], progress[SIZE] = used, size
     return np.int64(_write_literal(out, used, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
 
 
 @part
-def _end_record(desk: Any, facts: Any, argument: Any, out: Any, used: Any, prefix: Any, memory: Any) -> Any:
+def _end_record(progress: Any, facts: Any, argument: Any, out: Any, used: Any, prefix: Any, memory: Any) -> Any:
     """End a record: behind what is written, or why not."""
-    if used - desk[BEGIN] != desk[SIZE]:
+    if used - progress[BEGIN] != progress[SIZE]:
         return np.int64(UNFIT)
     if len(out) - used < MOST_VARINT + 1:
         return np.int64(NO_ROOM)
-    at = desk[BEGIN] + 2
+    at = progress[BEGIN] + 2
     if argument & IS_GROUP and prefix <= used - at and same_bytes(memory, np.int64(0), out, at, prefix):
-        desk[IS_EXPANDED] = 1
+        progress[IS_EXPANDED] = 1
     if facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] < 0:
         used = _put_varint(out, used, np.int64(-1))
     out[U(used)] = 0
@@ -313,18 +313,18 @@ def _end_record(desk: Any, facts: Any, argument: Any, out: Any, used: Any, prefi
 
 
 @part
-def _step(desk: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used: Any) -> Any:
+def _step(progress: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used: Any) -> Any:
     """Begin or go on with an array: the operation that follows, whether it is entered behind its literal, where the
     text goes on, and behind what is written."""
     if ops[pc, OP] == ARRAY:
         if len(out) - used < COUNT_BYTES:
             return pc, False, np.int64(NO_ROOM), used
-        desk[COUNT_AT], desk[COUNT] = used, 0
+        progress[COUNT_AT], progress[COUNT] = used, 0
         used += COUNT_BYTES
     is_entered = bool(_stands(text, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
     if is_entered == (ops[pc, OP] == NEXT):
-        desk[COUNT] += 1
-    _put(out, desk[COUNT_AT], desk[COUNT], np.int64(COUNT_BYTES))
+        progress[COUNT] += 1
+    _put(out, progress[COUNT_AT], progress[COUNT], np.int64(COUNT_BYTES))
     if is_entered:
         return ops[pc, ARGUMENT], True, at + ops[pc, OTHER_SIZE], used
     return pc + 1, False, at, used
@@ -332,8 +332,8 @@ def _step(desk: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: 
 
 @part
 def _line(
-    desk: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any,
-    known_desk: Any, slots: Any, known: Any, memory: Any,
+    progress: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any,
+    known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """A line read by a program: where the next one begins, behind what is written, and END's argument."""
     facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] = -1
@@ -347,16 +347,18 @@ def _line(
         op = ops[pc, OP]
         if op == END:
             if row == OF_RECORD:
-                used = np.int64(_end_record(desk, facts, ops[pc, ARGUMENT], out, used, known_desk[sk.PREFIX], memory))
+                used = np.int64(
+                    _end_record(progress, facts, ops[pc, ARGUMENT], out, used, known_progress[sk.PREFIX], memory)
+                )
             return (at if used >= 0 else used), used, ops[pc, ARGUMENT]
         if op >= ARRAY:
-            pc, is_entered, at, used = _step(desk, text, at, ops, pc, literals, out, used)
+            pc, is_entered, at, used = _step(progress, text, at, ops, pc, literals, out, used)
             continue
         if op >= KEY:
-            used = np.int64(_begin_part(desk, ops, pc, literals, facts, out, used))
+            used = np.int64(_begin_part(progress, ops, pc, literals, facts, out, used))
         else:
             at, used = _value_of(
-                text, at, ops, pc, literals, facts, row, out, used, known_desk, slots, known, memory
+                text, at, ops, pc, literals, facts, row, out, used, known_progress, slots, known, memory
             )  # fmt: skip
         pc += 1
     return (used if used < 0 else at), used, np.int64(0)
@@ -364,18 +366,19 @@ def _line(
 
 @part
 def _any_line(
-    desk: Any, last: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any, row: Any, out: Any,
-    used: Any, known_desk: Any, slots: Any, known: Any, memory: Any,
+    progress: Any, last: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any, row: Any,
+    out: Any, used: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """A line read by the first program that fits, beginning with the one that did last."""
     count = np.int64(len(programs))
     for i in range(count):
-        number = (desk[last] + i) % count
+        number = (progress[last] + i) % count
         behind, end, argument = _line(
-            desk, text, at, ops, programs[number], literals, facts, row, out, used, known_desk, slots, known, memory
+            progress, text, at, ops, programs[number], literals, facts, row, out, used, known_progress, slots, known,
+            memory
         )  # fmt: skip
         if behind != UNFIT:
-            desk[last] = number
+            progress[last] = number
             return behind, end, argument
     return np.int64(UNFIT), used, np.int64(0)
 
@@ -430,19 +433,19 @@ def _time_by(text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any) -
 
 
 @part
-def _first_time(desk: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any) -> Any:
+def _first_time(progress: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any) -> Any:
     """Take the time of a batch's first record as its base; whether there is one."""
     count = np.int64(len(programs))
     i = np.int64(0)
-    while i < count and not _time_by(text, at, ops, programs[(desk[LAST_OF_RECORDS] + i) % count], literals, facts):
+    while i < count and not _time_by(text, at, ops, programs[(progress[LAST_OF_RECORDS] + i) % count], literals, facts):
         i += 1
     return i < count
 
 
 @part
 def _records(
-    desk: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
-    used: Any, pairs: Any, row: Any, known_desk: Any, slots: Any, known: Any, memory: Any,
+    progress: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
+    used: Any, pairs: Any, row: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """The lines of a batch's records: where the next line begins, and behind what is written."""
     count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
@@ -450,8 +453,8 @@ def _records(
     least = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     for item in range(count):
         at, used, argument = _any_line(
-            desk, LAST_OF_RECORDS, text, at, ops, programs, literals, facts, OF_RECORD, out, used, known_desk, slots,
-            known, memory,
+            progress, LAST_OF_RECORDS, text, at, ops, programs, literals, facts, OF_RECORD, out, used, known_progress,
+            slots, known, memory,
         )  # fmt: skip
         if at < 0:
             return at, used
@@ -460,18 +463,18 @@ def _records(
             return np.int64(UNFIT), used
         least = offset + 1
         pairs[row + item, 0] = offset
-        pairs[row + item, 1] = desk[LINE] + 1 + item
+        pairs[row + item, 1] = progress[LINE] + 1 + item
     return at, used
 
 
 @part
 def _batch(
-    desk: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
-    pairs: Any, known_desk: Any, slots: Any, known: Any, memory: Any,
+    progress: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
+    pairs: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
     """The batch whose line was read, and its records behind it: where the next line begins, behind what is written in
     ``out`` and ``pairs``."""
-    begin, row = desk[USED], desk[PAIRS]
+    begin, row = progress[USED], progress[PAIRS]
     facts[OF_BATCH, INTS_AT + k.ATTRIBUTES] = attributes
     count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
     if not _is_header(facts, attributes):
@@ -480,48 +483,48 @@ def _batch(
         return np.int64(NO_ROOM), begin, row
     if attributes & b.DELETE_HORIZON_MASK == 0:
         facts[OF_BATCH, k.BASE_TIMESTAMP] = b.NO_TIMESTAMP
-        if count and not _first_time(desk, text, at, ops, programs, literals, facts):
+        if count and not _first_time(progress, text, at, ops, programs, literals, facts):
             return np.int64(UNFIT), begin, row
     pairs[row, 0] = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
-    pairs[row, 1] = -desk[LINE]
+    pairs[row, 1] = -progress[LINE]
     at, end = _records(
-        desk, text, at, attributes, ops, programs, literals, facts, out, begin + bt.HEADER_SIZE, pairs, row + 1,
-        known_desk, slots, known, memory,
+        progress, text, at, attributes, ops, programs, literals, facts, out, begin + bt.HEADER_SIZE, pairs, row + 1,
+        known_progress, slots, known, memory,
     )  # fmt: skip
     if at >= 0:
         _put_header(facts, attributes, out, begin, end)
         if end - begin != facts[OF_BATCH, INTS_AT + k.SIZE]:
-            desk[IS_RESIZED] = 1
+            progress[IS_RESIZED] = 1
     return at, end, row + 1 + count
 
 
 @kernel
 def read_batches(
-    desk: Longs, text: Bytes, ops: LongRows, literals: Bytes, of_batches: Longs, of_records: Longs, facts: LongRows,
-    out: Bytes, pairs: LongRows, known_desk: Longs, slots: Longs, known: LongRows, memory: Bytes,
+    progress: Longs, text: Bytes, ops: LongRows, literals: Bytes, of_batches: Longs, of_records: Longs, facts: LongRows,
+    out: Bytes, pairs: LongRows, known_progress: Longs, slots: Longs, known: LongRows, memory: Bytes,
 ) -> Any:  # fmt: skip
-    """Read batches from ``desk[AT]`` on, behind what is written; why it came back.
+    """Read batches from ``progress[AT]`` on, behind what is written; why it came back.
 
     A batch is done when the line behind its last one is known to be another batch's, or the text ends there.
     """
-    at = desk[AT]
-    line, used, rows = desk[LINE], desk[USED], desk[PAIRS]
+    at = progress[AT]
+    line, used, rows = progress[LINE], progress[USED], progress[PAIRS]
     while True:
         is_end = at == len(text)
         behind, attributes = at, np.int64(0)
         if not is_end:
             behind, _, attributes = _any_line(
-                desk, LAST_OF_BATCHES, text, at, ops, of_batches, literals, facts, OF_BATCH, out, used, known_desk,
-                slots, known, memory,
+                progress, LAST_OF_BATCHES, text, at, ops, of_batches, literals, facts, OF_BATCH, out, used,
+                known_progress, slots, known, memory,
             )  # fmt: skip
             if behind < 0:
                 return np.int64(NEEDS_HAND)
-        desk[AT], desk[LINE], desk[USED], desk[PAIRS] = at, line, used, rows
+        progress[AT], progress[LINE], progress[USED], progress[PAIRS] = at, line, used, rows
         if is_end:
             return np.int64(FINISHED)
         at, used, rows = _batch(
-            desk, text, behind, attributes, ops, of_records, literals, facts, out, pairs, known_desk, slots, known,
-            memory,
+            progress, text, behind, attributes, ops, of_records, literals, facts, out, pairs, known_progress, slots,
+            known, memory,
         )  # fmt: skip
         if at < 0:
             return np.int64(FULL if at == NO_ROOM else NEEDS_EMBEDDED if at == UNKNOWN else NEEDS_HAND)

@@ -30,7 +30,7 @@ from offsets_log.rows import dump_log
 from offsets_log.rows.tables import Row
 
 FLAGS = (TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK, CONTROL_MASK, DELETE_HORIZON_MASK)
-"""Attributes of batches that are read; compressed ones are by hand."""
+"""Attributes of batches that are read; compressed ones are on the slow path."""
 WIDTHS = {sk.READ_INT32: 4, sk.READ_INT64: 8}
 OPERATIONS = {
     sk.READ_STRING: tk.STRING, sk.READ_EMBEDDED: tk.EMBEDDED, sk.ARRAY: tk.ARRAY, sk.NEXT: tk.NEXT,

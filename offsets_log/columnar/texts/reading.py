@@ -17,13 +17,13 @@ from offsets_log.rows import dump_log
 
 OUT_BYTES = 1 << 22
 MOST_OUT_BYTES = 1 << 28
-"""Of batches that are handed over at once; a single one that needs more than the second is read by hand."""
+"""Of batches that are handed over at once; a single one that needs more than the second is read on the slow path."""
 PAIR_ROWS = 1 << 16
 EMBEDDED = (*dump_log.EXPANDED, "topic_id")
 """Fields whose bytes others find out from their text, in the order of their numbers."""
 
 Collapse = Callable[[bytes], bytes]
-"""The text of a field as it stands in a record; nothing for a text that is to be read by hand."""
+"""The text of a field as it stands in a record; nothing for a text that is to be read on the slow path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class BatchText:
         self._out = np.zeros(OUT_BYTES, np.uint8)
         self._pairs = np.zeros((PAIR_ROWS, 2), np.int64)
         self._facts = np.zeros((2, tk.FACTS), np.int64)
-        self._desk = np.zeros(tk.DESK, np.int64)
-        self._known_desk = np.zeros(sk.DESK, np.int64)
-        self._known = Known(collapse, FORM.expanded_in, self._known_desk)
+        self._progress = np.zeros(tk.PROGRESS_SIZE, np.int64)
+        self._known_progress = np.zeros(sk.PROGRESS_SIZE, np.int64)
+        self._known = Known(collapse, FORM.expanded_in, self._known_progress)
         self.at, self.line = 0, 1
 
     def batches(self, at: int, line: int) -> Iterator[Batches]:
@@ -69,26 +69,26 @@ class BatchText:
         while True:
             self._known.trim()
             outcome = self._read()
-            if used := int(self._desk[tk.USED]):
-                lines = self._pairs[: self._desk[tk.PAIRS]].tobytes()
-                flags = map(bool, self._desk[[tk.IS_RESIZED, tk.IS_EXPANDED]])
+            if used := int(self._progress[tk.USED]):
+                lines = self._pairs[: self._progress[tk.PAIRS]].tobytes()
+                flags = map(bool, self._progress[[tk.IS_RESIZED, tk.IS_EXPANDED]])
                 yield Batches(self._out[:used].tobytes(), lines, *flags)
             if outcome != tk.FULL or (not used and not self._more_room()):
                 return
 
     def _read(self) -> int:
         """Fill what there is room for; why it came to an end."""
-        desk, programs, known = self._desk, dump_log_programs(), self._known
-        desk[[tk.AT, tk.LINE, tk.USED, tk.PAIRS, tk.IS_RESIZED, tk.IS_EXPANDED]] = self.at, self.line, 0, 0, 0, 0
+        progress, programs, known = self._progress, dump_log_programs(), self._known
+        progress[[tk.AT, tk.LINE, tk.USED, tk.PAIRS, tk.IS_RESIZED, tk.IS_EXPANDED]] = self.at, self.line, 0, 0, 0, 0
         while True:
             outcome: int = tk.read_batches(
-                desk, self._text, programs.ops, programs.literals, programs.of_batches, programs.of_records,
-                self._facts, self._out, self._pairs, self._known_desk, known.slots, known.known, known.memory,
+                progress, self._text, programs.ops, programs.literals, programs.of_batches, programs.of_records,
+                self._facts, self._out, self._pairs, self._known_progress, known.slots, known.known, known.memory,
             )  # fmt: skip
-            self.at, self.line = int(desk[tk.AT]), int(desk[tk.LINE])
+            self.at, self.line = int(progress[tk.AT]), int(progress[tk.LINE])
             if outcome != tk.NEEDS_EMBEDDED:
                 return outcome
-            which, at, size = self._known_desk[[sk.WHICH, sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
+            which, at, size = self._known_progress[[sk.WHICH, sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
             known.add(which, self._text[at : at + size].tobytes())
 
     def _more_room(self) -> bool:

@@ -19,7 +19,7 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64, varint, varlo
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import compression
 
-DOUBTFUL = -1
+NOT_PLAIN = -1
 
 
 def _positions() -> dict[str, int]:
@@ -97,11 +97,11 @@ def is_older(data: Any, at: Any) -> Any:
 
 @inlined
 def size_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the batch that a position seems to hold, or DOUBTFUL."""
+    """The size of the batch that a position seems to hold, or NOT_PLAIN."""
     if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != NEWEST_MAGIC:
         return ms.size_at(data, at, end)
     size = be32(data, at + LENGTH) + LOG_OVERHEAD
-    return size if HEADER_SIZE <= size <= end - at else np.int64(DOUBTFUL)
+    return size if HEADER_SIZE <= size <= end - at else np.int64(NOT_PLAIN)
 
 
 @inlined
@@ -173,23 +173,23 @@ def timestamp_types(attributes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @part
 def batch_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the whole batch with a right checksum at a position, or DOUBTFUL."""
+    """The size of the whole batch with a right checksum at a position, or NOT_PLAIN."""
     size = size_at(data, at, end)
     if size < 0:
         return size
     if is_older(data, at):
-        return size if ms.is_plain(data, at, size) else np.int64(DOUBTFUL)
+        return size if ms.is_plain(data, at, size) else np.int64(NOT_PLAIN)
     is_right = crc32c(data, at + ATTRIBUTES, at + size) == be32(data, at + CRC) & np.int64(0xFFFFFFFF)
-    return size if is_right else np.int64(DOUBTFUL)
+    return size if is_right else np.int64(NOT_PLAIN)
 
 
 @part
-def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
+def next_batch_at(scan_state: Any, data: Any, at: Any, end: Any) -> Any:
     """`batch_at`, which looks at the batch behind that one too: two checksums at once take little longer than one."""
-    if at == desk[a.CHECKED]:
-        return desk[a.CHECKED_SIZE]
+    if at == scan_state[a.CHECKED]:
+        return scan_state[a.CHECKED_SIZE]
     size = size_at(data, at, end)
-    if size < 0 or desk[a.IS_READ_AGAIN]:
+    if size < 0 or scan_state[a.IS_READ_AGAIN]:
         return size
     behind = at + size
     next_size = size_at(data, behind, end)
@@ -205,9 +205,9 @@ def next_batch_at(desk: Any, data: Any, at: Any, end: Any) -> Any:
     crc = _crc32c_on(crc, data, i, behind)
     next_crc = _crc32c_on(next_crc, data, j, behind + next_size)
     if next_crc == be32(data, behind + CRC) & np.int64(0xFFFFFFFF):
-        desk[a.CHECKED] = behind
-        desk[a.CHECKED_SIZE] = next_size
-    return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(DOUBTFUL)
+        scan_state[a.CHECKED] = behind
+        scan_state[a.CHECKED_SIZE] = next_size
+    return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(NOT_PLAIN)
 
 
 # ----------------------------------------------------------------------------------------------- records
@@ -221,24 +221,24 @@ def records_begin(data: Any, at: Any) -> Any:
 
 @part
 def compressed_at(data: Any, at: Any, end: Any) -> Any:
-    """Where the compressed records of a batch begin that ends there, or DOUBTFUL."""
+    """Where the compressed records of a batch begin that ends there, or NOT_PLAIN."""
     return ms.compressed_at(data, at, end) if is_older(data, at) else at + HEADER_SIZE
 
 
 @part
 def count_of(source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
-    """How many records the batch at ``at`` says that it has; DOUBTFUL if that cannot be.
+    """How many records the batch at ``at`` says that it has; NOT_PLAIN if that cannot be.
 
     Args:
         source, start, end: its records, decompressed.
     """
     count = ms.count_of(source, start, end) if is_older(data, at) else be32(data, at + RECORDS_COUNT)
-    return count if LEAST_RECORD_SIZE * count <= end - start else np.int64(DOUBTFUL)
+    return count if LEAST_RECORD_SIZE * count <= end - start else np.int64(NOT_PLAIN)
 
 
 @part
 def records_of(source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Any, first: Any) -> Any:
-    """Note where the records of the batch at ``at`` stand, in ``staged`` from ``first`` on; their number, or DOUBTFUL.
+    """Note where the records of the batch at ``at`` stand, in ``staged`` from ``first`` on; their number, or NOT_PLAIN.
 
     Args:
         source, start, end: its records, decompressed.
@@ -262,38 +262,38 @@ def _records_at(
 ) -> Any:
     """The same of magic 2, by what its header says."""
     if count < 0 or count > len(staged) - first:
-        return np.int64(DOUBTFUL)
+        return np.int64(NOT_PLAIN)
     previous = np.int64(-1)
     for number in range(first, first + count):
         i = U(number)
         staged[i, a.RECORD_AT] = at
         size, at = varint(data, at, end)
         if at < 0 or size < 1 or size > end - at:
-            return np.int64(DOUBTFUL)
+            return np.int64(NOT_PLAIN)
         record_end = at + size
         staged[i, a.TIMESTAMP_DELTA], at = varlong(data, at + 1, record_end)
         if at < 0:
-            return np.int64(DOUBTFUL)
+            return np.int64(NOT_PLAIN)
         offset_delta, at = varint(data, at, record_end)
         if at < 0 or offset_delta <= previous or offset_delta > last_offset_delta:
-            return np.int64(DOUBTFUL)
+            return np.int64(NOT_PLAIN)
         previous = offset_delta
         key_size, at = varint(data, at, record_end)
         if at < 0 or key_size < 2 or key_size > record_end - at:
-            return np.int64(DOUBTFUL)
+            return np.int64(NOT_PLAIN)
         staged[i, a.KEY] = at
         staged[i, a.KEY_SIZE] = key_size
         value_size, at = varint(data, at + key_size, record_end)
         if at < 0 or value_size < -1 or value_size > record_end - at:
-            return np.int64(DOUBTFUL)
+            return np.int64(NOT_PLAIN)
         staged[i, a.VALUE_AT] = at
         staged[i, a.VALUE_SIZE] = value_size
         at += max(value_size, 0)
         if at + 1 != record_end or data[U(at)] != 0:  # no headers
-            return np.int64(DOUBTFUL)
+            return np.int64(NOT_PLAIN)
         at = record_end
         staged[i, a.OFFSET] = base_offset + offset_delta
-    return count if at == end else np.int64(DOUBTFUL)
+    return count if at == end else np.int64(NOT_PLAIN)
 
 
 @inlined

@@ -18,9 +18,9 @@ from offsets_log.columnar.wire import decompress as dc
 # Columns of the window's table.
 BATCH_AT = 0  # position of the batch in the segment
 BEGIN = 1  # of its records in the window
-END = 2  # DOUBTFUL if they are not there
+END = 2  # NOT_PLAIN if they are not there
 COLUMNS = 3
-DOUBTFUL = -1
+NOT_PLAIN = -1
 
 
 @kernel
@@ -48,9 +48,9 @@ def fill(data: Bytes, window: Bytes, table: LongRows, count: Number, library: Wo
     for i in range(count):
         at = table[i, BATCH_AT]
         size = bt.size_at(data, at, np.int64(len(data)))
-        begin = np.int64(DOUBTFUL) if size < 0 else bt.compressed_at(data, at, at + size)  # the file may be changed
+        begin = np.int64(NOT_PLAIN) if size < 0 else bt.compressed_at(data, at, at + size)  # the file may be changed
         if begin < 0:
-            table[i, END] = DOUBTFUL
+            table[i, END] = NOT_PLAIN
             continue
         codec = bt.attributes_of(data, at) & bt.CODEC_MASK
         magic = np.int64(data[U(at) + U(bt.MAGIC)])
@@ -58,6 +58,6 @@ def fill(data: Bytes, window: Bytes, table: LongRows, count: Number, library: Wo
         if made == dc.NEEDS_ROOM:
             return i
         table[i, BEGIN] = used
-        table[i, END] = made if made >= 0 else np.int64(DOUBTFUL)
+        table[i, END] = made if made >= 0 else np.int64(NOT_PLAIN)
         used = made if made >= 0 else used
     return count

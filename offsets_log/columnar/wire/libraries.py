@@ -7,8 +7,8 @@ snappy   `decompress`, our own                          cramjam
 lz4      `decompress`, our own                          cramjam
 zstd     libzstd in the private ``.so`` of zstandard    zstandard
 
-A door that is closed, by another build of Python or another version of a package, makes a codec `DOUBTFUL`: its batches
-are read by `log_format.compression`, with the same answer, slower. `closed_doors` says which are.
+A door that is closed, by another build of Python or another version of a package, makes a codec `NOT_PLAIN`: its
+batches are read by `log_format.compression`, with the same answer, slower. `closed_doors` says which are.
 """
 
 from __future__ import annotations

@@ -130,10 +130,10 @@ def hash_bytes(data: Any, start: Any, size: Any, seed: Any) -> Any:
 
 
 @part
-def walk(desk: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
-    """Run a program of the desk over ``data[start:end]``.
+def walk(scan_state: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
+    """Run a program of the scan state over ``data[start:end]``.
 
-    Positions of the fields asked for are noted on the desk, NOTHING for those that are not there.
+    Positions of the fields asked for are noted on the scan state, NOTHING for those that are not there.
 
     Returns:
         Where the message ends, or MALFORMED.
@@ -141,26 +141,26 @@ def walk(desk: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
     at = start
     pc = a.CODE + begin
     depth = np.int64(0)
-    desk[a.DISTINCT_COUNT] = 0
+    scan_state[a.DISTINCT_COUNT] = 0
     while True:
-        opcode = desk[pc]
+        opcode = scan_state[pc]
         if opcode == p.SKIP:
-            at += desk[pc + 1]
+            at += scan_state[pc + 1]
             if at > end:
                 return np.int64(MALFORMED)
             pc += 2
         elif opcode == p.NOTE:
-            desk[a.NOTES + desk[pc + 1]] = at
+            scan_state[a.NOTES + scan_state[pc + 1]] = at
             pc += 2
         elif opcode == p.STRING:
-            at = _after_string(data, at, end, desk[pc + 1])
+            at = _after_string(data, at, end, scan_state[pc + 1])
             if at < 0:
                 return at
             pc += 2
         elif opcode == p.END:
             return at
         else:
-            pc, at, end, depth = _walk_rare(desk, pc, data, at, end, depth)
+            pc, at, end, depth = _walk_rare(scan_state, pc, data, at, end, depth)
             if at < 0:
                 return at
 
@@ -182,58 +182,58 @@ def _after_sized(size: Any, at: Any, end: Any, nullable: Any) -> Any:
 
 
 @part
-def _walk_rare(desk: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
-    opcode = desk[pc]
+def _walk_rare(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+    opcode = scan_state[pc]
     if opcode == p.TAGS or opcode == p.TAG_END:
-        return _walk_tags(desk, pc, data, at, end, depth)
+        return _walk_tags(scan_state, pc, data, at, end, depth)
     if opcode == p.CLEAR:
-        desk[a.NOTES + desk[pc + 1]] = a.NOTHING
+        scan_state[a.NOTES + scan_state[pc + 1]] = a.NOTHING
         return pc + 2, at, end, depth
     if opcode == p.NEXT:
         frame = a.STACK + a.FRAME_SIZE * (depth - 1)
-        desk[frame + 1] -= 1
-        if desk[frame + 1] == 0:
+        scan_state[frame + 1] -= 1
+        if scan_state[frame + 1] == 0:
             return pc + 1, at, end, depth - 1
-        return desk[frame], at, end, depth
+        return scan_state[frame], at, end, depth
     if opcode == p.PRESENT:
-        is_there, at = _presence(data, at, end, desk[pc + 1])
-        return pc + (3 if is_there else 3 + desk[pc + 2]), at, end, depth
+        is_there, at = _presence(data, at, end, scan_state[pc + 1])
+        return pc + (3 if is_there else 3 + scan_state[pc + 2]), at, end, depth
     if opcode == p.BYTES or opcode == p.COMPACT:
-        return pc + 2, _after_bytes(desk, pc, data, at, end), end, depth
-    pc, at, depth = _walk_list(desk, pc, data, at, end, depth)
+        return pc + 2, _after_bytes(scan_state, pc, data, at, end), end, depth
+    pc, at, depth = _walk_list(scan_state, pc, data, at, end, depth)
     return pc, at, end, depth
 
 
 @inlined
-def _after_bytes(desk: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
+def _after_bytes(scan_state: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
     """Where a string or bytes of BYTES and COMPACT end."""
-    flags = desk[pc + 1]
-    size, at = _length(data, at, end, desk[pc] == p.BYTES, flags)
+    flags = scan_state[pc + 1]
+    size, at = _length(data, at, end, scan_state[pc] == p.BYTES, flags)
     if at < 0:
         return at
     begin, at = at, _after_sized(size, at, end, flags & p.NULLABLE)
-    if flags & p.IS_DISTINCT and at >= 0 and size >= 0 and not is_new(desk, data, begin, size):
+    if flags & p.IS_DISTINCT and at >= 0 and size >= 0 and not is_new(scan_state, data, begin, size):
         return np.int64(MALFORMED)
     return at
 
 
 @inlined
-def _walk_list(desk: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+def _walk_list(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
     """Into an array, or over one of numbers."""
-    opcode, flags = desk[pc], desk[pc + 1]
+    opcode, flags = scan_state[pc], scan_state[pc + 1]
     is_long = opcode == p.ARRAY or (opcode == p.NUMBERS and flags & p.IS_LONG != 0)
     size, at = _length(data, at, end, is_long, np.int64(0))
     nullable = flags & p.NULLABLE
     if at < 0 or size > end - at or size < -1 or (size == -1 and not nullable) or depth >= a.MOST_FRAMES:
         return pc, np.int64(MALFORMED), depth
     if opcode == p.NUMBERS:
-        at += max(size, 0) * desk[pc + 2]
+        at += max(size, 0) * scan_state[pc + 2]
         return pc + 3, at if at <= end else np.int64(MALFORMED), depth
     if size <= 0:
-        return pc + 3 + desk[pc + 2], at, depth
+        return pc + 3 + scan_state[pc + 2], at, depth
     frame = a.STACK + a.FRAME_SIZE * depth
-    desk[frame] = pc + 3
-    desk[frame + 1] = size
+    scan_state[frame] = pc + 3
+    scan_state[frame + 1] = size
     return pc + 3, at, depth + 1
 
 
@@ -261,34 +261,34 @@ def _length(data: Any, at: Any, end: Any, is_long: Any, flags: Any) -> Any:
 
 
 @inlined
-def is_new(desk: Any, data: Any, start: Any, size: Any) -> Any:
+def is_new(scan_state: Any, data: Any, start: Any, size: Any) -> Any:
     """Whether no text before it in the record was the same; where that is not sure, it was."""
-    found = hash_bytes(data, start, size, desk[a.SEED])
-    count = desk[a.DISTINCT_COUNT]
+    found = hash_bytes(data, start, size, scan_state[a.SEED])
+    count = scan_state[a.DISTINCT_COUNT]
     if count >= a.MAX_DISTINCT:
         return False
     for i in range(a.DISTINCT, a.DISTINCT + count):
-        if desk[i] == found:
+        if scan_state[i] == found:
             return False
-    desk[a.DISTINCT + count] = found
-    desk[a.DISTINCT_COUNT] = count + 1
+    scan_state[a.DISTINCT + count] = found
+    scan_state[a.DISTINCT_COUNT] = count + 1
     return True
 
 
 @part
-def _walk_tags(desk: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
+def _walk_tags(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
     """On through the tagged fields of a struct, up to the data of the next that is known: it must be read to its end.
 
     The others are passed over. Of a section in which a field was entered the frame has how many follow, and its end.
     """
-    if desk[pc] == p.TAGS:
+    if scan_state[pc] == p.TAGS:
         count, at = uvarint(data, at, end)
     elif at != end:
         return pc, np.int64(MALFORMED), end, depth
     else:
         depth -= 1
         frame = a.STACK + a.FRAME_SIZE * depth
-        pc, count, end = desk[frame], desk[frame + 1], desk[frame + 2]
+        pc, count, end = scan_state[frame], scan_state[frame + 1], scan_state[frame + 2]
     while count > 0 and at >= 0:
         count -= 1
         tag, at = uvarint(data, at, end)
@@ -297,14 +297,14 @@ def _walk_tags(desk: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> 
         size, at = uvarint(data, at, end)
         if at < 0 or size > end - at:
             return pc, np.int64(MALFORMED), end, depth
-        for entry in range(pc + 3, pc + 3 + 3 * desk[pc + 2], 3):
-            if desk[entry] == tag:
+        for entry in range(pc + 3, pc + 3 + 3 * scan_state[pc + 2], 3):
+            if scan_state[entry] == tag:
                 if depth >= a.MOST_FRAMES:
                     return pc, np.int64(MALFORMED), end, depth
-                if desk[entry + 2] >= 0:
-                    desk[a.NOTES + desk[entry + 2]] = at
+                if scan_state[entry + 2] >= 0:
+                    scan_state[a.NOTES + scan_state[entry + 2]] = at
                 frame = a.STACK + a.FRAME_SIZE * depth
-                desk[frame], desk[frame + 1], desk[frame + 2] = pc, count, end
-                return pc + desk[entry + 1], at, at + size, depth + 1
+                scan_state[frame], scan_state[frame + 1], scan_state[frame + 2] = pc, count, end
+                return pc + scan_state[entry + 1], at, at + size, depth + 1
         at += size
-    return pc + desk[pc + 1], at, end, depth
+    return pc + scan_state[pc + 1], at, end, depth

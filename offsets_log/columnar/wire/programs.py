@@ -178,18 +178,18 @@ def table_of(programs: Mapping[Name, Program]) -> tuple[a.Int64s, dict[Name, int
     return np.array(code or [END], np.int64), begins
 
 
-def desk_of(programs: Mapping[tuple[int, int | None], Program], *, seed: int) -> a.Int64s:
-    """A desk (`arrays`) with programs on it.
+def scan_state_of(programs: Mapping[tuple[int, int | None], Program], *, seed: int) -> a.Int64s:
+    """A scan state (`arrays`) with programs on it.
 
     Args:
         programs: by record type and version, None for the key.
         seed: of the hashes, not to be foreseen.
     """
     code, begins = table_of(programs)
-    desk = a.new_desk(code, seed=seed)
+    scan_state = a.new_scan_state(code, seed=seed)
     for number in range(a.RECORD_TYPES):
-        desk[a.KEY_PROGRAMS + number] = begins.get((number, None), NO_PLACE)
+        scan_state[a.KEY_PROGRAMS + number] = begins.get((number, None), NO_PLACE)
         for version in range(a.VERSIONS):
             place = a.VALUE_PROGRAMS + number * a.VERSIONS + version
-            desk[place] = begins.get((number, version), NO_PLACE)
-    return desk
+            scan_state[place] = begins.get((number, version), NO_PLACE)
+    return scan_state

@@ -6,7 +6,7 @@ from offsets_log.columnar import arrays as a
 
 # Why a kernel came back.
 FINISHED = 0  # the end of the segment is reached
-BY_HAND = 1  # the batch at the position is for `offsets_log.cleaner`
+SLOW_PATH = 1  # the batch at the position is for `offsets_log.cleaner`
 NEEDS_ROOM = 2  # for keys, for what is written, or for entries of indexes
 NEEDS_RECORDS = 3  # for the records of one batch
 
@@ -25,7 +25,7 @@ DUE_COLUMNS = 4
 # Columns of active producers.
 PRODUCER_ID = 0
 
-# The desk. Of the segment that is read:
+# The round state. Of the segment that is read:
 POSITION = 0  # where to go on
 END = 1
 ALLOWED_AT = 2  # of a batch of a transaction that may be taken: it is known that its records are not to be discarded
@@ -61,7 +61,7 @@ COMMITTED = 34
 ABORTED = 35
 NEXT_ABORTED = 36  # where the next transaction begins of which it is known that it aborts
 EPOCH = 37  # of leaders, the latest so far
-DESK_SIZE = 38
+STATE_SIZE = 38
 
 MOST_OPEN = 64
 """Transactions of either kind; with more of them their batches are taken one by one."""
