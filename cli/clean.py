@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.clean_options import Changes, change_options
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
 from cli.options import ENGINE, MASTER, SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
 from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
+=======
+from cli.options import MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
+from cli.partition_folders import (
+    PartitionFolders,
+    check_target,
+    counted,
+    ended_by_signals,
+    folder_options,
+    partition_of,
+)
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,9 +138,10 @@ def command(
     and partition.metadata, beside them the checkpoints of a data directory, and README.txt: how to put the folders
     under a broker. What the round rewrites, it rewrites as the cleaner of that release does; other segments are copied.
 
-    A row a partition says what became of it: cleaned; not started, if there is nothing to clean; failed, where a
-    broker's cleaner would end with an exception and leave the partition alone until a restart; aborted, where it gives
-    up and tries again. And why each byte is kept that is left, such as an open transaction that holds all behind it.
+    A row a partition says what became of it: cleaned; not started, if there is nothing to clean; changed, if there is
+    nothing to clean behind what was asked to be taken out; failed, where a broker's cleaner would end with an exception
+    and leave the partition alone until a restart, or its start leaves nothing of the log; aborted, where it gives up
+    and tries again. And why each byte is kept that is left, such as an open transaction that holds all behind it.
 
     Records are dropped before the round: --drop-record, --drop-group, --keep-group, --drop-expired; --until-offset and
     --until-time give the log as it was then. Record offsets stay, and so does where the log goes on. A transaction that
@@ -158,9 +171,12 @@ def command(
     changes = Changes.of(settings)
     changes.check_engine(engine)
     round_settings = _settings(now, broker, settings)
+    if now + round_settings.delete_retention_ms > MAX_INT64:
+        raise click.UsageError("--now and --delete-retention are together beyond what 64 bits of milliseconds hold")
     if OffsetMap.of(round_settings).usable == 0:
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
-    with open_session(reading) as session, ExitStack() as stack:
+    with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
+        _tell_of_others(session, settings)
         folders = PartitionFolders(session, to, topic_id, stack)
         cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
         rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.logs]
@@ -171,7 +187,7 @@ def command(
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
         session.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-        session.finish(f"{len(rows)} partitions: {told}; {_sizes(rows)}")
+        session.finish(f"{counted(len(rows), 'partition')}: {told}; {_sizes(rows)}")
 
 
 def _settings(now_ms: int, release: tuple[int, ...], given: dict[str, Any]) -> Settings:
@@ -208,29 +224,48 @@ class _Cleaning:
 
         from cli.clean_rounds import is_bulk
         from offsets_log.cleaner.bounds import bounds_of
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
+=======
+        from offsets_log.cleaner.opening import check_is_left, open_for_cleaning
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
         from offsets_log.cleaner.result import refused_row, result_row
         from offsets_log.cleaner.round import FAILED
         from offsets_log.errors import OffsetsLogError
 
         partition = partition_of(log)
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         log = replace(log, checkpoints=self._checkpoints(log))
         before = opened = self._rounds.open(log, self._stopped_cleanly)
+=======
+        given = log = replace(log, checkpoints=self._checkpoints(log))
+        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
+        before = opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
         self._tell_of_start(log, opened)
         done: Round | None = None
         refused = "a broker does not open this log"
         try:
             if opened.refusal is not None:
                 raise opened.refusal
+            check_is_left(log, opened)
+            self._tell_of_recovery(log, opened, in_bulk=in_bulk)
             refused = "what is asked for cannot be done"
             if self._changes.are_some:
                 log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
             bounds = bounds_of(opened, log.checkpoints, self._settings)
         except OffsetsLogError as error:
             self._session.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
             return refused_row(partition, FAILED, error)
         done, kept = self._written(partition, log, opened, bounds, done)
         in_bulk = is_bulk(log)
         return result_row(partition, done, kept, before if self._changes.are_some else None, in_bulk=in_bulk)
+=======
+            return refused_row(log, FAILED, error)
+        kept = None if done is None else done.kept
+        done = self._write(partition, log, opened, bounds, done)
+        return result_row(given, done, before if self._changes.are_some else None, kept, in_bulk=in_bulk)
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
 
     def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
         """Say what a broker's start cuts away, and what is missing: a round makes both look as if it was cleaned."""
@@ -239,15 +274,34 @@ class _Cleaning:
         for cut in opened.cuts:
             self._session.is_wrong = True
             self._session.say(
-                f"{cut.file}: at its start a broker cuts {cut.size_bytes:,} bytes away, from position {cut.position} "
-                "on; repair keeps what can be read of them"
+                f"{cut.file}: at its start a broker cuts {counted(cut.size_bytes, 'byte')} away, from position "
+                f"{cut.position} on; repair keeps what can be read of them"
             )
         for missing in missing_in(log, opened):
             self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
     def _written(
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, done: Round | None
     ) -> tuple[Round, Kept]:
+=======
+    def _tell_of_recovery(self, log: PartitionLog, opened: OpenLog, *, in_bulk: bool) -> None:
+        """Say what a recovery makes of a log that was opened without one: README.txt has the broker recover it."""
+        from offsets_log.cleaner.opening import recovered
+
+        found = recovered(log, opened, self._settings, in_bulk=in_bulk)
+        problem: object = None if found is None else found.refusal
+        if found is not None and problem is None and found.cuts:
+            cut = found.cuts[0]
+            problem = f"{cut.file}: it cuts all away from position {cut.position} on, and all segments behind"
+        if problem is not None:
+            self._session.say(
+                f"offsets partition {log.offsets_partition}: a round copies it, but no broker that recovers it takes "
+                f"all of it: {problem}; repair leaves out what it does not take"
+            )
+
+    def _write(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, done: Round | None) -> Round:
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
         """A partition's folder, with a round if it is not done."""
         from offsets_log.cleaner.checkpoints import checkpoints_after
 
@@ -263,10 +317,7 @@ class _Cleaning:
         """What the data directory says of a partition, unless options say it."""
         from dataclasses import replace
 
-        dirty, watermark, start = (
-            _given_for(log.offsets_partition, self._given[name])
-            for name in ("first_dirty_offset", "high_watermark", "log_start_offset")
-        )
+        dirty, watermark, start = (_given_for(log.offsets_partition, self._given[name]) for name in OFFSETS)
         told = log.checkpoints
         return replace(
             told,
@@ -274,6 +325,20 @@ class _Cleaning:
             high_watermark=told.high_watermark if watermark is None else watermark,
             log_start_offset=told.log_start_offset if start is None else start,
         )
+
+
+OFFSETS = ("first_dirty_offset", "high_watermark", "log_start_offset")
+"""Options that say what a data directory's checkpoints say otherwise."""
+
+
+def _tell_of_others(session: Session, given: dict[str, Given]) -> None:
+    """Say which of these offsets are of partitions that are not there."""
+    found = {log.offsets_partition for log in session.logs}
+    for name in OFFSETS:
+        for partition, offset in given[name]:
+            if partition is not None and partition not in found:
+                option = f"--{name.replace('_', '-')} {partition}:{offset}"
+                session.say(f"{option} says nothing: no such offsets partition was found")
 
 
 def _given_for(partition: int | None, given: Given) -> int | None:
@@ -299,7 +364,7 @@ def _tell(rows: list[Row], output: Output) -> None:
 def _kept_in_words(kept: Row) -> str:
     from cli.output import shown_time
 
-    words = f"{kept['reason']} {kept['bytes']:,} bytes"
+    words = f"{kept['reason']} {counted(kept['bytes'], 'byte')}"
     if "producer_id" in kept:
         words += f" (producer {kept['producer_id']}, from offset {kept['first_offset']})"
     if "since_ms" in kept:
@@ -310,11 +375,11 @@ def _kept_in_words(kept: Row) -> str:
 
 
 def _outcomes() -> tuple[str, ...]:
-    from offsets_log.cleaner.round import ABORTED, CLEANED, FAILED, NOT_STARTED
+    from offsets_log.cleaner.round import OUTCOMES
 
-    return CLEANED, NOT_STARTED, FAILED, ABORTED
+    return OUTCOMES
 
 
 def _sizes(rows: list[Row]) -> str:
     before, after = (sum(row[name] or 0 for row in rows) for name in ("bytes_before", "bytes_after"))
-    return f"{before:,} bytes before, {after:,} after"
+    return f"{counted(before, 'byte')} before, {after:,} after"

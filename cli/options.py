@@ -34,18 +34,29 @@ class UntilOffset(click.ParamType):  # type: ignore[type-arg]
         return (None if partition is None else int(partition)), int(offset)
 
 
+MAX_INT64 = (1 << 63) - 1
+MAX_DIGITS = 30
+"""Of a number that is given: more are too many all the same, and would take long to read."""
+
+
 class Time(click.ParamType):  # type: ignore[type-arg]
     """Epoch milliseconds, ISO 8601 (UTC unless it says otherwise), or how long ago: ``2h`` → epoch ms."""
 
     name = "TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for anything else."""
+        """Fails for anything else, and for what 64 bits do not hold."""
+        moment = self._moment(value, param, ctx)
+        if not -MAX_INT64 <= moment <= MAX_INT64:
+            self.fail(f"{value!r} is beyond what Kafka's 64 bits of milliseconds hold", param, ctx)
+        return moment
+
+    def _moment(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
         if re.fullmatch(r"-?\d+", text):
-            return int(text)
+            return int(text[:MAX_DIGITS])
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)(?: ago)?", text):
-            return int(time.time() * 1000) - int(match[1]) * UNITS_MS[match[2]]
+            return int(time.time() * 1000) - int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2]]
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
@@ -60,14 +71,21 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "DURATION"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for anything else."""
+        """Fails for anything else, and for what 64 bits do not hold."""
+        duration = self._duration(value, param, ctx)
+        if duration > MAX_INT64:
+            self.fail(f"{value!r} is beyond what Kafka's 64 bits of milliseconds hold", param, ctx)
+        return duration
+
+    def _duration(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)?", text):
-            return int(match[1]) * UNITS_MS[match[2] or "ms"]
+            return int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2] or "ms"]
         iso = re.fullmatch(r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text.upper())
         if iso is None:
             self.fail(f"{value!r} is no duration, such as 7d, 10080m, PT1H or 604800000 (ms)", param, ctx)
-        return sum(int(count or 0) * UNITS_MS[unit] for count, unit in zip(iso.groups(), "dhms", strict=True))
+        counts = (int((count or "0")[:MAX_DIGITS]) for count in iso.groups())
+        return sum(count * UNITS_MS[unit] for count, unit in zip(counts, "dhms", strict=True))
 
 
 class Release(click.ParamType):  # type: ignore[type-arg]

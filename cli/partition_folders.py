@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -73,11 +74,37 @@ class PartitionFolders:
     """
 
     def __init__(self, session: Session, to: str | None, topic_id: str | None, stack: ExitStack) -> None:
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         self._topic_id = topic_id
         self._told: list[tuple[int, Checkpoints]] = []
         self.place: Place | None = None if to is None else session.place(to, stack)
+=======
+        from offsets_log.disk.folders import refuse_inside_inputs
+        from offsets_log.disk.writer import atomic_directory, left_beside
+
+        self._topic_id = topic_id
+        self._told: list[tuple[int, Checkpoints]] = []
+        self._directory: Path | None = None
+        if to is not None:
+            refuse_inside_inputs(to, session.reading.paths, session.files)
+            for left in left_beside(to):
+                session.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
+            self._directory = stack.enter_context(atomic_directory(to))
+
+    @property
+    def are_written(self) -> bool:
+        """Whether there is a directory."""
+        return self._directory is not None
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
+
+    def folder(self, partition: int) -> Path | None:
+        """Where a partition's folder is made; None where nothing is written."""
+        from offsets_log.disk.folder import OFFSETS_TOPIC
+
+        return None if self._directory is None else self._directory / f"{OFFSETS_TOPIC}-{partition}"
 
     def begin(self, partition: int) -> Callable[[FolderFile], None]:
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         """What writes a file of a partition's folder."""
         place = self.place
         if place is None:
@@ -93,6 +120,16 @@ class PartitionFolders:
             write = self.begin(partition)
             for file in other_files(log, done):
                 write(file)
+=======
+        """Make a partition's folder; what writes a file there."""
+        from offsets_log.disk.folders import write_file
+
+        folder = self.folder(partition)
+        if folder is None:
+            return lambda file: None
+        folder.mkdir()
+        return lambda file: write_file(folder / file.name, file.pieces, file.modified_ms)
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
 
     def end(self, partition: int, checkpoints: Checkpoints) -> None:
         """A partition's folder is whole; what checkpoints are to say of it."""
@@ -110,6 +147,27 @@ class PartitionFolders:
             self.place.write(name, [text.encode()])
         partitions = [partition for partition, _ in self._told]
         self.place.write(README, [hand_over(partitions, self._topic_id).encode()])
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """What a run has begun to write goes away too when it is asked to end, as by Ctrl-C."""
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), stop) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def counted(count: int, noun: str, many: str | None = None) -> str:
+    """``1 piece``, ``2,000 pieces``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {many or noun + 's'}"
 
 
 def check_target(to: str | None, *, dry_run: bool) -> None:

@@ -11,8 +11,9 @@ from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION
 from offsets_log.cleaner.kept import BEYOND_MAP, Kept
-from offsets_log.cleaner.round import CLEANED, NOT_STARTED, Round
+from offsets_log.cleaner.round import CHANGED, CLEANED, NOT_STARTED, Round
 from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.partition_log import PartitionLog
 
 if TYPE_CHECKING:
     from offsets_log.broker.bulk import Follower
@@ -29,7 +30,7 @@ ENDED_BEFORE = "the round ended before"
 
 
 def result_row(
-    offsets_partition: int | None,
+    log: PartitionLog,
     done: Round,
     kept: Kept,
     before: OpenLog | None = None,
@@ -39,26 +40,38 @@ def result_row(
     """What became of a partition.
 
     Args:
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         kept: why the log's bytes are there.
         before: the log from which something was taken before the round.
         in_bulk: whether its records are counted by a kernel.
+=======
+        log: as it was given.
+        before: as it was opened, from which something was taken before the round.
+        kept: why the log's bytes are there, where no round did that.
+        in_bulk: whether records are counted by a kernel.
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
     """
     bounds = done.bounds
-    first = done.opened if before is None else before
     records_before = kept.records_read
     if before is not None:
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         records_before = sum(records_in(file, in_bulk=in_bulk) for file in before.files.values())
+=======
+        records_before = sum(_records_in(file, in_bulk) for file in before.files.values())
+    bytes_after = sum(counted.size_bytes for counted in kept.reasons.values())
+    is_changed = before is not None and bytes_after != sum(file.size_bytes for file in before.files.values())
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
     return {
-        "offsets_partition": offsets_partition,
-        "outcome": done.outcome,
+        "offsets_partition": log.offsets_partition,
+        "outcome": CHANGED if is_changed and done.outcome == NOT_STARTED else done.outcome,
         "first_dirty_offset": bounds.first_dirty,
         "first_uncleanable_offset": bounds.first_uncleanable,
         "end_offset": done.end_offset,
         "log_start_offset": bounds.log_start,
         "log_end_offset": bounds.log_end,
         "held_by": bounds.held_by,
-        "bytes_before": sum(file.size_bytes for file in first.files.values()),
-        "bytes_after": sum(counted.size_bytes for counted in kept.reasons.values()),
+        "bytes_before": log.bytes_to_read,
+        "bytes_after": bytes_after,
         "records_before": records_before,
         "records_after": kept.records,
         "kept": list(_kept_rows(kept, done)),
@@ -92,11 +105,12 @@ def kept_with(done: Round, counts: Mapping[int, int]) -> Kept:
     return kept
 
 
-def refused_row(offsets_partition: int | None, outcome: str, problem: OffsetsLogError) -> Row:
+def refused_row(log: PartitionLog, outcome: str, problem: OffsetsLogError) -> Row:
     """The same of a log that no broker opens."""
     nothing = dict.fromkeys(CLEAN_COLUMNS)
     return nothing | {
-        "offsets_partition": offsets_partition, "outcome": outcome, "kept": [], "problem": str(problem),
+        "offsets_partition": log.offsets_partition, "outcome": outcome, "bytes_before": log.bytes_to_read, "kept": [],
+        "problem": str(problem),
     }  # fmt: skip
 
 

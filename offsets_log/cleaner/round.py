@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 CLEANED, NOT_STARTED, FAILED, ABORTED = "cleaned", "not started", "failed", "aborted"
 """How a round comes out: nothing to clean; an exception (``CL-7``); given up, to be tried anew (``CL-39``)."""
+CHANGED = "changed"
+"""Nothing to clean either, of a log that lost before what a user wants out of it."""
+OUTCOMES = (CLEANED, CHANGED, NOT_STARTED, FAILED, ABORTED)
 
 
 @dataclass(slots=True)

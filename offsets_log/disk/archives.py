@@ -18,6 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from typing import NamedTuple
 
 from offsets_log.disk.folder import IN_DATA_DIRECTORY, SEGMENT, Folder, lies_beside, lies_in, matters_in
 from offsets_log.disk.packed import BROKEN, Budget, Inflated, Problems, Reader, unpack_zstd
@@ -25,6 +26,8 @@ from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
 MAX_TAR_HEADER_BYTES = 1 << 20
+MAX_SECONDS = 1 << 33
+"""Of a file's time."""
 CHUNK_BYTES = 1 << 20
 
 PACKED_SUFFIXES = (".gz", ".tgz", ".zst", ".tzst", ".zip", ".tar", ".bz2", ".xz", ".7z", ".lz4")
@@ -37,7 +40,20 @@ _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
 Wanted = Callable[[str, str], bool]
 OnDamage = Callable[[Damage], None]
-Members = dict[str, Buffer]
+
+
+class Member(NamedTuple):
+    """What is read of a file in an archive.
+
+    Attributes:
+        modified_ms: when it was last written; None where the archive does not tell in a time zone.
+    """
+
+    data: Buffer
+    modified_ms: int | None = None
+
+
+Members = dict[str, Member]
 
 
 def unpack(
@@ -163,7 +179,7 @@ def _tar_members(
             elif info.isreg():
                 data = _tar_member(archive, info, stream, view, budget)
                 if len(data) == info.size or SEGMENT.fullmatch(_place(path)[1]):
-                    members[path] = data
+                    members[path] = Member(data, _in_ms(info.mtime))
                 if len(data) < info.size:
                     raise tarfile.ReadError(f"it ends inside {path}")
     except BROKEN as error:
@@ -194,6 +210,11 @@ def _tar_member(
     return budget.read(stream, info.size, is_preallocated=is_preallocated)
 
 
+def _in_ms(seconds: float) -> int | None:
+    """A time of a header, which may be any number; None of one that no file system has."""
+    return int(seconds * 1000) if 0 <= seconds <= MAX_SECONDS else None
+
+
 # ------------------------------------------------------------------------------------------------- zip
 
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
@@ -216,7 +237,7 @@ def _zip_members(view: memoryview, wanted: Wanted, budget: Budget, problems: Pro
             if kind in (0, stat.S_IFREG) and not info.is_dir() and wanted(*_place(path)):
                 try:
                     with archive.open(info) as content:
-                        members[path] = budget.read(content, is_preallocated=lies_beside(_place(path)[1]))
+                        members[path] = Member(budget.read(content, is_preallocated=lies_beside(_place(path)[1])))
                 except BROKEN as error:
                     problems.note(f"{path}: {error}", info.header_offset)
     return members
@@ -242,7 +263,7 @@ def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, prob
             data = budget.read(stream)
             end, is_whole = stream.packed_position, not own
         if not path.endswith("/") and wanted(*_place(path)) and (is_whole or SEGMENT.fullmatch(_place(path)[1])):
-            members[path] = data
+            members[path] = Member(data)
         if not is_whole:
             break
         behind = view[end : end + MAX_DESCRIPTOR_BYTES + 4].tobytes() if flags & SIZE_FOLLOWS else b""
@@ -266,13 +287,15 @@ def _as_is(data: Buffer) -> Buffer:
 
 def _folders(file: str, members: Members, on_damage: OnDamage | None) -> list[Folder]:
     folders: dict[str, Folder] = {}
-    for path, data in members.items():
+    for path, (data, modified_ms) in members.items():
         directory, name = posixpath.split(path)
         prefix = f"{file}!{directory}/" if directory else f"{file}!"
         folder = folders.setdefault(directory, Folder(prefix, posixpath.basename(directory)))
         is_packed = name.endswith((".gz", ".zst"))
         read = cache(partial(unpack_one, folder.shown(name), data, on_damage)) if is_packed else partial(_as_is, data)
         (folder.beside if lies_in(folder.name, name) else folder.files)[name] = read
+        if modified_ms is not None:
+            folder.modified_ms[name] = modified_ms
     for directory, folder in folders.items():
         above = folders.get(posixpath.dirname(directory)) if directory else None
         if above is not None:

@@ -44,6 +44,7 @@ _NEVER_A_SEGMENT = re.compile(
     r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
 )
 _CHECKPOINT_LINE = re.compile(rb"^__consumer_offsets[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t\r]*$", re.MULTILINE)
+_CHECKPOINT_ENTRY = re.compile(r"\S+\s+-?[0-9]+\s+-?[0-9]+")
 _BESIDE = re.compile(r"[0-9]{20}\.(?:(?:index|timeindex|txnindex)(?:\.swap)?|snapshot)|leader-epoch-checkpoint")
 
 
@@ -55,12 +56,21 @@ class Folder:
         prefix: text before a file's name when it is shown: ``data/__consumer_offsets-3/``, ``a.tar!``.
         name: the directory's last component, which contains topic and partition.
         files: name → how to read it.
+<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         named: files the user named one by one; they are read even where files of such names in a directory are not.
         beside: name → how to read what a broker keeps beside the segments: indexes, producer snapshots.
         above: name → how to read the checkpoints of the directory above.
         zeros_behind: name of a file that was read → number of zero bytes after its contents that were never written.
         modified_ms: name of a file on disk that was read → when it was last written, in epoch milliseconds.
         is_choice: whether only some of a partition's files were named, or files whose partition is unknown.
+=======
+        named: files the user named one by one; they are read where a directory's files of such names are not.
+        beside: name → how to read what a broker keeps beside the segments: indexes, snapshots of producers.
+        above: the same for the checkpoints of the directory above.
+        zeros_behind: name → of a file that was read, zeros behind its contents that nobody ever wrote.
+        modified_ms: name → when a file was last written that was read, as far as its disk or archive tells.
+        is_choice: whether only some of a partition's files were named, or files that tell no partition.
+>>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
     """
 
     prefix: str
@@ -184,6 +194,35 @@ def _offsets_in(checkpoint: Opener) -> Iterator[tuple[int, int]]:
         return
     if text.partition(b"\n")[0].strip() == b"0":
         yield from ((int(match[1]), int(match[2])) for match in _CHECKPOINT_LINE.finditer(text))
+
+
+def broken_checkpoints(folder: Folder) -> Iterator[str]:
+    """A sentence for each checkpoint above a partition that makes no sense to a broker, or that cannot be read."""
+    place = folder.prefix.rstrip("/").rpartition("/")[0]
+    for name in CHECKPOINTS.values():
+        if name not in folder.above:
+            continue
+        try:
+            problem = _problem_of(bytes(folder.above[name]()))
+        except InputError as error:
+            problem = error.problem
+        if problem is not None:
+            shown = f"{place}/{name}".encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            yield f"{shown} is broken, only lines of its version that make sense are believed: {problem}"
+
+
+def _problem_of(checkpoint: bytes) -> str | None:
+    """What a broker says against a checkpoint (``CL-48``)."""
+    lines = checkpoint.decode("utf-8", "replace").splitlines()
+    if len(lines) < 2:
+        return None if not lines or lines[0] == "0" else f"version {lines[0][:20]!r}, not 0"
+    version, count, *entries = lines
+    if version != "0":
+        return f"version {version[:20]!r}, not 0"
+    for number, line in enumerate(entries, 3):
+        if not _CHECKPOINT_ENTRY.fullmatch(line):
+            return f"line {number} is no topic, partition and offset"
+    return None if count == str(len(entries)) else f"{len(entries)} entries, and its second line says {count[:20]!r}"
 
 
 def absent_partitions(

@@ -19,7 +19,15 @@ from typing import Self
 
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
-from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, absent_partitions, checkpoints
+from offsets_log.disk.folder import (
+    SEGMENT,
+    DirectoryName,
+    Folder,
+    Opener,
+    absent_partitions,
+    broken_checkpoints,
+    checkpoints,
+)
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError
@@ -113,12 +121,15 @@ def open_logs(
         for path in dict.fromkeys(paths):
             finder.add(path)
         logs: dict[int | None, list[PartitionLog]] = {}
+        broken: dict[str, None] = {}
         for folder in finder.folders():
             dumps.take(folder)
             parsed = DirectoryName.parse(folder.name)
             offsets_partition = parsed.partition if parsed.is_offsets else as_partition
             if not partitions or offsets_partition in partitions:
                 logs.setdefault(offsets_partition, []).extend(_logs_in(folder, offsets_partition))
+                broken |= dict.fromkeys(broken_checkpoints(folder))
+        finder.notes += broken
         for log in dumps.logs(as_partition):
             if not partitions or log.offsets_partition in partitions:
                 logs.setdefault(log.offsets_partition, []).append(log)

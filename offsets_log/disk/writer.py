@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -77,6 +78,16 @@ def output_errors(path: str | Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise OutputError(f"cannot be written: {error.strerror or error}", file=str(path)) from error
+
+
+def left_beside(path: str | Path) -> list[Path]:
+    """What lies beside an output's place under a name that it had while it was written."""
+    target = Path(path).resolve()
+    name = re.compile(rf"\.{re.escape(target.name[:200])}\.[0-9a-f]{{8}}\.tmp")
+    try:
+        return sorted(found for found in target.parent.iterdir() if name.fullmatch(found.name))
+    except OSError:
+        return []
 
 
 def _beside(target: Path) -> Path:
