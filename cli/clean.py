@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.clean_options import Changes, change_options
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
-from cli.options import ENGINE, MASTER, SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
-from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
-=======
-from cli.options import MAX_INT64, SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
+from cli.options import (
+    ENGINE,
+    MASTER,
+    MAX_INT64,
+    SHUTDOWN,
+    TOPIC_ID,
+    Duration,
+    Output,
+    ReadOptions,
+    Time,
+    UntilOffset,
+)
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
@@ -24,7 +31,6 @@ from cli.partition_folders import (
     folder_options,
     partition_of,
 )
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,23 +230,14 @@ class _Cleaning:
 
         from cli.clean_rounds import is_bulk
         from offsets_log.cleaner.bounds import bounds_of
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
-=======
-        from offsets_log.cleaner.opening import check_is_left, open_for_cleaning
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
+        from offsets_log.cleaner.opening import check_is_left
         from offsets_log.cleaner.result import refused_row, result_row
         from offsets_log.cleaner.round import FAILED
         from offsets_log.errors import OffsetsLogError
 
         partition = partition_of(log)
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
-        log = replace(log, checkpoints=self._checkpoints(log))
-        before = opened = self._rounds.open(log, self._stopped_cleanly)
-=======
         given = log = replace(log, checkpoints=self._checkpoints(log))
-        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
-        before = opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
+        before = opened = self._rounds.open(log, self._stopped_cleanly)
         self._tell_of_start(log, opened)
         done: Round | None = None
         refused = "a broker does not open this log"
@@ -248,24 +245,18 @@ class _Cleaning:
             if opened.refusal is not None:
                 raise opened.refusal
             check_is_left(log, opened)
-            self._tell_of_recovery(log, opened, in_bulk=in_bulk)
+            if log.bytes_to_read:  # else it lies in a store
+                self._tell_of_recovery(log, opened, in_bulk=is_bulk(log))
             refused = "what is asked for cannot be done"
             if self._changes.are_some:
                 log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
             bounds = bounds_of(opened, log.checkpoints, self._settings)
         except OffsetsLogError as error:
             self._session.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
-            return refused_row(partition, FAILED, error)
+            return refused_row(log, FAILED, error)
         done, kept = self._written(partition, log, opened, bounds, done)
         in_bulk = is_bulk(log)
-        return result_row(partition, done, kept, before if self._changes.are_some else None, in_bulk=in_bulk)
-=======
-            return refused_row(log, FAILED, error)
-        kept = None if done is None else done.kept
-        done = self._write(partition, log, opened, bounds, done)
-        return result_row(given, done, before if self._changes.are_some else None, kept, in_bulk=in_bulk)
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
+        return result_row(given, done, kept, before if self._changes.are_some else None, in_bulk=in_bulk)
 
     def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
         """Say what a broker's start cuts away, and what is missing: a round makes both look as if it was cleaned."""
@@ -280,11 +271,6 @@ class _Cleaning:
         for missing in missing_in(log, opened):
             self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
-    def _written(
-        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, done: Round | None
-    ) -> tuple[Round, Kept]:
-=======
     def _tell_of_recovery(self, log: PartitionLog, opened: OpenLog, *, in_bulk: bool) -> None:
         """Say what a recovery makes of a log that was opened without one: README.txt has the broker recover it."""
         from offsets_log.cleaner.opening import recovered
@@ -300,8 +286,9 @@ class _Cleaning:
                 f"all of it: {problem}; repair leaves out what it does not take"
             )
 
-    def _write(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, done: Round | None) -> Round:
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
+    def _written(
+        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, done: Round | None
+    ) -> tuple[Round, Kept]:
         """A partition's folder, with a round if it is not done."""
         from offsets_log.cleaner.checkpoints import checkpoints_after
 

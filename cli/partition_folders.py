@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -74,37 +75,17 @@ class PartitionFolders:
     """
 
     def __init__(self, session: Session, to: str | None, topic_id: str | None, stack: ExitStack) -> None:
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         self._topic_id = topic_id
         self._told: list[tuple[int, Checkpoints]] = []
         self.place: Place | None = None if to is None else session.place(to, stack)
-=======
-        from offsets_log.disk.folders import refuse_inside_inputs
-        from offsets_log.disk.writer import atomic_directory, left_beside
-
-        self._topic_id = topic_id
-        self._told: list[tuple[int, Checkpoints]] = []
-        self._directory: Path | None = None
-        if to is not None:
-            refuse_inside_inputs(to, session.reading.paths, session.files)
-            for left in left_beside(to):
-                session.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
-            self._directory = stack.enter_context(atomic_directory(to))
-
-    @property
-    def are_written(self) -> bool:
-        """Whether there is a directory."""
-        return self._directory is not None
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
 
     def folder(self, partition: int) -> Path | None:
         """Where a partition's folder is made; None where nothing is written."""
-        from offsets_log.disk.folder import OFFSETS_TOPIC
+        from offsets_log.disk.folders import DiskPlace
 
-        return None if self._directory is None else self._directory / f"{OFFSETS_TOPIC}-{partition}"
+        return Path(self.place.path, folder_name(partition)) if isinstance(self.place, DiskPlace) else None
 
     def begin(self, partition: int) -> Callable[[FolderFile], None]:
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         """What writes a file of a partition's folder."""
         place = self.place
         if place is None:
@@ -120,16 +101,6 @@ class PartitionFolders:
             write = self.begin(partition)
             for file in other_files(log, done):
                 write(file)
-=======
-        """Make a partition's folder; what writes a file there."""
-        from offsets_log.disk.folders import write_file
-
-        folder = self.folder(partition)
-        if folder is None:
-            return lambda file: None
-        folder.mkdir()
-        return lambda file: write_file(folder / file.name, file.pieces, file.modified_ms)
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
 
     def end(self, partition: int, checkpoints: Checkpoints) -> None:
         """A partition's folder is whole; what checkpoints are to say of it."""

@@ -372,9 +372,11 @@ class Session:
             stack: at its end it appears.
         """
         from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
-        from offsets_log.disk.writer import atomic_directory
+        from offsets_log.disk.writer import atomic_directory, left_beside
 
         refuse_inside_inputs(to, self.reading.paths, self.files)
+        for left in left_beside(to):
+            self.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
         return DiskPlace(str(stack.enter_context(atomic_directory(to))))
 
     def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | Missing], None]:

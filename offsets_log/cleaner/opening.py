@@ -9,12 +9,8 @@ from itertools import pairwise
 
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import OffsetIndex
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
 from offsets_log.broker.recovery import OpenLog, Start, open_log
-=======
-from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.cleaner.failures import CleaningError
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
 from offsets_log.cleaner.settings import Settings
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
 from offsets_log.log_format.partition_log import PartitionLog, Segment

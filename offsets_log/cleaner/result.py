@@ -40,27 +40,17 @@ def result_row(
     """What became of a partition.
 
     Args:
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
-        kept: why the log's bytes are there.
-        before: the log from which something was taken before the round.
-        in_bulk: whether its records are counted by a kernel.
-=======
         log: as it was given.
+        kept: why the log's bytes are there.
         before: as it was opened, from which something was taken before the round.
-        kept: why the log's bytes are there, where no round did that.
         in_bulk: whether records are counted by a kernel.
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
     """
     bounds = done.bounds
     records_before = kept.records_read
     if before is not None:
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         records_before = sum(records_in(file, in_bulk=in_bulk) for file in before.files.values())
-=======
-        records_before = sum(_records_in(file, in_bulk) for file in before.files.values())
     bytes_after = sum(counted.size_bytes for counted in kept.reasons.values())
     is_changed = before is not None and bytes_after != sum(file.size_bytes for file in before.files.values())
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
     return {
         "offsets_partition": log.offsets_partition,
         "outcome": CHANGED if is_changed and done.outcome == NOT_STARTED else done.outcome,

@@ -56,21 +56,13 @@ class Folder:
         prefix: text before a file's name when it is shown: ``data/__consumer_offsets-3/``, ``a.tar!``.
         name: the directory's last component, which contains topic and partition.
         files: name → how to read it.
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
         named: files the user named one by one; they are read even where files of such names in a directory are not.
         beside: name → how to read what a broker keeps beside the segments: indexes, producer snapshots.
         above: name → how to read the checkpoints of the directory above.
         zeros_behind: name of a file that was read → number of zero bytes after its contents that were never written.
-        modified_ms: name of a file on disk that was read → when it was last written, in epoch milliseconds.
+        modified_ms: name of a file that was read → when it was last written, in epoch milliseconds, as far as its
+            disk or archive tells.
         is_choice: whether only some of a partition's files were named, or files whose partition is unknown.
-=======
-        named: files the user named one by one; they are read where a directory's files of such names are not.
-        beside: name → how to read what a broker keeps beside the segments: indexes, snapshots of producers.
-        above: the same for the checkpoints of the directory above.
-        zeros_behind: name → of a file that was read, zeros behind its contents that nobody ever wrote.
-        modified_ms: name → when a file was last written that was read, as far as its disk or archive tells.
-        is_choice: whether only some of a partition's files were named, or files that tell no partition.
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
     """
 
     prefix: str

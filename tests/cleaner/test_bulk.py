@@ -94,11 +94,7 @@ def outcome(log: PartitionLog, settings: Settings, *, in_bulk: bool) -> Any:
         done, files, _ = run(log, settings, in_bulk=in_bulk)
     except (AssertionError, BrokerError) as error:
         return str(error)
-<<<<<<< 776c4989a97ff5c2d3ca14dc9c487bd954739546
-    row = result_row(0, done, kept_after(done, in_bulk=in_bulk))
-=======
-    row = result_row(log, done, in_bulk=in_bulk)
->>>>>>> 1ba88bc3138081d406a0eb53f77c92f1196b27d2
+    row = result_row(log, done, kept_after(done, in_bulk=in_bulk))
     kept = sorted(row.pop("kept"), key=lambda one: one["reason"])
     return row, kept, files
 
