@@ -145,7 +145,7 @@ def writers_of(data: bytes) -> WritersState:
     found: Any = np.load(io.BytesIO(data))
     per, counted_bytes, accepted_bytes = found["sizes"].tolist()
     state = WritersState(MODERN, per)
-    state.arrays.scan_state[_PLACES] = found["scan state"]
+    state.arrays.scan_state[_PLACES] = found["scan_state"]
     for name in _ARRAYS:
         setattr(state.arrays, name, found[name])
     state.writers, state.minutes = found["writers"], found["runs"]
