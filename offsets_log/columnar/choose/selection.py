@@ -10,13 +10,13 @@ ShowsName = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which records are asked for. Those of record types that kernels do not know always come, too.
+    """Which records are asked for. Those of a record type that kernels do not know always come, too.
 
     Attributes:
         group: whether records of a group are.
         topic: whether offset commits of a topic are, and no other records; None asks nothing of topics.
-        record_types: of the types that kernels know, those that are; None for all.
-        with_names: also what says something new of a topic id.
+        record_types: of types 0, 1 and 2, those that are; None for all. Of the newer kinds all are.
+        with_names: also what may say something new of a topic id.
         with_markers: also markers of producers that wrote something of it.
         producers: with markers of these from the beginning, too.
         with_batches: every batch at least begins.
