@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +32,8 @@ class HeldWriters(WritersState):
         topic_ids: topic id → name, known from elsewhere.
     """
 
-    def __init__(self, profile: Profile, per: int, topic_ids: Mapping[bytes, str]) -> None:
-        super().__init__(profile, per)
+    def __init__(self, profile: Profile, per: int, topic_ids: Mapping[bytes, str], **how: Any) -> None:
+        super().__init__(profile, per, **how)
         self._per = "member" if per in (nm.PER_MEMBER, nm.PER_MEMBER_AND_NAMES) else "client"
         self._clients = Clients(topic_ids)
         self._contents: dict[int, Group | None] = {}

@@ -37,6 +37,7 @@ from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.tables import decoded_row
 from tests.broker.test_damaged import FOLDERS
 from tests.builders import LogBuilder, member, record_bytes
+from tests.columnar import test_newer
 from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, unpack_once
@@ -136,6 +137,36 @@ def assert_equal(
 )
 def test_generated_logs(steps: Any, glob: str, profile: str, room: int, bound: int | None) -> None:
     assert_equal(build(steps).log, Until(record_offset=bound), (glob,), profile, Room(room, room))
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(test_newer.STEP, max_size=40), glob=st.sampled_from((*GLOBS, "consumer")), room=st.integers(2, 9))
+def test_newer_kinds_of_groups(steps: Any, glob: str, room: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selected, "ROOM", room)
+        assert_equal(test_newer.build(steps).log, globs=(glob,))
+
+
+def test_newer_records_are_passed_by_unless_they_name_topics() -> None:
+    log = LogBuilder()
+    for number in (3, 4, 5, 6, 7, 8):
+        log.add(test_newer.record(number, "other", "m", 1))
+    for with_names, expected in ((False, []), (True, [4])):
+        events = selected_events(log.log, Selection("mine".__eq__, with_names=with_names))
+        assert [it.decoded.record_type for it in events if isinstance(it, Event) and it.decoded is not None] == expected
+
+
+def test_a_topic_id_is_told_again_behind_a_record_of_a_newer_kind_that_names_topics() -> None:
+    """Which may have said something else of it."""
+    log = LogBuilder()
+    for _ in range(2):
+        log.commit(1, topic="t", version=4, topic_id=test_newer.IDS[1])
+        log.commit(1, topic="t", version=4, topic_id=test_newer.IDS[1])
+        log.add(test_newer.record(4, "other", "", 1))
+    log.commit(1, topic="t", version=4, topic_id=test_newer.IDS[1])
+    events = list(selected_events(log.log, Selection("mine".__eq__, with_names=True)))
+    assert [it.record.offset for it in events if isinstance(it, Event)] == [0, 2, 3, 5, 6]
+    assert_equal(log.log)
 
 
 def test_hostile_segments() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
@@ -26,7 +27,7 @@ from offsets_log.columnar.wire.primitives import be16, be64, walk
 
 # Columns of ``names``.
 AS_GROUP, AS_TOPIC = range(2)  # a verdict
-TOPIC_OF_ID = 2  # where the name is a topic id: 1 + the number of the topic it was last said to be; 0 is none
+TOPIC_OF_ID = 2  # where the name is a topic id: what was last said of it, see `_said`; 0 is nothing
 NAME_SIZE = 3
 UNDECIDED, UNWANTED, WANTED = range(3)
 """Verdicts on a name."""
@@ -48,7 +49,8 @@ IS_BARE = 10  # whether the records of what is chosen are told
 TOLD = 11  # records told
 USED = 12  # bytes of their copy
 FIRST_MARKERS = 13  # whether each producer's first marker is wanted, too
-COUNTS = 14
+NAMES_TOLD = 14  # records of newer kinds that name topics: behind each one commits may say something new again
+COUNTS = 15
 
 # Columns of ``chosen``; FIRST is NOTHING where no record was passed by, AT where only a run is told.
 BATCH_AT, BATCH_SIZE, IS_CHOSEN, RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES, TOLD_END, CHOSEN_SIZE = range(8)
@@ -101,10 +103,16 @@ def _verdict(
     return verdict if names[topic, AS_TOPIC] == WANTED else names[topic, AS_TOPIC]
 
 
+@inlined
+def _said(counts: Any, topic: Any) -> Any:
+    """What a commit says of a topic id: the topic's number, and the newer records before that named topics."""
+    return counts[NAMES_TOLD] << 32 | topic + 1
+
+
 @part
 def _names_anew(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, id_at: Any,
-    end: Any, topic_at: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
+    id_at: Any, end: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
     """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; −NEEDS_ROOM.
 
@@ -126,8 +134,8 @@ def _names_anew(
     if not is_usual or data[U(mark + 2)] != TOPIC_ID_SIZE:
         names[topic_id, TOPIC_OF_ID] = 0
         return np.int64(WANTED)
-    is_known = names[topic_id, TOPIC_OF_ID] == topic + 1
-    names[topic_id, TOPIC_OF_ID] = topic + 1
+    is_known = names[topic_id, TOPIC_OF_ID] == _said(counts, topic)
+    names[topic_id, TOPIC_OF_ID] = _said(counts, topic)
     return np.int64(UNWANTED if is_known else WANTED)
 
 
@@ -145,11 +153,16 @@ def _look_at_record(
     verdict = _verdict(
         counts, scan_state, slots, rows, groups, arena, overflow, names, data, number, group_at, topic_at
     )
+    if verdict < 0 or not counts[WITH_NAMES]:
+        return verdict
+    if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i, a.KIND] == a.VALUE:
+        counts[NAMES_TOLD] += 1
+        return np.int64(WANTED)
     id_at = staged[i, a.TOPIC_ID_AT]
-    if verdict < 0 or not counts[WITH_NAMES] or id_at < 0:
+    if id_at < 0:
         return verdict
     end = staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
-    named = _names_anew(scan_state, slots, rows, groups, arena, overflow, names, data, id_at, end, topic_at)
+    named = _names_anew(counts, scan_state, slots, rows, groups, arena, overflow, names, data, id_at, end, topic_at)
     return named if named != UNWANTED else verdict
 
 

@@ -8,6 +8,7 @@ skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -98,7 +99,7 @@ def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | No
 
 def _counts(selection: Selection) -> a.Int64s:
     """Return a selection in the form the kernel takes."""
-    types = range(a.KEY_TYPES) if selection.record_types is None else selection.record_types
+    types = {*range(a.KEY_TYPES, a.RECORD_TYPES), *(selection.record_types or range(a.KEY_TYPES))}
     counts = np.zeros(ch.COUNTS, np.int64)
     counts[ch.TYPES] = sum(1 << number for number in types)
     counts[ch.BY_TOPIC] = selection.topic is not None
@@ -141,12 +142,22 @@ def selected_events(
         reading = _SelectedReading(order, cursor, scanner, selection, room)
         if not start:
             order.note_begin(reading.note)
-        for item in reading.items(order.end, advance):
-            yield from events_of(order, item, wants)
+        for items in _one_ahead(reading.steps_of_items(order.end, advance)):
+            for item in items:
+                yield from events_of(order, item, wants)
         ends = list(order.note_end(cursor, reading.note))
         for item in reading.handed_over():
             yield from events_of(order, item, wants)
         yield from ends
+
+
+def _one_ahead(steps: Iterator[list[Item]]) -> Iterator[list[Item]]:
+    """The same, each step made by a thread while the one before is looked at."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, steps, None)
+        while (items := following.result()) is not None:
+            following = pool.submit(next, steps, None)
+            yield items
 
 
 def items_of_piece(
@@ -180,8 +191,13 @@ class _ItemReading(Reading):
 
     def items(self, end: ScanPlace, advance: Advance) -> Iterator[Item]:
         """Yield all items up to the first batch at or after ``end``."""
+        for items in self.steps_of_items(end, advance):
+            yield from items
+
+    def steps_of_items(self, end: ScanPlace, advance: Advance) -> Iterator[list[Item]]:
+        """Yield the same items, a list for each step."""
         for _ in self.steps(end, advance):
-            yield from self.handed_over()
+            yield self.handed_over()
 
     def handed_over(self) -> list[Item]:
         """Return the items that are ready, and forget them."""
@@ -220,7 +236,7 @@ class _SelectedReading(_ItemReading):
     ) -> None:
         super().__init__(order, cursor, scanner)
         self.selection = selection
-        self.state = ColumnarState(MODERN)
+        self.state = ColumnarState(MODERN, release=order.release, with_newer=True)
         self.counts = _counts(selection)
         self.names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
         self.chosen = np.zeros((room.batches, ch.CHOSEN_SIZE), np.int64)

@@ -15,8 +15,8 @@ class Selection:
     Attributes:
         group: whether records of a group are asked for.
         topic: whether offset commits of a topic are asked for, and no other records; None ignores topics.
-        record_types: types asked for, among those that kernels know; None for all.
-        with_names: include records that say something new of a topic id.
+        record_types: which of types 0, 1 and 2 are asked for; None for all. Of the newer kinds all are.
+        with_names: include records that may say something new of a topic id.
         with_markers: include markers of producers of chosen records.
         producers: producers whose markers are included from the beginning, if markers are.
         with_batches: include at least the beginning of every batch.

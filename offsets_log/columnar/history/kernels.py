@@ -112,7 +112,11 @@ def _note_staged(
     at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
     if kind > a.TOMBSTONE:
         return _note_staged_marker(scan_state, rows, overflow, held, lives, opens, counts, entries, staged, data, i)
-    key = np.int64(fold.row_of(scan_state, slots, rows, groups, arena, overflow, staged, source, number, place))
+    key = np.int64(
+        fold.row_of(
+            scan_state, slots, rows, groups, arena, overflow, staged, source, number, place, np.int64(a.IS_NEWER)
+        )
+    )
     if key < 0:
         return np.int64(sc.NEEDS_ROOM if key == NEEDS_ROOM else sc.KEY_NOT_PLAIN)
     if rows[key, a.GROUP] >= len(lives) or key >= len(held) or staged[i, a.STAGED_PRODUCER] >= len(opens):

@@ -274,12 +274,13 @@ def intern(
 @part
 def intern_newer(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any,
-    found: Any, member_type: Any,
+    found: Any, member_type: Any, target: Any,
 ) -> Any:  # fmt: skip
     """Add a new key of a newer kind, and its member's own key; return the row of the first, or NEEDS_ROOM.
 
     Args:
         member_type: record type of the member's own key, NOTHING for a key without one.
+        target: of the rows.
     """
     if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(NEEDS_ROOM)
@@ -295,9 +296,9 @@ def intern_newer(
         hashed = hash_bytes(arena, member_at, size, scan_state[a.SEED])
         member = find_row(slots, rows, arena, arena, member_at, size, hashed)
         if member < 0:
-            member = add_row(scan_state, slots, rows, hashed, member_at, np.int64(a.IS_NEWER), group)
+            member = add_row(scan_state, slots, rows, hashed, member_at, target, group)
             rows[member, a.MEMBER] = member
-    row = add_row(scan_state, slots, rows, found, key_at, np.int64(a.IS_NEWER), group)
+    row = add_row(scan_state, slots, rows, found, key_at, target, group)
     rows[row, a.MEMBER] = member if member >= 0 else row
     return row
 
@@ -313,7 +314,8 @@ def find_newer(
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
-    return intern_newer(scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type)
+    target = np.int64(a.IS_NEWER)
+    return intern_newer(scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type, target)
 
 
 @kernel
