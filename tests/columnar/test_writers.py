@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offsets_log.columnar.folds import replay as folds_replay
 from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
 from offsets_log.columnar.shuffle.counts import join_writers, writers_bytes, writers_of
 from offsets_log.errors import Damage
@@ -153,13 +154,13 @@ def test_newer_kinds_of_groups(per, steps, pieces, shows) -> None:  # type: igno
 def test_plain_records_of_newer_kinds_are_not_read_on_the_slow_path(per: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But where it matters who held what."""
     taken = []
-    take = columnar.Piece.take
+    take = folds_replay.Piece.take
 
     def noted(piece: Any, index: int, batch: Any) -> None:
         taken.append(batch)
         take(piece, index, batch)
 
-    monkeypatch.setattr(columnar.Piece, "take", noted)
+    monkeypatch.setattr(folds_replay.Piece, "take", noted)
     assert_equal([test_newer.plain_log()], per, pieces=(1, 2))
     assert bool(taken) == (per in HELD)
 
