@@ -56,7 +56,11 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
     "By default one for each set of rules that is known; repeatable.",
 )
 @PARTITIONS
-@click.option("--now", type=Time(), help="Until when open transactions are old; by default the newest record read.")
+@click.option(
+    "--now",
+    type=Time(),
+    help="The time up to which the age of open transactions is told; by default that of the newest record read.",
+)
 @SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")
 def command(

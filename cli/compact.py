@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
 )
-@click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
+@click.option("--unstable", is_flag=True, help="Add a column that marks offsets under an open transaction.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: ReadOptions,
