@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.clean_options import Changes, change_options
-from cli.options import SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
+from cli.options import ENGINE, MASTER, SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
 from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
 from offsets_log.words import counted
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
+    from offsets_log.cleaner.bounds import Bounds
+    from offsets_log.cleaner.kept import Kept
     from offsets_log.cleaner.round import Round
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
@@ -71,7 +73,9 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     "offsets-log clean backup.tar.gz -p 3 --drop-record 3:120 --to mended",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
+@click.option(
+    "--to", metavar="DIR", help="A new directory, which appears whole or not at all; with --engine spark also a URL."
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing: only tell what would be cleaned, and what is kept why.")
 @click.option("--broker", type=Broker(), default="4.3", show_default=True, help="Whose cleaner: 3.1 to 4.3.")
 @click.option("--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h ago; by default now.")
@@ -97,6 +101,8 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @change_options
 @SHUTDOWN
 @TOPIC_ID
+@ENGINE
+@MASTER
 @folder_options
 def command(
     paths: tuple[str, ...],
@@ -106,6 +112,8 @@ def command(
     now: int | None,
     shutdown: str | None,
     topic_id: str | None,
+    engine: str,
+    master: str | None,
     offsets_partition: tuple[int, ...],
     as_partition: int | None,
     output: str | None,
@@ -142,11 +150,14 @@ def command(
         until_offset=settings["until_offset"],
         until_time=settings["until_time"],
         input_format="segments",
+        engine=engine,
+        master=master,
         progress=progress,
         quiet=quiet,
     )
     now = int(time.time() * 1000) if now is None else now
     changes = Changes.of(settings)
+    changes.check_engine(engine)
     round_settings = _settings(now, broker, settings)
     if OffsetMap.of(round_settings).usable == 0:
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
@@ -189,23 +200,22 @@ class _Cleaning:
 
         self._session, self._settings, self._given = session, settings, given
         self._changes, self._stack, self._folders = changes, stack, folders
+        self._rounds = session.engine.rounds(settings)
         self._stopped_cleanly = None if shutdown is None else SHUTDOWNS[shutdown]
 
     def clean(self, log: PartitionLog) -> Row:
         """One partition; its folder is made in the directory."""
         from dataclasses import replace
 
-        from cli.engine import BULK_FROM_BYTES
+        from cli.clean_rounds import is_bulk
         from offsets_log.cleaner.bounds import bounds_of
-        from offsets_log.cleaner.opening import open_for_cleaning
         from offsets_log.cleaner.result import refused_row, result_row
         from offsets_log.cleaner.round import FAILED
         from offsets_log.errors import OffsetsLogError
 
         partition = partition_of(log)
         log = replace(log, checkpoints=self._checkpoints(log))
-        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
-        before = opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
+        before = opened = self._rounds.open(log, self._stopped_cleanly)
         self._tell_of_start(log, opened)
         done: Round | None = None
         refused = "a broker does not open this log"
@@ -219,9 +229,9 @@ class _Cleaning:
         except OffsetsLogError as error:
             self._session.account.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
             return refused_row(partition, FAILED, error)
-        kept = None if done is None else done.kept
-        done = self._write(partition, log, opened, bounds, done)
-        return result_row(partition, done, before if self._changes.are_some else None, kept, in_bulk=in_bulk)
+        done, kept = self._written(partition, log, opened, bounds, done)
+        in_bulk = is_bulk(log)
+        return result_row(partition, done, kept, before if self._changes.are_some else None, in_bulk=in_bulk)
 
     def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
         """Say what a broker's start cuts away, and what is missing: a round makes both look as if it was cleaned."""
@@ -236,27 +246,19 @@ class _Cleaning:
         for missing in missing_in(log, opened):
             self._session.account.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
-    def _write(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, done: Round | None) -> Round:
+    def _written(
+        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, done: Round | None
+    ) -> tuple[Round, Kept]:
         """A partition's folder, with a round if it is not done."""
-        from cli.engine import BULK_FROM_BYTES
         from offsets_log.cleaner.checkpoints import checkpoints_after
-        from offsets_log.cleaner.folder import new_files, other_files
-        from offsets_log.cleaner.round import NewSegment, clean
-
-        write = self._folders.begin(partition)
-
-        def emit(new: NewSegment) -> None:
-            for file in new_files(new):
-                write(file)
 
         if done is None:
-            in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
-            done = clean(opened, bounds, self._settings, emit, self._session.account.advance, in_bulk=in_bulk)
-        if self._folders.are_written:
-            for file in other_files(log, done):
-                write(file)
+            done, kept = self._rounds.clean(partition, log, opened, bounds, self._folders)
+        else:
+            kept = done.kept
+            self._folders.write_others(partition, log, done)
         self._folders.end(partition, checkpoints_after(log.checkpoints, done))
-        return done
+        return done, kept
 
     def _checkpoints(self, log: PartitionLog) -> Checkpoints:
         """What the data directory says of a partition, unless options say it."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
+    from offsets_log.cleaner.round import Round
+    from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
 
 _OPTIONS = (
@@ -53,6 +53,13 @@ def partition_of(log: PartitionLog) -> int:
     return log.offsets_partition
 
 
+def folder_name(partition: int) -> str:
+    """The folder of an offsets partition."""
+    from offsets_log.disk.folder import OFFSETS_TOPIC
+
+    return f"{OFFSETS_TOPIC}-{partition}"
+
+
 class PartitionFolders:
     """The folders of a run, in a new directory beside the inputs.
 
@@ -60,34 +67,32 @@ class PartitionFolders:
         to: the directory; None, as with --dry-run, for none at all: nothing is written then.
         topic_id: that the topic has in the cluster that gets the folders.
         stack: at its end the directory appears.
+
+    Attributes:
+        place: the directory, or None.
     """
 
     def __init__(self, session: Session, to: str | None, topic_id: str | None, stack: ExitStack) -> None:
-        from offsets_log.disk.folders import refuse_inside_inputs
-        from offsets_log.disk.writer import atomic_directory
-
         self._topic_id = topic_id
         self._told: list[tuple[int, Checkpoints]] = []
-        self._directory: Path | None = None
-        if to is not None:
-            refuse_inside_inputs(to, session.inputs.reading.paths, session.inputs.files)
-            self._directory = stack.enter_context(atomic_directory(to))
-
-    @property
-    def are_written(self) -> bool:
-        """Whether there is a directory."""
-        return self._directory is not None
+        self.place: Place | None = None if to is None else session.engine.place(to, stack)
 
     def begin(self, partition: int) -> Callable[[FolderFile], None]:
-        """Make a partition's folder; what writes a file there."""
-        from offsets_log.disk.folder import OFFSETS_TOPIC
-        from offsets_log.disk.folders import write_file
-
-        if self._directory is None:
+        """What writes a file of a partition's folder."""
+        place = self.place
+        if place is None:
             return lambda file: None
-        folder = self._directory / f"{OFFSETS_TOPIC}-{partition}"
-        folder.mkdir()
-        return lambda file: write_file(folder / file.name, file.pieces, file.modified_ms)
+        name = folder_name(partition)
+        return lambda file: place.write(f"{name}/{file.name}", file.pieces, file.modified_ms)
+
+    def write_others(self, partition: int, log: PartitionLog, done: Round) -> None:
+        """All files of a folder but those of a round's new segments."""
+        from offsets_log.cleaner.folder import other_files
+
+        if self.place is not None:
+            write = self.begin(partition)
+            for file in other_files(log, done):
+                write(file)
 
     def end(self, partition: int, checkpoints: Checkpoints) -> None:
         """A partition's folder is whole; what checkpoints are to say of it."""
@@ -98,14 +103,13 @@ class PartitionFolders:
         from offsets_log.broker.hand_over import README, hand_over
         from offsets_log.cleaner.checkpoints import checkpoint_texts
         from offsets_log.disk.folder import CHECKPOINTS
-        from offsets_log.disk.folders import write_file
 
-        if self._directory is None:
+        if self.place is None:
             return
         for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
-            write_file(self._directory / name, [text.encode()])
+            self.place.write(name, [text.encode()])
         partitions = [partition for partition, _ in self._told]
-        write_file(self._directory / README, [hand_over(partitions, self._topic_id).encode()])
+        self.place.write(README, [hand_over(partitions, self._topic_id).encode()])
 
 
 def check_target(to: str | None, *, dry_run: bool) -> None:

@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from offsets_log.disk.folder import (
     Opener,
     absent_partitions,
     checkpoints,
+    lies_in,
     matters,
 )
 from offsets_log.disk.local import input_errors, map_file
@@ -55,6 +56,7 @@ class FoundFile:
         size: in bytes, as it lies there.
         mapped: a log of this one file, on the machine that found it.
         name: what it is called by those who asked; None for its path.
+        modified_ms: when it was last written, where a store tells.
     """
 
     path: str
@@ -64,6 +66,7 @@ class FoundFile:
     options: tuple[tuple[str, Any], ...] = ()
     mapped: PartitionLog | None = None
     name: str | None = None
+    modified_ms: int | None = None
 
     @property
     def is_packed(self) -> bool:
@@ -91,7 +94,7 @@ class FoundFile:
 
     def _place(self) -> tuple[fs.FileSystem, str]:
         assert self.url is not None
-        return open_store(self.url, self.options)[0], _path_in_store(self.path)
+        return open_store(self.url, self.options)[0], path_in_store(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +106,17 @@ class FoundLog:
     notes: tuple[str, ...] = ()
     checkpoints: Checkpoints = NOTHING_TOLD
     selection: str | None = None
+    beside: Mapping[str, Opener] = field(default_factory=dict)
 
     def unread(self) -> PartitionLog:
         """The log as far as it is known without reading it: names and sizes."""
-        segments = tuple(Segment(file.path, file.base_offset, b"", zeros_behind=file.size) for file in self.files)
-        return PartitionLog(self.offsets_partition, segments, self.notes, self.checkpoints, selection=self.selection)
+        segments = tuple(
+            Segment(file.path, file.base_offset, b"", zeros_behind=file.size, modified_ms=file.modified_ms)
+            for file in self.files
+        )
+        return PartitionLog(
+            self.offsets_partition, segments, self.notes, self.checkpoints, self.beside, self.selection
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +218,11 @@ def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileS
             made = fsspec.filesystem(scheme, **dict(options))
         except ImportError as error:
             raise InputError(f"this kind of store needs another package: {error}", file=url) from None
-        return fs.PyFileSystem(fs.FSSpecHandler(made)), _path_in_store(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(made)), path_in_store(url)
 
 
-def _path_in_store(url: str) -> str:
+def path_in_store(url: str) -> str:
+    """Of a URL the path that its store knows."""
     return url.partition("://")[2].partition("?")[0].rstrip("/")
 
 
@@ -279,13 +289,19 @@ def _remote_folders(
     above: dict[str, dict[str, Opener]] = {}
     for entry in sorted(entries, key=lambda entry: entry.path):
         directory, name = posixpath.split(entry.path)
-        file = FoundFile(f"{scheme}://{entry.path}", _base_offset(name), entry.size, url, options)
+        written_ms = None if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
+        path = f"{scheme}://{entry.path}"
+        file = FoundFile(path, _base_offset(name), entry.size, url, options, modified_ms=written_ms)
         if name in IN_DATA_DIRECTORY:
             above.setdefault(directory, {})[name] = cache(partial(file.open, ExitStack()))
-        if not (matters(name) or name == METADATA or info.type == fs.FileType.File):
+        is_beside = lies_in(posixpath.basename(directory), name)
+        if not (matters(name) or is_beside or name == METADATA or info.type == fs.FileType.File):
             continue
         folder = Folder(f"{scheme}://{directory}/", posixpath.basename(directory))
         kept = found.setdefault(directory, _RemoteFolder(folder, {}))
+        if is_beside:
+            kept.folder.beside[name] = cache(partial(file.open, ExitStack()))
+            continue
         kept.files[name] = file
         kept.folder.files[name] = cache(partial(file.open, ExitStack()))
         if info.type == fs.FileType.File:
@@ -305,7 +321,8 @@ def _remote_log(found: _RemoteFolder, offsets_partition: int | None) -> FoundLog
     selected, notes = select_segments(found.folder)
     files = tuple(found.files[file.name] for file in selected)
     told = checkpoints(found.folder) if files else NOTHING_TOLD
-    return FoundLog(offsets_partition, files, tuple(notes), told, NAMED if found.folder.is_choice else None)
+    selection = NAMED if found.folder.is_choice else None
+    return FoundLog(offsets_partition, files, tuple(notes), told, selection, found.folder.beside)
 
 
 def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:

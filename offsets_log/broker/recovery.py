@@ -90,6 +90,7 @@ def open_log(
     finds_by_base_offset: bool,
     index_interval_bytes: int = INDEX_INTERVAL_BYTES,
     in_bulk: bool = False,
+    kind: Callable[..., Start] | None = None,
 ) -> OpenLog:
     """Start a broker over a partition's files, which stay as they are.
 
@@ -98,8 +99,9 @@ def open_log(
         finds_by_base_offset: see `LogFile`.
         index_interval_bytes: of the indexes that it makes anew.
         in_bulk: plain batches that it recovers are read by a kernel.
+        kind: makes another kind of `Start`, for files that are not here.
     """
-    start = _Start(
+    start = (kind or Start)(
         log,
         stopped_cleanly=stopped_cleanly,
         finds_by_base_offset=finds_by_base_offset,
@@ -125,7 +127,7 @@ def has_nothing_beside(log: PartitionLog) -> bool:
     return log.beside.keys() <= NOT_RECOVERED
 
 
-class _Start:
+class Start:
     """One start of a broker over one partition."""
 
     def __init__(
@@ -159,7 +161,7 @@ class _Start:
             check_leader_epochs(leader_epochs())
             self.opened.leader_epochs.update(decode_leader_epochs(leader_epochs()))
         for segment in self.log.segments:
-            file = self._find(segment)
+            file = self.find(segment)
             self._found[file.base_offset] = file
         self._splitting(self._open_files)
         if not self._stopped_cleanly:
@@ -206,7 +208,8 @@ class _Start:
                 self._recover(file)
             self._files[base_offset] = file
 
-    def _find(self, segment: Segment) -> LogFile:
+    def find(self, segment: Segment) -> LogFile:
+        """A segment with what lies beside it."""
         base_offset, view = segment.base_offset or 0, memoryview(segment.buffer)
         index, times = self._beside(segment, "index"), self._beside(segment, "timeindex")
         aborted = TransactionIndex.read(self._beside(segment, "txnindex") or b"")
@@ -241,16 +244,21 @@ class _Start:
         """
         producers = ProducerState(self._snapshots)
         producers.rebuild(self._files, self._checkpoint, file.base_offset, trusts_snapshots=False)
+        valid_bytes = self.read(file, producers)
+        cut = file.size_bytes - valid_bytes
+        if cut:
+            self.opened.cuts.append(Cut(file.file, valid_bytes, cut, is_deleted=False))
+        file.size_bytes = valid_bytes
+        producers.take_snapshot()
+        return cut
+
+    def read(self, file: LogFile, producers: ProducerState) -> int:
+        """Make a segment's indexes anew; how many bytes of it are whole. Raises as `_recover`."""
         recovery = SegmentRecovery(
             file, producers, self.opened.leader_epochs, self._index_interval_bytes, self._in_bulk
         )
         recovery.run()
-        cut = file.size_bytes - recovery.valid_bytes
-        if cut:
-            self.opened.cuts.append(Cut(file.file, recovery.valid_bytes, cut, is_deleted=False))
-        file.size_bytes = recovery.valid_bytes
-        producers.take_snapshot()
-        return cut
+        return recovery.valid_bytes
 
     def _split(self, error: OffsetOverflowError) -> None:
         """A segment into several whose offsets are near enough to their bases.

@@ -77,9 +77,10 @@ class SegmentRecovery:
         self.valid_bytes = batch.end
         if not batch.is_legacy:
             assign(self.leader_epochs, batch.partition_leader_epoch, batch.offset)
-            self._tell_producers(batch)
+            self.tell_producers(batch)
 
-    def _tell_producers(self, batch: FileBatch) -> None:
+    def tell_producers(self, batch: FileBatch) -> None:
+        """Note what a batch means to producers and transactions. Raises BrokerError."""
         if batch.producer_id >= 0:
             completed = self.producers.append(batch)
             if completed is not None:

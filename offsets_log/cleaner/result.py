@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from offsets_log.broker.indexes import Indexing
@@ -31,24 +31,23 @@ ENDED_BEFORE = "the round ended before"
 def result_row(
     offsets_partition: int | None,
     done: Round,
+    kept: Kept,
     before: OpenLog | None = None,
-    kept: Kept | None = None,
     *,
     in_bulk: bool = False,
 ) -> Row:
     """What became of a partition.
 
     Args:
+        kept: why the log's bytes are there.
         before: the log from which something was taken before the round.
-        kept: why the log's bytes are there, where no round did that.
-        in_bulk: whether records are counted by a kernel.
+        in_bulk: whether its records are counted by a kernel.
     """
-    kept = _kept(done, in_bulk) if kept is None else kept
     bounds = done.bounds
     first = done.opened if before is None else before
     records_before = kept.records_read
     if before is not None:
-        records_before = sum(_records_in(file, in_bulk) for file in before.files.values())
+        records_before = sum(records_in(file, in_bulk=in_bulk) for file in before.files.values())
     return {
         "offsets_partition": offsets_partition,
         "outcome": done.outcome,
@@ -67,13 +66,27 @@ def result_row(
     }
 
 
-def _kept(done: Round, in_bulk: bool) -> Kept:
+def kept_after(done: Round, *, in_bulk: bool) -> Kept:
+    """Why each byte is there after a round; ``in_bulk`` as `records_in`."""
+    return kept_with(done, {file.base_offset: records_in(file, in_bulk=in_bulk) for file in not_replaced(done)})
+
+
+def not_replaced(done: Round) -> list[LogFile]:
+    """The segments that the round has not come to, or that it only split."""
     replaced = {base_offset for new in done.new.values() for base_offset in new.replaced}
-    stay = [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
+    return [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
+
+
+def kept_with(done: Round, counts: Mapping[int, int]) -> Kept:
+    """Why each byte is there after a round.
+
+    Args:
+        counts: of each segment `not_replaced`, by its base offset, how many records it has.
+    """
     kept = Kept()
     kept.add(done.kept)
-    for file in stay:
-        counted = _records_in(file, in_bulk)
+    for file in not_replaced(done):
+        counted = counts[file.base_offset]
         kept.records_read += counted
         kept.count(_why_untouched(file, done), file.size_bytes, counted)
     return kept
@@ -129,8 +142,12 @@ def _open_transaction(done: Round) -> Row:
     return row
 
 
-def _records_in(file: LogFile, in_bulk: bool) -> int:
-    """How many records a segment has, as far as it can be read."""
+def records_in(file: LogFile, *, in_bulk: bool) -> int:
+    """How many records a segment has, as far as it can be read.
+
+    Args:
+        in_bulk: whether a kernel counts them.
+    """
     follower = _follower(file) if in_bulk else None
     count = 0
     try:

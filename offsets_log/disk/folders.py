@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from offsets_log.disk.folder import IN_DATA_DIRECTORY, DirectoryName
 from offsets_log.errors import OutputError
@@ -26,6 +28,31 @@ def write_file(path: Path, pieces: Iterable[Buffer], modified_ms: int | None = N
                 file.write(view[at : at + WRITTEN_AT_ONCE])
     if modified_ms is not None:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+
+class Place(Protocol):
+    """A new directory that folders are written into."""
+
+    def write(self, name: str, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
+        """A file.
+
+        Args:
+            name: with its folder before it, if it is in one.
+            modified_ms: when it counts as last written, where that is kept.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPlace:
+    """One on this machine's disk."""
+
+    path: str
+
+    def write(self, name: str, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
+        """As `Place.write`."""
+        target = Path(self.path, name)
+        target.parent.mkdir(exist_ok=True)
+        write_file(target, pieces, modified_ms)
 
 
 def refuse_inside_inputs(target: str, given: Sequence[str], files: Iterable[str]) -> None:

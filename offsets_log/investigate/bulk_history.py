@@ -36,7 +36,6 @@ from offsets_log.rows.tables import Row
 Made = TypeVar("Made")
 
 CHUNK = 1 << 12
-"""Entries that are looked at in Python at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,7 @@ class BulkHistory:
     Args:
         shows_group, shows_key: as of `history.History`; None shows all keys.
         scratch: (type, shape) → an array that grows.
+        chunk: entries that are looked at in Python at a time.
 
     Attributes:
         keys: of the entries, by their numbers.
@@ -65,8 +65,10 @@ class BulkHistory:
         shows_group: ShowsGroup,
         shows_key: ShowsKey | None,
         scratch: Callable[[Any, tuple[int, ...]], Growing],
+        chunk: int = CHUNK,
     ) -> None:
         self.profile = profile
+        self.chunk = chunk
         self.shows_group, self.shows_key = shows_group, shows_key
         self.entries = scratch(np.int64, (1 << 14, k.ENTRY_SIZE))
         self.texts = scratch(np.uint8, (1 << 18,))
@@ -151,8 +153,8 @@ class BulkHistory:
     def _find_members(self, ids: TopicIds) -> None:
         """The member of each entry for which topic ids are asked."""
         columns = (k.HELD_BY, k.KEY, k.TOPIC_ID)
-        for begin in range(0, len(self), CHUNK):
-            part = self.entries.array[begin : min(begin + CHUNK, len(self))]
+        for begin in range(0, len(self), self.chunk):
+            part = self.entries.array[begin : min(begin + self.chunk, len(self))]
             asked = np.flatnonzero(part[:, k.HELD_BY] > 0)
             if not len(asked):
                 continue
@@ -325,8 +327,9 @@ class OrderedHistory:
 
     def rows(self, *, only_rewinds: bool) -> Iterator[Row]:
         """All rows, one by one."""
-        for begin in range(0, len(self.order), CHUNK):
-            found = self.history.entries.array[self.order[begin : begin + CHUNK]]
+        chunk = self.history.chunk
+        for begin in range(0, len(self.order), chunk):
+            found = self.history.entries.array[self.order[begin : begin + chunk]]
             if only_rewinds:
                 found = found[found[:, k.MARKS] // k.CHANGE & k.MASK == k.REWOUND]
             yield from map(self.row, found.tolist())

@@ -34,7 +34,6 @@ _Made = tuple[a.Bytes, int]
 """Room with text in it, and how much."""
 
 STEP = 1 << 12
-"""Entries that a thread makes lines of at a time."""
 TEXT_BYTES = 1 << 21
 """Of lines that are handed over at once, more or less."""
 PRINTED = frozenset(b"\t\n\r") | frozenset(range(0x20, 0x7F))
@@ -47,10 +46,12 @@ class HistoryLines:
     Args:
         line: a row of `history_row` as text, with what ends it.
         threads: that make them.
+        step: entries that a thread makes lines of at a time.
     """
 
-    def __init__(self, ordered: OrderedHistory, line: Line, *, threads: int = 1) -> None:
+    def __init__(self, ordered: OrderedHistory, line: Line, *, threads: int = 1, step: int = STEP) -> None:
         self.ordered, self.history, self.line, self.threads = ordered, ordered.history, line, threads
+        self.step = step
         self._templates = Templates(ordered, line)
         self._cells = Cells(line)
         self._letters = self._cells.letters()
@@ -74,7 +75,7 @@ class HistoryLines:
     def pieces(self, *, only_rewinds: bool) -> Iterator[memoryview]:
         """All lines, many at a time; each piece is good until the next."""
         make = partial(self._lines, only_rewinds=only_rewinds)
-        for made in self.ordered.side_by_side(make, step=STEP, threads=self.threads):
+        for made in self.ordered.side_by_side(make, step=self.step, threads=self.threads):
             for room, used in made:
                 yield room[:used].data
                 if len(room) == TEXT_BYTES:

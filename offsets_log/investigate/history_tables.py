@@ -70,13 +70,15 @@ class HistoryTables:
     Args:
         only_rewinds: leave out all others.
         threads: that make them.
+        rows: of a table.
 
     Attributes:
         schema: of the tables.
     """
 
-    def __init__(self, ordered: OrderedHistory, *, only_rewinds: bool, threads: int) -> None:
+    def __init__(self, ordered: OrderedHistory, *, only_rewinds: bool, threads: int, rows: int = ROWS_IN_TABLE) -> None:
         self.ordered, self.history, self.only_rewinds, self.threads = ordered, ordered.history, only_rewinds, threads
+        self._rows = rows
         history, keys = self.history, ordered.history.keys
         is_plain = co.are_utf8(history.entries.array, len(history), history.texts.array)
         odd = {
@@ -90,7 +92,7 @@ class HistoryTables:
         self._names = strings(keys.groups.texts), strings(keys.topics.texts)
 
     def __iter__(self) -> Iterator[pa.Table]:
-        return self.ordered.side_by_side(self._table, step=ROWS_IN_TABLE, threads=self.threads)
+        return self.ordered.side_by_side(self._table, step=self._rows, threads=self.threads)
 
     def _table(self, begin: int, end: int) -> pa.Table:
         entries = self.history.entries.array[self.ordered.order[begin:end]]

@@ -28,7 +28,7 @@ class RescueOptions:
         partitions: how many ``__consumer_offsets`` has, if the user says so.
     """
 
-    as_broker: bool = False
+    as_broker: bool
     until_time_ms: int | None = None
     until_offsets: Sequence[tuple[int | None, int]] = ()
     groups: Sequence[str] = ()

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.main import main
-from offsets_log.columnar.choose import selected
-from offsets_log.columnar.choose.selected import selected_events
+from offsets_log.columnar.choose.selected import ROOM, Room, selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.errors import Damage
@@ -63,15 +62,15 @@ def told(events: Iterable[LogEvent], seen: list[Any]) -> Iterator[LogEvent]:
 class Asked:
     """A log, a way to get its events, and the answers of the commands made of them."""
 
-    def __init__(self, log: PartitionLog, until: Until, glob: str, *, is_bulk: bool) -> None:
-        self.log, self.until, self.is_bulk = log, until, is_bulk
+    def __init__(self, log: PartitionLog, until: Until, glob: str, *, is_bulk: bool, room: Room = ROOM) -> None:
+        self.log, self.until, self.is_bulk, self.room = log, until, is_bulk, room
         self.shows: Callable[[str], bool] = lambda name: fnmatchcase(name, glob)
 
     def events(
         self, selection: Selection, seen: list[Any], wants: Callable[[Record], bool] | None = None
     ) -> Iterator[LogEvent]:
         if self.is_bulk:
-            return told(selected_events(self.log, selection, until=self.until, wants=wants), seen)
+            return told(selected_events(self.log, selection, until=self.until, wants=wants, room=self.room), seen)
         return told(iter_events(self.log, until=self.until, wants=wants), seen)
 
     def history(self, profile: str) -> Any:
@@ -112,10 +111,15 @@ class Asked:
 
 
 def assert_equal(
-    log: PartitionLog, until: Until = EVERYTHING, globs: Iterable[str] = GLOBS, profile: str = "modern"
+    log: PartitionLog,
+    until: Until = EVERYTHING,
+    globs: Iterable[str] = GLOBS,
+    profile: str = "modern",
+    room: Room = ROOM,
 ) -> None:
     for glob in globs:
-        slow_path, in_bulk = (Asked(log, until, glob, is_bulk=is_bulk).answers(profile) for is_bulk in (False, True))
+        both = (Asked(log, until, glob, is_bulk=is_bulk, room=room) for is_bulk in (False, True))
+        slow_path, in_bulk = (asked.answers(profile) for asked in both)
         for expected, found in zip(slow_path, in_bulk, strict=True):
             assert found == expected
 
@@ -132,10 +136,7 @@ def assert_equal(
     bound=st.none() | st.integers(0, 30),
 )
 def test_generated_logs(steps: Any, glob: str, profile: str, room: int, bound: int | None) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selected, "ROOM", room)
-        patch.setattr(selected, "BYTES_TOLD", room)
-        assert_equal(build(steps).log, Until(record_offset=bound), (glob,), profile)
+    assert_equal(build(steps).log, Until(record_offset=bound), (glob,), profile, Room(room, room))
 
 
 def test_hostile_segments() -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, Until
@@ -32,11 +31,6 @@ from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 EACH_PER = pytest.mark.parametrize("per", PER)
-
-
-@pytest.fixture(autouse=True)
-def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
 
 
 Shows = Callable[[str, str | None], bool] | None

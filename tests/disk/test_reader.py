@@ -188,6 +188,14 @@ def test_open_logs_partition_without_segment_is_noted(data):
         assert disk.notes == [f"{data}/__consumer_offsets-4 holds no segment"]
 
 
+def test_open_logs_nothing_found_tells_the_first_three_notes(tmp_path):
+    for number in range(4):
+        partition(tmp_path, number, {name(0, ".deleted"): segment(0)})
+    with pytest.raises(InputError) as raised:
+        open_logs([str(tmp_path)])
+    assert str(raised.value).count("holds no segment") == 3
+
+
 def test_open_logs_other_log_file_in_partition_is_noted(data):
     (data / "__consumer_offsets-3" / "x.log").write_bytes(b"")
     with open_logs([str(data)]) as disk:

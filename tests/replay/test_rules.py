@@ -11,7 +11,7 @@ from offsets_log.log_format.building import build_batch, empty_batch
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.embedded import expand_subscription
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, Profile
-from offsets_log.replay.topic_names import TopicNames
+from offsets_log.replay.topic_names import TopicNames, is_named_in
 from offsets_log.rows.groups import group_row
 from tests.builders import TIME, LogBuilder, member, record_bytes
 
@@ -512,3 +512,13 @@ def test_subscribed_topics_need_a_subscription_that_parses() -> None:
     """``L-33``, ``E-12``, ``records:E2``: a failure is told and fails nothing."""
     assert expand_subscription("consumer", "range", b"\x00") is not None
     assert "error" in (expand_subscription("consumer", "range", b"\x00") or {})
+
+
+@pytest.mark.parametrize(("known", "more", "may_name"), [(1, b"", False), (2, b"", True), (1, b"more", True)])
+def test_a_commit_of_a_topic_id_that_is_known_names_nothing_new(known: int, more: bytes, may_name: bool) -> None:
+    """Whatever stands behind its last field is not told without decoding it."""
+    fields = {"offset": 1, "leader_epoch": -1, "metadata": "", "commit_timestamp": TIME, "expire_timestamp": -1}
+    topic_id = bytes(15) + b"\1"
+    key, value = record_bytes(1, {"group": "g", "topic": "t", "partition": 0}, fields | {"topic_id": topic_id}, 4)
+    assert value is not None
+    assert is_named_in(key, value + more, {bytes(15) + bytes([known]): "t"}) == may_name

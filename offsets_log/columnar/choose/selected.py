@@ -28,10 +28,16 @@ from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import may_name
 
-ROOM = 1 << 12
-"""Batches that are chosen at a time, and records of these."""
-BYTES_TOLD = 1 << 22
-"""Bytes of their keys and values."""
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much is chosen at a time: batches, as many of their records, and bytes of their keys and values."""
+
+    batches: int = 1 << 12
+    size_bytes: int = 1 << 22
+
+
+ROOM = Room()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,7 @@ def selected_events(
     release: tuple[int, int] | None = None,
     wants: Callable[[Record], bool] | None = None,
     advance: Advance = lambda size_bytes: None,
+    room: Room = ROOM,
 ) -> Iterator[LogEvent]:
     """The events of one offsets partition as `iter_events` gives them, without most batches that were not asked for.
 
@@ -131,7 +138,7 @@ def selected_events(
         order = ScanOrder(log.since(start) if start else log, until, release)
         cursor = order.begin(ScanPlace(0, 0))
         assert cursor is not None
-        reading = _SelectedReading(order, cursor, scanner, selection)
+        reading = _SelectedReading(order, cursor, scanner, selection, room)
         if not start:
             order.note_begin(reading.note)
         for item in reading.items(order.end, advance):
@@ -208,15 +215,17 @@ class _SelectedReading(_ItemReading):
         names: what is known of the names (`choice`).
     """
 
-    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, selection: Selection) -> None:
+    def __init__(
+        self, order: ScanOrder, cursor: Cursor, scanner: Scanner, selection: Selection, room: Room = ROOM
+    ) -> None:
         super().__init__(order, cursor, scanner)
         self.selection = selection
         self.state = ColumnarState(MODERN)
         self.counts = _counts(selection)
         self.names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
-        self.chosen = np.zeros((ROOM, ch.CHOSEN_SIZE), np.int64)
-        self.told = np.zeros((ROOM if selection.is_bare else 0, ch.TOLD_SIZE), np.int64)
-        self.copied = np.zeros(BYTES_TOLD if selection.is_bare else 0, np.uint8)
+        self.chosen = np.zeros((room.batches, ch.CHOSEN_SIZE), np.int64)
+        self.told = np.zeros((room.batches if selection.is_bare else 0, ch.TOLD_SIZE), np.int64)
+        self.copied = np.zeros(room.size_bytes if selection.is_bare else 0, np.uint8)
         self._decided = 0
         for producer_id in selection.producers:
             self._follow(producer_id)

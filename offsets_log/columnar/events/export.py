@@ -137,7 +137,7 @@ class Export:
         *,
         chunk: Callable[[tuple[int, int] | None], Chunk] = TableChunk,
         finish: Callable[[int], None] = lambda number: None,
-        part_bytes: int | None = None,
+        part_bytes: int = PART_BYTES,
         note: Callable[[PartitionLog], Note],
         shown: Shown = ALL,
         until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
@@ -148,7 +148,7 @@ class Export:
         self.write = write
         self.chunk = chunk
         self.finish = finish
-        self.part_bytes = part_bytes or PART_BYTES
+        self.part_bytes = part_bytes
         self.note = note
         self.shown = shown
         self.until = until

@@ -6,6 +6,7 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Sized
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,25 @@ from offsets_log.rows.tables import Row
 Numbers = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-LEAST_ENTRIES = 1 << 12
-MOST_ENTRIES = 1 << 20
-"""Distinct keys, names and topic ids that are remembered."""
-MOST_ENTRY_BYTES = 1 << 28
-"""Of these; where more are needed the table ends and all are forgotten."""
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much a chunk holds.
+
+    Attributes:
+        rows: of a table, more or less.
+        least_entries: distinct keys, names and topic ids that it has room for at first.
+        most_entries, most_entry_bytes: that are remembered; where more are needed the table ends and all are
+            forgotten.
+    """
+
+    rows: int = ROWS_IN_TABLE
+    least_entries: int = 1 << 12
+    most_entries: int = 1 << 20
+    most_entry_bytes: int = 1 << 28
+
+
+ROOM = Room()
 SLOW_PATH_BYTES = 1 << 24
 """Of batches whose rows wait in Python for their table."""
 CODEC_NAMES = [codec.name for codec in CODECS]
@@ -106,10 +121,10 @@ class _Names:
 class Entries:
     """Keys, names and topic ids as numbers; the names are decoded once."""
 
-    def __init__(self) -> None:
-        self.slots = np.zeros(4 * LEAST_ENTRIES, np.int64)
-        self.entries = np.zeros((LEAST_ENTRIES, k.ENTRY_COLUMNS), np.int64)
-        self.arena = a.new_arena(a.CACHE_LINE * LEAST_ENTRIES)
+    def __init__(self, least: int) -> None:
+        self.slots = np.zeros(4 * least, np.int64)
+        self.entries = np.zeros((least, k.ENTRY_COLUMNS), np.int64)
+        self.arena = a.new_arena(a.CACHE_LINE * least)
         self.groups, self.topics, self.topic_ids = _Names(), _Names(), _Names()
         self._understood = 0
 
@@ -142,14 +157,14 @@ class Chunk(ABC):
         release: that wrote the log, if it is known.
     """
 
-    def __init__(self, release: Release | None = None) -> None:
-        self.release = release
+    def __init__(self, release: Release | None = None, room: Room = ROOM) -> None:
+        self.release, self.room = release, room
         self.scan_state = scan_state_of(programs_of(release), seed=secrets.randbits(61))
         self.counts = np.zeros(k.COUNTS, np.int64)
-        self.longs = np.zeros((k.LONGS, ROWS_IN_TABLE), np.int64)
-        self.ints = np.zeros((k.INTS, ROWS_IN_TABLE), np.int32)
-        self.texts = np.zeros((k.TEXTS, 32 * ROWS_IN_TABLE), np.uint8)
-        self.entries = Entries()
+        self.longs = np.zeros((k.LONGS, room.rows), np.int64)
+        self.ints = np.zeros((k.INTS, room.rows), np.int32)
+        self.texts = np.zeros((k.TEXTS, 32 * room.rows), np.uint8)
+        self.entries = Entries(room.least_entries)
         self._segments: list[tuple[int, Segment]] = []
         self._slow_path: list[Any] = []
         self._places: list[int] = []
@@ -174,7 +189,7 @@ class Chunk(ABC):
     @property
     def is_full(self) -> bool:
         """Whether it is time for a table."""
-        return len(self) >= ROWS_IN_TABLE or self._slow_path_bytes >= SLOW_PATH_BYTES
+        return len(self) >= self.room.rows or self._slow_path_bytes >= SLOW_PATH_BYTES
 
     def begin_segment(self, segment: Segment) -> None:
         """The kernel's rows from here on are of this segment."""
@@ -197,7 +212,8 @@ class Chunk(ABC):
     @property
     def has_many_entries(self) -> bool:
         """Whether it is time to forget them."""
-        return bool(self.counts[k.ENTRIES] > MOST_ENTRIES or self.counts[k.ARENA_USED] > MOST_ENTRY_BYTES // 2)
+        entries, size_bytes = self.counts[[k.ENTRIES, k.ARENA_USED]].tolist()
+        return bool(entries > self.room.most_entries or size_bytes > self.room.most_entry_bytes // 2)
 
     def grow(self) -> None:
         """Room for more entries."""
@@ -212,7 +228,7 @@ class Chunk(ABC):
         """Begin anew, behind a table."""
         self.counts[[k.ROWS, *range(k.TEXTS_USED, k.TEXTS_USED + k.TEXTS)]] = 0
         if self.has_many_entries:
-            self.entries = Entries()
+            self.entries = Entries(self.room.least_entries)
             self.counts[: k.HAS_BATCHES] = 0
         self._segments = [(0, segment) for _, segment in self._segments[-1:]]
         self._slow_path, self._places, self._slow_path_bytes = [], [], 0

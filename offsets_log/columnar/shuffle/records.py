@@ -7,6 +7,7 @@ place. Control records are rows too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,17 @@ RECORD_COLUMNS = (*KAFKA_COLUMNS, HEADERS, *BATCH_COLUMNS)
 SCHEMA = schema_of(RECORD_COLUMNS)
 
 OFFSETS_TOPIC = "__consumer_offsets"
-ROWS_IN_TABLE = 1 << 16
-BYTES_IN_TABLE = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much a table holds: rows, and bytes of keys and of values; more where one batch needs more."""
+
+    rows: int = 1 << 16
+    size_bytes: int = 1 << 23
+
+
+ROOM = Room()
 # Rows of ``longs``.
 OFFSET, TIMESTAMP, ATTRIBUTES, PRODUCER_ID, PRODUCER_EPOCH, POSITION, KEY_SIZE, VALUE_SIZE, CONTROL = range(9)
 LONGS = 9
@@ -169,7 +179,13 @@ def copy_records(
 
 
 def iter_record_tables(
-    log: PartitionLog, bounds: Bounds, until: Until, release: tuple[int, int] | None, note: Note
+    log: PartitionLog,
+    bounds: Bounds,
+    until: Until,
+    release: tuple[int, int] | None,
+    note: Note,
+    *,
+    room: Room = ROOM,
 ) -> Iterator[pa.Table]:
     """The records of a piece by `SCHEMA`, in log order.
 
@@ -178,20 +194,20 @@ def iter_record_tables(
     """
     cursor = bounds.cursor
     with Scanner() as scanner:
-        yield from _RecordReading(ScanOrder(log, until, release), cursor, scanner, note).tables(bounds.end)
+        yield from _RecordReading(ScanOrder(log, until, release), cursor, scanner, note, room).tables(bounds.end)
     check_reach(log, bounds, cursor)
 
 
 class _RecordReading(Reading):
     """Batches on their way into tables, with room for the rows of one table."""
 
-    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, room: Room) -> None:
         super().__init__(order, cursor, scanner, note)
         self._scan_state = np.zeros(a.CODE, np.int64)
         self.counts = np.zeros(3, np.int64)
         self.scanned = cursor.place.segment_index
         self._slow_path_rows: list[Row] = []
-        self._make_room(ROWS_IN_TABLE, BYTES_IN_TABLE)
+        self._make_room(room.rows, room.size_bytes)
 
     @property
     def scan_state(self) -> a.Int64s:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.layouts import Release
 from offsets_log.columnar.events.rows import Shown
-from offsets_log.columnar.events.tables import Chunk, Entries, Mask
+from offsets_log.columnar.events.tables import ROOM, Chunk, Entries, Mask, Room
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.marks import Form, escapes_of, event_of, quote_of
@@ -30,10 +30,7 @@ from offsets_log.events import BatchStart, Event, LogEvent
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
 
-TEXT_BYTES = 1 << 20
-"""Of lines that are handed over at once, more or less."""
-MOST_TEMPLATES = 64
-"""Segments whose templates are remembered."""
+TEXT_BYTES, MOST_TEMPLATES = 1 << 20, 64
 LEAST_KNOWN, MOST_KNOWN = 1 << 6, 1 << 16
 LEAST_KNOWN_BYTES, MOST_KNOWN_BYTES = 1 << 12, 1 << 24
 """Embedded fields that are remembered; where there are more than the most, all are forgotten behind a chunk."""
@@ -44,10 +41,16 @@ class Press:
 
     Args:
         form: the format.
+        room: of its chunks.
+        text_bytes: of lines that are handed over at once, more or less.
+        most_templates: segments whose templates are remembered.
     """
 
-    def __init__(self, form: Form) -> None:
+    def __init__(
+        self, form: Form, *, room: Room = ROOM, text_bytes: int = TEXT_BYTES, most_templates: int = MOST_TEMPLATES
+    ) -> None:
         self.form = form
+        self.room, self.text_bytes, self.most_templates = room, text_bytes, most_templates
         self.escapes = escapes_of(form)
         self.json = Programs(quote_of(form))
         self.escaped = {number: _text(row) for number, row in enumerate(self.escapes[:128])}
@@ -63,7 +66,7 @@ class Press:
         key = offsets_partition, segment.file, release
         with self._lock:
             if key not in self._templates:
-                if len(self._templates) >= MOST_TEMPLATES:
+                if len(self._templates) >= self.most_templates:
                     del self._templates[next(iter(self._templates))]
                 self._templates[key] = Templates(Maker(segment, offsets_partition, self.form, self.json, release))
             return self._templates[key]
@@ -198,10 +201,10 @@ class LineChunk(Chunk):
     """Rows of a run of lines."""
 
     def __init__(self, press: Press, release: Release | None) -> None:
-        super().__init__(release)
+        super().__init__(release, press.room)
         self.press = press
         self._names = Names(self.entries, press.escaped)
-        self._out = np.empty(TEXT_BYTES, np.uint8)
+        self._out = np.empty(press.text_bytes, np.uint8)
         self._progress = np.zeros(sk.PROGRESS_SIZE, np.int64)
         self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._progress)
         self._slow_path_records = 0

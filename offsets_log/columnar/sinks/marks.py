@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -310,9 +311,18 @@ def event_of(
 
 def split(line: bytes, values: Values) -> tuple[list[bytes], list[Mark]]:
     """What stands between the marks of a line, and the marks."""
-    by_text = {mark.text: mark for mark in values.made}
-    pieces = re.split(b"(" + b"|".join(map(re.escape, by_text)) + b")", line)
-    return pieces[::2], [by_text[text] for text in pieces[1::2]]
+    found = sorted(((at, mark) for mark in values.made for at in _places(line, mark.text)), key=itemgetter(0))
+    begins = [0, *(at + len(mark.text) for at, mark in found)]
+    ends = [*(at for at, _ in found), len(line)]
+    return [line[begin:end] for begin, end in zip(begins, ends, strict=True)], [mark for _, mark in found]
+
+
+def _places(line: bytes, text: bytes) -> Iterator[int]:
+    """Where a text stands in a line. Compiling a pattern of all marks would take longer than all the rest."""
+    at = line.find(text)
+    while at >= 0:
+        yield at
+        at = line.find(text, at + len(text))
 
 
 def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
