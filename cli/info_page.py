@@ -114,13 +114,17 @@ def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = (
 
 def _gaps_unexplained(rows: list[Row]) -> list[str]:
     """One line where offsets are left out, and no file says that the cleaner was there."""
-    partitions = [row["offsets_partition"] for row in rows if row["gaps"] and not row["cleaned_until"]]
+    partitions = [
+        row["offsets_partition"]
+        for row in rows
+        if row["gaps"] and not row["cleaned_until"] and not row["missing"]  # what is missing is told already
+    ]
     if not partitions:
         return []
     return [
         "gaps: no cleaner-offset-checkpoint was found for offsets partition "
         f"{', '.join(map(partition_name, partitions))}: whether records in these gaps "
-        "were compacted away or are missing is not known; copy that file from the data directory too"
+        "were compacted away or lost is not known; copy that file from the data directory too"
     ]
 
 
