@@ -136,14 +136,16 @@ class Changes:
         """Say what was met nowhere: records of partitions that are not there, and globs that no group fits."""
         for partition, offset in self.drop_record:
             if partition is not None and partition not in partitions:
-                session.is_wrong = True
-                session.say(f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found")
+                session.account.is_wrong = True
+                session.account.say(
+                    f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found"
+                )
         for option, globs, what in (
             ("--drop-group", self.drop_group, "drops nothing"), ("--keep-group", self.keep_group, "keeps nothing"),
         ):  # fmt: skip
             for glob in dict.fromkeys(globs):
                 if glob not in self.met:
-                    session.say(f"{option} {glob} {what}: no record names such a group")
+                    session.account.say(f"{option} {glob} {what}: no record names such a group")
 
     def _drops(self, session: Session, log: PartitionLog) -> Drops:
         from offsets_log.cleaner.drops import Drops
@@ -151,7 +153,7 @@ class Changes:
         partition = log.offsets_partition
         wanted: dict[str, Any] = {"keeps_group": cache(self._keeps_group)} if self.drop_group or self.keep_group else {}
         return Drops(
-            until=session.until(log),
+            until=session.inputs.until(log),
             records=frozenset(offset for at, offset in self.drop_record if at in (None, partition)),
             retention=self._retention(),
             **wanted,

@@ -16,9 +16,10 @@ from offsets_log.broker.batches import FileBatch
 from offsets_log.cleaner.answers import Answers, Differences
 from offsets_log.cleaner.failures import CleaningError
 from offsets_log.errors import OffsetsLogError
-from offsets_log.log_format.record import ControlRecord, Record, decode_control_record, iter_records
+from offsets_log.events import Event, LogEvent
+from offsets_log.log_format.control_record import ControlRecord, decode_control_record
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import Event, LogEvent
 from offsets_log.replay.partial import GroupTopicPartition
 
 VALUES, TOMBSTONES, LAST_OFFSET, ALL = range(4)
