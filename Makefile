@@ -4,18 +4,20 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INPUTS ?= 1000000
+WHAT ?= segments
 MUTANTS ?= 10
 SEED ?= 1
 SUBJECTS ?=
 
-.PHONY: help demo test check docs fuzz mutants bench java browser clean
+.PHONY: help demo test test-fast check docs fuzz mutants bench java browser clean
 
 help:
 	@echo "make demo   install into $(VENV) and show the latest offsets of a recorded cluster"
 	@echo "make test   install what the tests need and run everything, checks included"
+	@echo "make test-fast  what says most in little time: no Java, no browser, few recordings"
 	@echo "make check  formatting, lint, types, import contracts, dead code"
 	@echo "make docs   write the generated pages of docs/ and what sessions print, and build the site"
-	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments"
+	@echo "make fuzz   read INPUTS=$(INPUTS) hostile segments (WHAT=segments, engines, lines, repair)"
 	@echo "make mutants put small faults in, MUTANTS=$(MUTANTS) a subject, and tell which no test notices (SEED=$(SEED))"
 	@echo "make bench  measure the commands and others on a generated log"
 
@@ -30,6 +32,9 @@ demo: $(VENV)/.installed
 
 test: check java browser
 	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -m "not slow"
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -47,7 +52,7 @@ docs: $(VENV)/.installed-dev
 	@echo "the site is in build/site; open build/site/index.html"
 
 fuzz: $(VENV)/.installed-dev
-	$(BIN)/python -m tests.fuzz --inputs $(INPUTS)
+	$(BIN)/python -m tests.fuzz --what $(WHAT) --inputs $(INPUTS)
 
 mutants: $(VENV)/.installed-mutants
 	$(BIN)/python -m tools.mutants --mutants $(MUTANTS) --seed $(SEED) $(SUBJECTS)

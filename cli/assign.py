@@ -32,7 +32,7 @@ ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", 
     "--rounds",
     metavar="CHANGE,...",
     multiple=True,
-    help="What happens when then -m3 leaves, +m4:invoices joins, a topic grows to invoices=24: the generations of a "
+    help="What happens after that: -m3 leaves, +m4:invoices joins, a topic grows to invoices=24: the generations of a "
     "group that joins and syncs. Changes of one value come together; repeatable, each is a rebalance of its own.",
 )
 @output_option("table", "jsonl", "json", "csv")

@@ -56,7 +56,11 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
     "By default one for each set of rules that is known; repeatable.",
 )
 @PARTITIONS
-@click.option("--now", type=Time(), help="Until when open transactions are old; by default the newest record read.")
+@click.option(
+    "--now",
+    type=Time(),
+    help="The time up to which the age of open transactions is told; by default that of the newest record read.",
+)
 @SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")
 def command(
@@ -101,6 +105,9 @@ def command(
             _write(stream, found, format_name)
         failing, wrong = found.failing(judged), found.wrong(judged)
         session.account.is_wrong = bool(failing or wrong)
+        for release in asked.values():
+            if (other := release.other_coordinator) is not None:
+                session.account.say(_coordinator_in_words(release, other))
         session.account.say(_partitions_in_words(found.partitions))
         session.account.finish(
             f"{session.inputs.partitions_read}, {counted(len(releases), 'release')}; "
@@ -127,6 +134,15 @@ def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | Non
             shutdown=shutdown,
         )
         yield check
+
+
+def _coordinator_in_words(release: Release, other: str) -> str:
+    if release.name.endswith("-java"):
+        return f"{release.name} is the preview of the Java coordinator; {other} is the Scala one, which is the default"
+    return (
+        f"{release.name} is the Scala coordinator, which is the default; {other} is the preview of the Java one, for "
+        "brokers on which the consumer protocol of KIP-848 was switched on"
+    )
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:

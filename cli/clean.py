@@ -11,8 +11,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.clean_options import Changes, change_options
-from cli.options import SHUTDOWN, TOPIC_ID, Duration, Output, ReadOptions, Time, UntilOffset
-from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
+from cli.options import (
+    ENGINE,
+    MASTER,
+    MAX_INT64,
+    SHUTDOWN,
+    TOPIC_ID,
+    Duration,
+    Output,
+    ReadOptions,
+    Time,
+    UntilOffset,
+)
+from cli.partition_folders import (
+    PartitionFolders,
+    check_target,
+    ended_by_signals,
+    folder_options,
+    partition_of,
+)
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -20,6 +37,8 @@ if TYPE_CHECKING:
 
     from cli.session import Session
     from offsets_log.broker.recovery import OpenLog
+    from offsets_log.cleaner.bounds import Bounds
+    from offsets_log.cleaner.kept import Kept
     from offsets_log.cleaner.round import Round
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
@@ -71,7 +90,9 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
     "offsets-log clean backup.tar.gz -p 3 --drop-record 3:120 --to mended",
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
+@click.option(
+    "--to", metavar="DIR", help="A new directory, which appears whole or not at all; with --engine spark also a URL."
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing: only tell what would be cleaned, and what is kept why.")
 @click.option("--broker", type=Broker(), default="4.3", show_default=True, help="Whose cleaner: 3.1 to 4.3.")
 @click.option("--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h ago; by default now.")
@@ -97,6 +118,8 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @change_options
 @SHUTDOWN
 @TOPIC_ID
+@ENGINE
+@MASTER
 @folder_options
 def command(
     paths: tuple[str, ...],
@@ -106,6 +129,8 @@ def command(
     now: int | None,
     shutdown: str | None,
     topic_id: str | None,
+    engine: str,
+    master: str | None,
     offsets_partition: tuple[int, ...],
     as_partition: int | None,
     output: str | None,
@@ -119,9 +144,10 @@ def command(
     and partition.metadata, beside them the checkpoints of a data directory, and README.txt: how to put the folders
     under a broker. What the round rewrites, it rewrites as the cleaner of that release does; other segments are copied.
 
-    A row a partition says what became of it: cleaned; not started, if there is nothing to clean; failed, where a
-    broker's cleaner would end with an exception and leave the partition alone until a restart; aborted, where it gives
-    up and tries again. And why each byte is kept that is left, such as an open transaction that holds all behind it.
+    A row a partition says what became of it: cleaned; not started, if there is nothing to clean; changed, if there is
+    nothing to clean behind what was asked to be taken out; failed, where a broker's cleaner would end with an exception
+    and leave the partition alone until a restart, or its start leaves nothing of the log; aborted, where it gives up
+    and tries again. And why each byte is kept that is left, such as an open transaction that holds all behind it.
 
     Records are dropped before the round: --drop-record, --drop-group, --keep-group, --drop-expired; --until-offset and
     --until-time give the log as it was then. Record offsets stay, and so does where the log goes on. A transaction that
@@ -142,15 +168,21 @@ def command(
         until_offset=settings["until_offset"],
         until_time=settings["until_time"],
         input_format="segments",
+        engine=engine,
+        master=master,
         progress=progress,
         quiet=quiet,
     )
     now = int(time.time() * 1000) if now is None else now
     changes = Changes.of(settings)
+    changes.check_engine(engine)
     round_settings = _settings(now, broker, settings)
+    if now + round_settings.delete_retention_ms > MAX_INT64:
+        raise click.UsageError("--now and --delete-retention are together beyond what 64 bits of milliseconds hold")
     if OffsetMap.of(round_settings).usable == 0:
         raise click.UsageError("a broker does not start with so small a --dedupe-buffer-bytes: it holds no key")
-    with open_session(reading) as session, ExitStack() as stack:
+    with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
+        _tell_of_others(session, settings)
         folders = PartitionFolders(session, to, topic_id, stack)
         cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
         rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.inputs.logs]
@@ -189,39 +221,42 @@ class _Cleaning:
 
         self._session, self._settings, self._given = session, settings, given
         self._changes, self._stack, self._folders = changes, stack, folders
+        self._rounds = session.engine.rounds(settings)
         self._stopped_cleanly = None if shutdown is None else SHUTDOWNS[shutdown]
 
     def clean(self, log: PartitionLog) -> Row:
         """One partition; its folder is made in the directory."""
         from dataclasses import replace
 
-        from cli.engine import BULK_FROM_BYTES
+        from cli.clean_rounds import is_bulk
         from offsets_log.cleaner.bounds import bounds_of
-        from offsets_log.cleaner.opening import open_for_cleaning
+        from offsets_log.cleaner.opening import check_is_left
         from offsets_log.cleaner.result import refused_row, result_row
         from offsets_log.cleaner.round import FAILED
         from offsets_log.errors import OffsetsLogError
 
         partition = partition_of(log)
-        log = replace(log, checkpoints=self._checkpoints(log))
-        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
-        before = opened = open_for_cleaning(log, self._settings, stopped_cleanly=self._stopped_cleanly, in_bulk=in_bulk)
+        given = log = replace(log, checkpoints=self._checkpoints(log))
+        before = opened = self._rounds.open(log, self._stopped_cleanly)
         self._tell_of_start(log, opened)
         done: Round | None = None
         refused = "a broker does not open this log"
         try:
             if opened.refusal is not None:
                 raise opened.refusal
+            check_is_left(log, opened)
+            if log.bytes_to_read:  # else it lies in a store
+                self._tell_of_recovery(log, opened, in_bulk=is_bulk(log))
             refused = "what is asked for cannot be done"
             if self._changes.are_some:
                 log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
             bounds = bounds_of(opened, log.checkpoints, self._settings)
         except OffsetsLogError as error:
             self._session.account.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
-            return refused_row(partition, FAILED, error)
-        kept = None if done is None else done.kept
-        done = self._write(partition, log, opened, bounds, done)
-        return result_row(partition, done, before if self._changes.are_some else None, kept, in_bulk=in_bulk)
+            return refused_row(log, FAILED, error)
+        done, kept = self._written(partition, log, opened, bounds, done)
+        in_bulk = is_bulk(log)
+        return result_row(given, done, kept, before if self._changes.are_some else None, in_bulk=in_bulk)
 
     def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
         """Say what a broker's start cuts away, and what is missing: a round makes both look as if it was cleaned."""
@@ -230,42 +265,46 @@ class _Cleaning:
         for cut in opened.cuts:
             self._session.account.is_wrong = True
             self._session.account.say(
-                f"{cut.file}: at its start a broker cuts {cut.size_bytes:,} bytes away, from position {cut.position} "
-                "on; repair keeps what can be read of them"
+                f"{cut.file}: at its start a broker cuts {counted(cut.size_bytes, 'byte')} away, from position "
+                f"{cut.position} on; repair keeps what can be read of them"
             )
         for missing in missing_in(log, opened):
             self._session.account.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
-    def _write(self, partition: int, log: PartitionLog, opened: Any, bounds: Any, done: Round | None) -> Round:
+    def _tell_of_recovery(self, log: PartitionLog, opened: OpenLog, *, in_bulk: bool) -> None:
+        """Say what a recovery makes of a log that was opened without one: README.txt has the broker recover it."""
+        from offsets_log.cleaner.opening import recovered
+
+        found = recovered(log, opened, self._settings, in_bulk=in_bulk)
+        problem: object = None if found is None else found.refusal
+        if found is not None and problem is None and found.cuts:
+            cut = found.cuts[0]
+            problem = f"{cut.file}: it cuts all away from position {cut.position} on, and all segments behind"
+        if problem is not None:
+            self._session.account.say(
+                f"offsets partition {log.offsets_partition}: a round copies it, but no broker that recovers it takes "
+                f"all of it: {problem}; repair leaves out what it does not take"
+            )
+
+    def _written(
+        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, done: Round | None
+    ) -> tuple[Round, Kept]:
         """A partition's folder, with a round if it is not done."""
-        from cli.engine import BULK_FROM_BYTES
         from offsets_log.cleaner.checkpoints import checkpoints_after
-        from offsets_log.cleaner.folder import new_files, other_files
-        from offsets_log.cleaner.round import NewSegment, clean
-
-        write = self._folders.begin(partition)
-
-        def emit(new: NewSegment) -> None:
-            for file in new_files(new):
-                write(file)
 
         if done is None:
-            in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
-            done = clean(opened, bounds, self._settings, emit, self._session.account.advance, in_bulk=in_bulk)
-        if self._folders.are_written:
-            for file in other_files(log, done):
-                write(file)
+            done, kept = self._rounds.clean(partition, log, opened, bounds, self._folders)
+        else:
+            kept = done.kept
+            self._folders.write_others(partition, log, done)
         self._folders.end(partition, checkpoints_after(log.checkpoints, done))
-        return done
+        return done, kept
 
     def _checkpoints(self, log: PartitionLog) -> Checkpoints:
         """What the data directory says of a partition, unless options say it."""
         from dataclasses import replace
 
-        dirty, watermark, start = (
-            _given_for(log.offsets_partition, self._given[name])
-            for name in ("first_dirty_offset", "high_watermark", "log_start_offset")
-        )
+        dirty, watermark, start = (_given_for(log.offsets_partition, self._given[name]) for name in OFFSETS)
         told = log.checkpoints
         return replace(
             told,
@@ -273,6 +312,20 @@ class _Cleaning:
             high_watermark=told.high_watermark if watermark is None else watermark,
             log_start_offset=told.log_start_offset if start is None else start,
         )
+
+
+OFFSETS = ("first_dirty_offset", "high_watermark", "log_start_offset")
+"""Options that say what a data directory's checkpoints say otherwise."""
+
+
+def _tell_of_others(session: Session, given: dict[str, Given]) -> None:
+    """Say which of these offsets are of partitions that are not there."""
+    found = {log.offsets_partition for log in session.inputs.logs}
+    for name in OFFSETS:
+        for partition, offset in given[name]:
+            if partition is not None and partition not in found:
+                option = f"--{name.replace('_', '-')} {partition}:{offset}"
+                session.account.say(f"{option} says nothing: no such offsets partition was found")
 
 
 def _given_for(partition: int | None, given: Given) -> int | None:
@@ -298,7 +351,7 @@ def _tell(rows: list[Row], output: Output) -> None:
 def _kept_in_words(kept: Row) -> str:
     from cli.output import shown_time
 
-    words = f"{kept['reason']} {kept['bytes']:,} bytes"
+    words = f"{kept['reason']} {counted(kept['bytes'], 'byte')}"
     if "producer_id" in kept:
         words += f" (producer {kept['producer_id']}, from offset {kept['first_offset']})"
     if "since_ms" in kept:
@@ -309,11 +362,11 @@ def _kept_in_words(kept: Row) -> str:
 
 
 def _outcomes() -> tuple[str, ...]:
-    from offsets_log.cleaner.round import ABORTED, CLEANED, FAILED, NOT_STARTED
+    from offsets_log.cleaner.round import OUTCOMES
 
-    return CLEANED, NOT_STARTED, FAILED, ABORTED
+    return OUTCOMES
 
 
 def _sizes(rows: list[Row]) -> str:
     before, after = (sum(row[name] or 0 for row in rows) for name in ("bytes_before", "bytes_after"))
-    return f"{before:,} bytes before, {after:,} after"
+    return f"{counted(before, 'byte')} before, {after:,} after"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,7 +68,11 @@ def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The options' values."""
+    """The options' values.
+
+    Attributes:
+        met: globs that a group fits.
+    """
 
     deep: bool
     drop_record: tuple[tuple[int | None, int], ...]
@@ -77,11 +83,12 @@ class Changes:
     era: str
     until_offset: tuple[tuple[int | None, int], ...]
     until_time: int | None
+    met: set[str] = field(default_factory=set, compare=False)
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Changes:
         """Of a command's parameters."""
-        changes = cls(**{field.name: given[field.name] for field in fields(cls)})
+        changes = cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
         if changes.retention is not None and not changes.drop_expired:
             raise click.UsageError("--retention is for --drop-expired")
         return changes
@@ -93,6 +100,14 @@ class Changes:
             self.deep, self.drop_record, self.drop_group, self.keep_group, self.drop_expired, self.until_offset,
             self.until_time is not None,
         ))  # fmt: skip
+
+    def check_engine(self, engine: str) -> None:
+        """Fail where more than a round is asked of a cluster."""
+        if engine == "spark" and self.are_some:
+            raise click.UsageError(
+                "--engine spark does a round and no more: give its --to to clean again without --engine, which takes "
+                "the rest out (--deep, --drop-…, --keep-group, --until-…)"
+            )
 
     def apply(
         self, session: Session, log: PartitionLog, opened: OpenLog, settings: Settings, stack: ExitStack
@@ -118,19 +133,25 @@ class Changes:
         return deep.log, deep.opened, round_of(deep, settings)
 
     def tell_of_others(self, session: Session, partitions: Set[int | None]) -> None:
-        """Say which records are of partitions that are not there, and so are in nothing that was written."""
+        """Say what was met nowhere: records of partitions that are not there, and globs that no group fits."""
         for partition, offset in self.drop_record:
             if partition is not None and partition not in partitions:
                 session.account.is_wrong = True
                 session.account.say(
                     f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found"
                 )
+        for option, globs, what in (
+            ("--drop-group", self.drop_group, "drops nothing"), ("--keep-group", self.keep_group, "keeps nothing"),
+        ):  # fmt: skip
+            for glob in dict.fromkeys(globs):
+                if glob not in self.met:
+                    session.account.say(f"{option} {glob} {what}: no record names such a group")
 
     def _drops(self, session: Session, log: PartitionLog) -> Drops:
         from offsets_log.cleaner.drops import Drops
 
         partition = log.offsets_partition
-        wanted: dict[str, Any] = {"keeps_group": self._keeps_group} if self.drop_group or self.keep_group else {}
+        wanted: dict[str, Any] = {"keeps_group": cache(self._keeps_group)} if self.drop_group or self.keep_group else {}
         return Drops(
             until=session.inputs.until(log),
             records=frozenset(offset for at, offset in self.drop_record if at in (None, partition)),
@@ -139,9 +160,9 @@ class Changes:
         )
 
     def _keeps_group(self, group: str) -> bool:
-        from cli.inputs import matcher
-
-        return matcher(self.keep_group)(group) and not (self.drop_group and matcher(self.drop_group)(group))
+        fitting = {glob for glob in (*self.keep_group, *self.drop_group) if fnmatchcase(group, glob)}
+        self.met.update(fitting)
+        return fitting.isdisjoint(self.drop_group) and not (self.keep_group and fitting.isdisjoint(self.keep_group))
 
     def _retention(self) -> Retention | None:
         from offsets_log.replay.expiry import ERAS

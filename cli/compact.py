@@ -53,7 +53,7 @@ class Shown:
 @click.option(
     "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
 )
-@click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
+@click.option("--unstable", is_flag=True, help="Add a column that marks offsets under an open transaction.")
 @lag_options
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(

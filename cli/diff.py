@@ -227,7 +227,7 @@ def _say_left_out(session: Session, partition: int | None, path: str, held: Held
     session.account.is_wrong = True
     count = sum(1 for _ in held.state.iter_served())
     session.account.say(
-        f"offsets partition {partition_name(partition)} is only in {path}: "
+        f"offsets partition {partition_name(partition)} is only in {path}: its "
         f"{counted(count, 'offset is', 'offsets are')} not compared"
     )
 

@@ -20,13 +20,18 @@ from offsets_log.replay.profile import Profile
 from offsets_log.rows.survey import Survey
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from cli.clean_rounds import Rounds
     from offsets_log.checking.partition_check import PartitionCheck
+    from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.folds.overviews import OverviewState
     from offsets_log.columnar.folds.replay import Replay, Replayed
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.jit.compiled import Kernel
+    from offsets_log.disk.folders import Place
     from offsets_log.replay.releases import Release
 
 UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
@@ -233,6 +238,26 @@ class Engine:
             **how,
         )
         return export.run(self.inputs.logs)
+
+    def rounds(self, settings: Settings) -> Rounds:
+        """Who opens and cleans partitions."""
+        from cli.clean_rounds import Rounds
+
+        return Rounds(settings, self.account.advance)
+
+    def place(self, to: str, stack: ExitStack) -> Place:
+        """A new directory for partition folders, outside of what is read, which appears whole or not at all.
+
+        Args:
+            stack: at its end it appears.
+        """
+        from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
+        from offsets_log.disk.writer import atomic_directory, left_beside
+
+        refuse_inside_inputs(to, self.inputs.reading.paths, self.inputs.files)
+        for left in left_beside(to):
+            self.account.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
+        return DiskPlace(str(stack.enter_context(atomic_directory(to))))
 
     def load_all(self, profile: Profile, *, whole_groups: bool = True) -> Iterator[Loaded]:
         """Every partition as `load` has it, and what was seen in it; of bulk only what `rebuild` tells.

@@ -127,7 +127,7 @@ def _era(profile: str, name: str | None) -> Era:
     era = ERAS[name or profile]
     source = click.get_current_context().get_parameter_source("profile")
     if era.profile != profile and source is not click.core.ParameterSource.DEFAULT:
-        raise click.UsageError(f"--era {era.name} is of --profile {era.profile}, not {profile}")
+        raise click.UsageError(f"--era {era.name} is of --profile {era.profile}, not {profile}: leave --profile out")
     return era
 
 

@@ -117,7 +117,10 @@ class Inputs:
             InputError: names the columns, or the first log of another topic.
         """
         if missing := sorted((needs | self._needed_by_bounds()) & self.missing_columns):
-            raise InputError(f"this source does not tell {', '.join(missing)}, which would have to be guessed here")
+            raise InputError(
+                f"this source does not tell {', '.join(missing)}, which would have to be guessed here: read the "
+                f"segments of a broker's data directory"
+            )
         for log in self.logs:
             self._check_topic(log)
 

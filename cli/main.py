@@ -34,8 +34,8 @@ COMMANDS = {
 """Command → the module whose ``command`` it is."""
 
 READS_LOGS = (
-    "check", "compact", "decode", "diff", "expire", "groups", "history", "info", "rebalances", "rebuild", "report",
-    "rescue", "top", "where",
+    "check", "clean", "compact", "decode", "diff", "expire", "groups", "history", "info", "rebalances", "rebuild",
+    "report", "rescue", "top", "where",
 )  # fmt: skip
 """Commands that have --engine."""
 

@@ -34,18 +34,29 @@ class UntilOffset(click.ParamType):  # type: ignore[type-arg]
         return (None if partition is None else int(partition)), int(offset)
 
 
+MAX_INT64 = (1 << 63) - 1
+MAX_DIGITS = 30
+"""Of a number that is given: more are too many all the same, and would take long to read."""
+
+
 class Time(click.ParamType):  # type: ignore[type-arg]
     """Epoch milliseconds, ISO 8601 (UTC unless it says otherwise), or how long ago: ``2h`` → epoch ms."""
 
     name = "TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for anything else."""
+        """Fails for anything else, and for what 64 bits do not hold."""
+        moment = self._moment(value, param, ctx)
+        if not -MAX_INT64 <= moment <= MAX_INT64:
+            self.fail(f"{value!r} is beyond what Kafka's 64 bits of milliseconds hold", param, ctx)
+        return moment
+
+    def _moment(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
         if re.fullmatch(r"-?\d+", text):
-            return int(text)
+            return int(text[:MAX_DIGITS])
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)(?: ago)?", text):
-            return int(time.time() * 1000) - int(match[1]) * UNITS_MS[match[2]]
+            return int(time.time() * 1000) - int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2]]
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
@@ -60,14 +71,21 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "DURATION"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for anything else."""
+        """Fails for anything else, and for what 64 bits do not hold."""
+        duration = self._duration(value, param, ctx)
+        if duration > MAX_INT64:
+            self.fail(f"{value!r} is beyond what Kafka's 64 bits of milliseconds hold", param, ctx)
+        return duration
+
+    def _duration(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
         if match := re.fullmatch(r"(\d+)(ms|s|m|h|d|w)?", text):
-            return int(match[1]) * UNITS_MS[match[2] or "ms"]
+            return int(match[1][:MAX_DIGITS]) * UNITS_MS[match[2] or "ms"]
         iso = re.fullmatch(r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text.upper())
         if iso is None:
             self.fail(f"{value!r} is no duration, such as 7d, 10080m, PT1H or 604800000 (ms)", param, ctx)
-        return sum(int(count or 0) * UNITS_MS[unit] for count, unit in zip(iso.groups(), "dhms", strict=True))
+        counts = (int((count or "0")[:MAX_DIGITS]) for count in iso.groups())
+        return sum(count * UNITS_MS[unit] for count, unit in zip(counts, "dhms", strict=True))
 
 
 class Release(click.ParamType):  # type: ignore[type-arg]
@@ -137,9 +155,9 @@ ENGINE = click.option(
     type=click.Choice(("local", "spark")),
     default="local",
     show_default=True,
-    help="Where logs are read; Spark is for what outgrows a machine and needs the extra of that name, and Java.",
+    help="What reads the logs: this machine, or Spark where they outgrow it, which needs the extra spark, and Java.",
 )
-MASTER = click.option("--master", metavar="URL", help="Of Spark: local[*] if not given, spark://HOST:PORT, yarn …")
+MASTER = click.option("--master", metavar="URL", help="Spark's master: spark://HOST:PORT, yarn …; by default local[*].")
 READING = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
     click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable."),
@@ -198,7 +216,7 @@ READING = (
     click.option(
         "--progress/--no-progress",
         default=None,
-        help="How far it is: a bar on a terminal, else a line every ten seconds.",
+        help="Show how much has been read: a bar on a terminal, else a line every ten seconds.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
     click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few."),
@@ -240,8 +258,8 @@ PARTITIONS = click.option(
 AS_BROKER = click.option(
     "--as-broker",
     is_flag=True,
-    help="What a broker answers that starts over these files: cut where it recovers them, no partition whose load "
-    "fails. Else all that can be read.",
+    help="Answer as a broker that starts over these files: the log cut where it recovers them, no partition whose load "
+    "fails. Without this, all that can be read is answered.",
 )
 
 

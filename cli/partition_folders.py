@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
+    from offsets_log.cleaner.round import Round
+    from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
 
 _OPTIONS = (
@@ -53,6 +55,13 @@ def partition_of(log: PartitionLog) -> int:
     return log.offsets_partition
 
 
+def folder_name(partition: int) -> str:
+    """The folder of an offsets partition."""
+    from offsets_log.disk.folder import OFFSETS_TOPIC
+
+    return f"{OFFSETS_TOPIC}-{partition}"
+
+
 class PartitionFolders:
     """The folders of a run, in a new directory beside the inputs.
 
@@ -60,34 +69,38 @@ class PartitionFolders:
         to: the directory; None, as with --dry-run, for none at all: nothing is written then.
         topic_id: that the topic has in the cluster that gets the folders.
         stack: at its end the directory appears.
+
+    Attributes:
+        place: the directory, or None.
     """
 
     def __init__(self, session: Session, to: str | None, topic_id: str | None, stack: ExitStack) -> None:
-        from offsets_log.disk.folders import refuse_inside_inputs
-        from offsets_log.disk.writer import atomic_directory
-
         self._topic_id = topic_id
         self._told: list[tuple[int, Checkpoints]] = []
-        self._directory: Path | None = None
-        if to is not None:
-            refuse_inside_inputs(to, session.inputs.reading.paths, session.inputs.files)
-            self._directory = stack.enter_context(atomic_directory(to))
+        self.place: Place | None = None if to is None else session.engine.place(to, stack)
 
-    @property
-    def are_written(self) -> bool:
-        """Whether there is a directory."""
-        return self._directory is not None
+    def folder(self, partition: int) -> Path | None:
+        """Where a partition's folder is made; None where nothing is written."""
+        from offsets_log.disk.folders import DiskPlace
+
+        return Path(self.place.path, folder_name(partition)) if isinstance(self.place, DiskPlace) else None
 
     def begin(self, partition: int) -> Callable[[FolderFile], None]:
-        """Make a partition's folder; what writes a file there."""
-        from offsets_log.disk.folder import OFFSETS_TOPIC
-        from offsets_log.disk.folders import write_file
-
-        if self._directory is None:
+        """What writes a file of a partition's folder."""
+        place = self.place
+        if place is None:
             return lambda file: None
-        folder = self._directory / f"{OFFSETS_TOPIC}-{partition}"
-        folder.mkdir()
-        return lambda file: write_file(folder / file.name, file.pieces, file.modified_ms)
+        name = folder_name(partition)
+        return lambda file: place.write(f"{name}/{file.name}", file.pieces, file.modified_ms)
+
+    def write_others(self, partition: int, log: PartitionLog, done: Round) -> None:
+        """All files of a folder but those of a round's new segments."""
+        from offsets_log.cleaner.folder import other_files
+
+        if self.place is not None:
+            write = self.begin(partition)
+            for file in other_files(log, done):
+                write(file)
 
     def end(self, partition: int, checkpoints: Checkpoints) -> None:
         """A partition's folder is whole; what checkpoints are to say of it."""
@@ -98,14 +111,29 @@ class PartitionFolders:
         from offsets_log.broker.hand_over import README, hand_over
         from offsets_log.cleaner.checkpoints import checkpoint_texts
         from offsets_log.disk.folder import CHECKPOINTS
-        from offsets_log.disk.folders import write_file
 
-        if self._directory is None:
+        if self.place is None:
             return
         for name, text in checkpoint_texts(CHECKPOINTS, self._told).items():
-            write_file(self._directory / name, [text.encode()])
+            self.place.write(name, [text.encode()])
         partitions = [partition for partition, _ in self._told]
-        write_file(self._directory / README, [hand_over(partitions, self._topic_id).encode()])
+        self.place.write(README, [hand_over(partitions, self._topic_id).encode()])
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """What a run has begun to write goes away too when it is asked to end, as by Ctrl-C."""
+
+    def stop(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), stop) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
 
 
 def check_target(to: str | None, *, dry_run: bool) -> None:

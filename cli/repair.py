@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.options import TOPIC_ID, Output, ReadOptions
-from cli.partition_folders import PartitionFolders, check_target, folder_options, partition_of
+from cli.partition_folders import (
+    PartitionFolders,
+    check_target,
+    ended_by_signals,
+    folder_options,
+    partition_of,
+)
+from offsets_log.disk.folder import OFFSETS_TOPIC
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
-    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.cleaner.folder import FolderFile
+    from offsets_log.log_format.partition_log import PartitionLog, Segment
+    from offsets_log.repairing.comparing import Compared
     from offsets_log.repairing.left_out import LeftOut
     from offsets_log.replay.releases import Release
     from offsets_log.rows.tables import Row
@@ -50,7 +60,7 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
 @TOPIC_ID
 @click.option(
     "--quarantine", metavar="FILE", type=click.Path(),
-    help="Write what is left out there, JSON Lines with raw bytes.",
+    help="Write what is left out there, JSON Lines with raw bytes; a new file.",
 )  # fmt: skip
 @folder_options
 @click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few.")
@@ -77,14 +87,17 @@ def command(
     that were read already or that cannot be there, and what a broker refuses at its start; a record that cannot be
     read, or that ends a load, goes out of its batch as Kafka's own cleaner takes records out. Markers of transactions
     stay. A transaction whose marker is broken is left open: last_stable_offset tells. Where a record is left out, an
-    older one of the same key counts again.
+    older one of the same key counts again: with --drop-unloadable what was written is replayed, and the row says how
+    many offsets and groups are others than before. A record that is whole and whose key or value cannot be read stays,
+    and is counted as undecodable; offsets that are in no segment, as missing.
 
-    Exit status 3 if something was left out.
+    Exit status 3 if something was left out, is undecodable or is missing.
     """
     from cli.session import open_session
     from offsets_log.broker.hand_over import of_topic
 
     check_target(to, dry_run=dry_run)
+    _check_quarantine(quarantine, to, paths, dry_run=dry_run)
     reading = ReadOptions(
         paths=paths,
         as_partition=as_partition,
@@ -95,16 +108,46 @@ def command(
         quiet=quiet,
         verbose=verbose,
     )
-    with open_session(reading) as session, ExitStack() as stack:
+    with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
         session.account.tells_brokers = True
+        if quarantine is not None:
+            _refuse_inside_inputs(quarantine, paths, session.inputs.files)
         folders = PartitionFolders(session, to, topic_id, stack)
         repairing = _Repairing(session, drop_unloadable, folders)
         rows = [repairing.repair(of_topic(log, topic_id)) for log in session.inputs.logs]
         folders.write_beside()
         stack.close()
         _tell(rows, Output(output=output, to=None))
-        session.account.is_wrong = any(row["left_out"] for row in rows)
+        session.account.is_wrong |= any(row["left_out"] for row in rows)
         session.account.finish(_in_words(rows))
+
+
+def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, ...], *, dry_run: bool) -> None:
+    """Fail unless it would be a new file, beside the inputs and the output."""
+    if quarantine is None:
+        return
+    from pathlib import Path
+
+    from cli.account import fail
+    from offsets_log.errors import OffsetsLogError, OutputError
+
+    if dry_run:
+        raise click.UsageError("--quarantine writes a file, and --dry-run writes nothing")
+    file = Path(quarantine).resolve()
+    if to is not None and file.is_relative_to(Path(to).resolve()):
+        raise click.UsageError("--quarantine names a file inside of --to")
+    try:
+        if file.exists():
+            raise OutputError("this exists, it is not overwritten", file=quarantine)
+        _refuse_inside_inputs(quarantine, paths, paths)
+    except OffsetsLogError as error:
+        fail(error)
+
+
+def _refuse_inside_inputs(quarantine: str, paths: Sequence[str], files: Iterable[str]) -> None:
+    from offsets_log.disk.folders import refuse_inside_inputs
+
+    refuse_inside_inputs(quarantine, paths, files)
 
 
 class _Repairing:
@@ -121,15 +164,20 @@ class _Repairing:
         from offsets_log.repairing.writing import repair
 
         partition = partition_of(log)
-        done = repair(
-            log,
-            self._folders.begin(partition),
-            unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
-            tell=self._leave_out,
-            advance=self._session.account.advance,
-        )
-        self._folders.end(partition, done.checkpoints())
-        return repair_row(done)
+        with ExitStack() as stack:
+            made = _Made(self._folders, partition, stack)
+            done = repair(
+                log,
+                made.write,
+                unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
+                tell=self._leave_out,
+                miss=self._session.account.tell,
+                advance=self._session.account.advance,
+            )
+            self._folders.end(partition, done.checkpoints())
+            undecodable = self._undecodable(made.log)
+            compared = None if self._release is None else self._compare(log, made.log, self._release)
+        return repair_row(done, undecodable, compared)
 
     def _leave_out(self, left_out: LeftOut) -> None:
         if left_out.is_told_as_damage:
@@ -137,6 +185,86 @@ class _Repairing:
             return
         self._session.account.keep(left_out.damage)
         self._session.account.say(f"left out, {left_out.reason}: {left_out.damage.error}")
+
+    def _undecodable(self, made: PartitionLog) -> int:
+        """How many records stay that no coordinator understands; the first few are named."""
+        from cli.account import DAMAGE_SHOWN
+        from cli.engine import BULK_FROM_BYTES, processors
+        from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
+        from offsets_log.replay.profile import MODERN
+
+        in_bulk = made.bytes_to_read >= BULK_FROM_BYTES
+        found = undecodable_in_bulk(made, MODERN, processors()) if in_bulk else undecodable(made)
+        shown = len(found) if self._session.inputs.reading.verbose else DAMAGE_SHOWN
+        for damage in found[:shown]:
+            self._session.account.say(f"stays, though it cannot be read: {damage.error}")
+        if found:
+            self._session.account.is_wrong = True
+            self._session.account.say(
+                f"offsets partition {made.offsets_partition}: {counted(len(found), 'record')} with a key or value that "
+                "cannot be read stay; clean --drop-record leaves out single ones, --drop-unloadable those that end a "
+                "load"
+            )
+        return len(found)
+
+    def _compare(self, log: PartitionLog, made: PartitionLog, release: Release) -> Compared:
+        """Replay what was read and what was made of it by the release's rules."""
+        from offsets_log.repairing.comparing import compare
+
+        compared = compare(log, made, release.profile)
+        where = f"offsets partition {log.offsets_partition}"
+        if compared.problem is not None:
+            self._session.account.is_wrong = True
+            self._session.account.say(compared.problem.in_words(release.profile.name, str(log.offsets_partition)))
+        if compared.is_same:
+            self._session.account.say(f"{where}: replayed as {release.name} does it, the answers are those of before")
+            return compared
+        self._session.account.say(
+            f"{where}: replayed as {release.name} does it, {counted(len(compared.offsets), 'offset')} and "
+            f"{counted(len(compared.groups), 'group')} are others than before, where records were left out: "
+            + _named(sorted({*compared.groups, *(group for group, *_ in compared.offsets)}))
+        )
+        return compared
+
+
+class _Made:
+    """The segments of a partition as they were written, to be read again."""
+
+    def __init__(self, folders: PartitionFolders, partition: int, stack: ExitStack) -> None:
+        self._partition, self._stack = partition, stack
+        self._write, self._folder = folders.begin(partition), folders.folder(partition)
+        self._segments: list[Segment] = []
+
+    @property
+    def log(self) -> PartitionLog:
+        """All of them."""
+        from offsets_log.log_format.partition_log import PartitionLog
+
+        return PartitionLog(self._partition, tuple(self._segments), selection="as it was written")
+
+    def write(self, file: FolderFile) -> None:
+        """One file of the folder."""
+        from offsets_log.disk.local import map_file
+        from offsets_log.disk.scratch import mapped
+        from offsets_log.log_format.partition_log import Segment
+
+        self._write(file)
+        if not file.name.endswith(".log"):
+            return
+        if self._folder is None:
+            buffer = mapped(self._stack, file.pieces)
+        else:
+            buffer = map_file(self._folder / file.name, self._stack)
+        name = f"{OFFSETS_TOPIC}-{self._partition}/{file.name}"
+        self._segments.append(Segment(name, int(file.name[:20]), buffer))
+
+
+NAMES_SHOWN = 5
+
+
+def _named(groups: Sequence[str]) -> str:
+    more = len(groups) - NAMES_SHOWN
+    return ", ".join(groups[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _tell(rows: list[Row], output: Output) -> None:
@@ -152,13 +280,14 @@ def _tell(rows: list[Row], output: Output) -> None:
 
 
 def _left_out_in_words(left_out: Row) -> str:
-    return f"{left_out['reason']} {left_out['pieces']:,} ({left_out['bytes']:,} bytes)"
+    return f"{left_out['reason']} {left_out['pieces']:,} ({counted(left_out['bytes'], 'byte')})"
 
 
 def _in_words(rows: list[Row]) -> str:
     batches, size_bytes = (sum(row[name] for row in rows) for name in ("batches", "bytes"))
     pieces, lost = (sum(one[name] for row in rows for one in row["left_out"]) for name in ("pieces", "bytes"))
     return (
-        f"{counted(len(rows), 'partition')}: {batches:,} batches of {size_bytes:,} bytes stay, "
-        f"{pieces:,} pieces of {lost:,} bytes are left out"
+        f"{counted(len(rows), 'partition')}: {counted(batches, 'batch', 'batches')} of {counted(size_bytes, 'byte')} "
+        f"{'stays' if batches == 1 else 'stay'}, {counted(pieces, 'piece')} of {counted(lost, 'byte')} "
+        f"{'is' if pieces == 1 else 'are'} left out"
     )

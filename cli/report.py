@@ -75,6 +75,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
             ],
             sampled=samples.finish(),
             asked=RescueOptions(
+                as_broker=False,
                 until_time_ms=reading.until_time,
                 until_offsets=reading.until_offset,
                 groups=reading.group,

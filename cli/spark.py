@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from cli.account import Account
+from cli.clean_rounds import Rounds
 from cli.engine import Engine, Loaded, Surveyed, finished
 from cli.inputs import Inputs
 from cli.options import ReadOptions
@@ -30,6 +31,7 @@ from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
+from offsets_log.disk.folders import DiskPlace
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.events import LogEnd
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -40,10 +42,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from offsets_log.checking.partition_check import PartitionCheck
+    from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
+    from offsets_log.disk.folders import Place
     from offsets_log.errors import Damage
     from offsets_log.events import LogEvent
     from offsets_log.log_format.record import Record
@@ -55,9 +59,13 @@ if TYPE_CHECKING:
     from spark_jobs.tasks import Work
 
 try:
+    from cli.spark_rounds import RoundsOnCluster
+    from spark_jobs.clean_cluster import SparkCluster
+    from spark_jobs.cleaning import Rounds as CleaningRounds
     from spark_jobs.joined import joined_logs
     from spark_jobs.options import SourceOptions as SparkReading
     from spark_jobs.options import matcher
+    from spark_jobs.places import SharedPlace, new_in_store
     from spark_jobs.run import joined_table, open_spark
     from spark_jobs.stores import find_logs, holds_parquet, path_here
     from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
@@ -215,6 +223,22 @@ class SparkEngine(Engine):
         joined = self._writers[number][self.inputs.logs.index(log)]
         self._tell_of(log, joined, None)
         return joined.writers()
+
+    # ----------------------------------------------------------------------------------- rounds of the cleaner
+
+    def rounds(self, settings: Settings) -> Rounds:
+        """As `Engine.rounds`."""
+        url = next((path for path in self.inputs.reading.paths if path_here(path) is None), None)
+        return RoundsOnCluster(settings, CleaningRounds(SparkCluster(self._begun()), settings, url))
+
+    def place(self, to: str, stack: ExitStack) -> Place:
+        """As `Engine.place`; a store shows files one by one, README.txt last."""
+        here = path_here(to)
+        if here is None:
+            return stack.enter_context(new_in_store(to, self.inputs.reading.paths))
+        made = super().place(here, stack)
+        assert isinstance(made, DiskPlace)
+        return SharedPlace(made.path)
 
     # ------------------------------------------------------------------------------- records, in log order
 

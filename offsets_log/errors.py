@@ -36,6 +36,10 @@ class OffsetsLogError(Exception):
         self.record_offset = record_offset
         self.field = field
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors come from tasks of a cluster, whatever more their kind is made of."""
+        return _error_again, (type(self), self.args, self.__dict__)
+
     def at(
         self,
         *,
@@ -64,6 +68,15 @@ class OffsetsLogError(Exception):
         where = ", ".join(place)
         head = f"{self.file}: {where}" if self.file and where else self.file or where
         return f"{head}: {self.problem}" if head else self.problem
+
+
+def _error_again(
+    kind: type[OffsetsLogError], args: tuple[object, ...], facts: dict[str, object]
+) -> OffsetsLogError:  # fmt: skip
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 class InputError(OffsetsLogError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """``1 record``, ``2 records``.
+    """Return ``1 record``, ``2 records``.
 
     Args:
         plural: the noun of other counts, if it has more than an s at its end.

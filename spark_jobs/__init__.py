@@ -1,8 +1,9 @@
-"""Spark: the data source ``offsets_log``, and the jobs `replay`, `compact` and `rebuild` over DataFrames.
+"""Provide Spark's data source ``offsets_log``, and the jobs `replay`, `compact` and `rebuild` over DataFrames.
 
-`joined_logs` of a `joined_table` has of each log the state after a load, the counts and the writers, at the driver.
+`joined_logs` of a `joined_table` returns, at the driver, the state after a load, the counts and the writers of each
+log.
 
-Importing this registers the data source with the active session; where there is none yet, call `register` later.
+Importing this package registers the data source with the active session; if there is none yet, call `register` later.
 """
 
 from pyspark.sql import SparkSession

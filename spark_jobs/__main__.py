@@ -1,4 +1,4 @@
-"""``python -m spark_jobs JOB``, and what spark-submit runs."""
+"""Run ``python -m spark_jobs JOB``, also under spark-submit."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Programs(click.Group):
     """The jobs here, and every command of offsets-log that reads logs, with its own options, on Spark."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The jobs first."""
+        """List the jobs first, then the other commands."""
         from cli.main import READS_LOGS
 
         return [*self.commands, *(name for name in READS_LOGS if name not in self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A job, or the command of that name."""
+        """Return a job, or the command of that name."""
         if cmd_name in self.commands:
             return self.commands[cmd_name]
         from cli.main import READS_LOGS, LazyGroup  # not there where only the jobs' packages were sent
@@ -103,7 +103,7 @@ def replay(**common: Any) -> None:
 
 
 def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: Any) -> None:
-    """Do a job and exit."""
+    """Run a job and exit."""
     try:
         order = JobOptions(
             reading=_reading(common),
@@ -137,7 +137,7 @@ def _reading(common: dict[str, Any]) -> SourceOptions:
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:
-    """A JSON object topic id → name. Raises InputError."""
+    """Read a JSON object topic id → name. Raises InputError."""
     if file is None:
         return {}
     try:

@@ -1,14 +1,15 @@
-"""The partial states of pieces joined, anywhere on a cluster: partials → the memory of a coordinator as rows.
+"""Join the partial states of pieces anywhere on a cluster: partials → the memory of a coordinator as rows.
 
-All rows of a group go to the same *bucket*; what belongs to no group goes to every bucket of its log, or to the first
-one only. A bucket is joined apart from all others, by `columnar.shuffle.partials.join`: a marker of a transaction
-is the one thing that groups of a log share. So a task holds one bucket of a log's keys, about as many as a piece has.
+All rows of a group go to the same *bucket*; rows of no group go to every bucket of its log, or only to the first one.
+`columnar.shuffle.partials.join` joins each bucket separately: markers of transactions are all that the groups of a log
+share. So a task holds one bucket of a log's keys, about as many as a piece has.
 
-The rows that come out have the columns of partials, too. Their kinds: ``served`` and ``orphan`` are committed offsets
-of groups that exist and do not, ``open`` pending ones, ``group`` a group with its members in ``value`` (pickled: for
-`jobs` only); ``piece``, ``damage``, ``tail``, ``missing``, ``problem`` and ``topic_name`` as in partials, of the pieces
-that count: behind a piece that a bound has stopped none does. ``log`` says in ``facts`` what was counted and where the
-log ends; ``transaction`` are those without a marker, and ``writers`` has all of a log's.
+The resulting rows have the columns of partials. Their kinds are: ``served`` and ``orphan`` for committed offsets of
+groups that exist and that do not; ``open`` for pending ones; ``group`` for a group with its members in ``value``
+(pickled, for `jobs` only); ``piece``, ``damage``, ``tail``, ``missing``, ``problem`` and ``topic_name`` as in partials,
+of the pieces that count (those after a piece that a bound has stopped do not). ``log`` says in ``facts`` what was
+counted and where the log ends; ``transaction`` is a transaction without a marker, and ``writers`` holds all writers of
+a log.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ MEMORY_SCHEMA = schema_of(MEMORY_COLUMNS)
 
 
 def memory(partials: DataFrame, profile: str, *, group: tuple[str, ...] = (), topic: tuple[str, ...] = ()) -> DataFrame:
-    """What coordinators hold after loading, as rows; see the module's text.
+    """Return what coordinators hold after loading, as rows; the module's docstring describes them.
 
     Args:
         partials: level ``partials`` of the data source, read with the same profile.
-        group, topic: globs of what is shown; what ends a load is not less for that.
+        group, topic: globs of what is shown; problems that end a load stay in any case.
     """
     buckets = f.least(f.col("pieces"), f.lit(MOST_BUCKETS))
     of_group = f.array((f.abs(f.xxhash64("group")) % buckets).cast("int"))
@@ -77,7 +78,7 @@ def memory(partials: DataFrame, profile: str, *, group: tuple[str, ...] = (), to
 def _joiner(
     profile: str, group: tuple[str, ...], topic: tuple[str, ...]
 ) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
-    """The function that tasks run."""
+    """Return the function that tasks run."""
 
     def join_one(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
         rows = join_bucket(table.select(SCHEMA.names).cast(SCHEMA), PROFILES[profile], is_first=key[1].as_py() == 0)
@@ -87,7 +88,7 @@ def _joiner(
 
 
 def _shown(rows: pa.Table, name: str, globs: tuple[str, ...], kinds: tuple[str, ...]) -> pa.Table:
-    """Without rows of these kinds that no glob matches."""
+    """Drop rows of these kinds that no glob matches."""
     shows = matcher(globs)
     if shows is None:
         return rows
@@ -97,10 +98,10 @@ def _shown(rows: pa.Table, name: str, globs: tuple[str, ...], kinds: tuple[str, 
 
 
 def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Table:
-    """The rows of one bucket joined.
+    """Join the rows of one bucket.
 
     Args:
-        is_first: whether this bucket tells what belongs to no group.
+        is_first: whether this bucket returns what belongs to no group.
     """
     pieces = counted_pieces(table.filter(pc.equal(table["kind"], "piece")))
     last = max(pieces, key=lambda piece: piece["piece"])["piece"]
@@ -129,7 +130,7 @@ def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Tabl
 
 
 def _counts(table: pa.Table, pieces: list[dict[str, Any]]) -> Iterator[Row]:
-    """What was counted in all pieces of a log."""
+    """Yield what was counted in all pieces of a log."""
     whole = no_counts()
     transactions: dict[int, list[Row]] = {}
     for row in _of_kind(table, "transaction"):
@@ -149,7 +150,7 @@ def _of_kind(table: pa.Table, kind: str) -> list[Row]:
 
 
 def counted_pieces(table: pa.Table) -> list[dict[str, Any]]:
-    """The pieces of a log in order, up to the first that a bound has stopped, each with its facts."""
+    """Return the pieces of a log in order, up to the first that a bound has stopped, each with its facts."""
     found: list[dict[str, Any]] = []
     for row in table.sort_by("piece").select(["log", "piece", "offsets_partition", "facts"]).to_pylist():
         found.append(row | json.loads(row.pop("facts")))
@@ -159,7 +160,7 @@ def counted_pieces(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def end_offset(pieces: list[dict[str, Any]]) -> int:
-    """Where the log goes on; an active segment without records tells it too."""
+    """Return where the log continues; an active segment without records counts too."""
     ends: list[int] = [piece["end_offset"] for piece in pieces]
     if not pieces[-1]["is_stopped"] and pieces[-1]["log_end"] is not None:
         ends.append(pieces[-1]["log_end"])
@@ -167,7 +168,7 @@ def end_offset(pieces: list[dict[str, Any]]) -> int:
 
 
 def _missing(pieces: list[dict[str, Any]]) -> Iterator[Missing]:
-    """What is missing around the pieces of a log, and between one piece's last segment and the next one's first."""
+    """Yield what is missing around a log's pieces, and between one piece's last segment and the next one's first."""
     first, last = pieces[0], pieces[-1]
     until = first["until_offset"]
     yield from (Missing(**facts) for facts in first["absent"])
@@ -184,7 +185,7 @@ def _missing(pieces: list[dict[str, Any]]) -> Iterator[Missing]:
 
 
 def _log_of(piece: dict[str, Any], file: str, base_offset: int | None) -> PartitionLog:
-    """A log of which one segment is known by name."""
+    """Return a log of which one segment is known by name."""
     return PartitionLog(
         piece["offsets_partition"],
         (Segment(file, base_offset, b""),),
@@ -196,7 +197,7 @@ def _log_of(piece: dict[str, Any], file: str, base_offset: int | None) -> Partit
 def _between(
     before: dict[str, Any], file: str, base_offset: int | None, beside: tuple[dict[str, Any], ...]
 ) -> Iterator[Missing]:
-    """What is missing before a file, with the pieces on its sides."""
+    """Yield what is missing before a file, given the pieces on both sides."""
     log = _log_of(before, file, base_offset)
     was_cleaned = any(
         piece["shows_cleaning"]
@@ -219,7 +220,7 @@ def _with_unstable(table: pa.Table) -> pa.Table:
 
 
 def _offsets(joined: Joined) -> pa.Table:
-    """Committed and pending offsets."""
+    """Return committed and pending offsets."""
     committed = joined.table.take(pa.array(joined.committed))
     at = SCHEMA.get_field_index("applied_offset")
     committed = committed.set_column(at, SCHEMA.field(at), pa.array(joined.applied_offset))

@@ -1,8 +1,8 @@
-"""The jobs as functions from DataFrames to DataFrames: `compact`, `rebuild`, `replay`.
+"""Provide the jobs as functions from DataFrames to DataFrames: `compact`, `rebuild`, `replay`.
 
-They take the partial states of the data source (level ``partials``), or a DataFrame of records: of Spark's Kafka
-source, of the levels ``records`` and ``events``, of Parquet written by ``decode -o parquet``. Nothing runs before an
-action, except where `rebuild` has to know the names of topic ids.
+They take the partial states of the data source (level ``partials``), or a DataFrame of records: from Spark's Kafka
+source, from the levels ``records`` and ``events``, from Parquet written by ``decode -o parquet``. Nothing runs before
+an action, except where `rebuild` has to know the names of topic ids.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ PIECES_PER_CORE = 2
 
 
 class UndecidedWarning(UserWarning):
-    """Transactions cannot be resolved."""
+    """Warns that transactions cannot be resolved."""
 
 
 def read_partials(spark: SparkSession, reading: SourceOptions) -> DataFrame:
-    """The partial states of files, in a few pieces for each core."""
+    """Return the partial states of files, in a few pieces for each core."""
     return read_evenly(spark, replace(reading, level="partials"))
 
 
 def read_evenly(spark: SparkSession, reading: SourceOptions) -> DataFrame:
-    """Any level of files, in a few pieces for each core where the reading says nothing else."""
+    """Return any level of files, in a few pieces for each core unless the reading says otherwise."""
     return read(spark, evenly(spark, reading))
 
 
 def evenly(spark: SparkSession, reading: SourceOptions) -> SourceOptions:
-    """In a few pieces for each core where the reading says nothing else."""
+    """Return the reading with a few pieces for each core unless it says otherwise."""
     if reading.pieces is not None or reading.piece_bytes is not None or not reading.split:
         return reading
     return replace(reading, pieces=PIECES_PER_CORE * spark.sparkContext.defaultParallelism)
 
 
 def read(spark: SparkSession, reading: SourceOptions) -> DataFrame:
-    """Any level of files."""
+    """Return any level of files."""
     return spark.read.format(FORMAT).options(**as_options(reading)).load()
 
 
@@ -68,15 +68,15 @@ def read(spark: SparkSession, reading: SourceOptions) -> DataFrame:
 
 
 def compact(frame: DataFrame, *, profile: str = "modern", orphans: bool = False, unstable: bool = False) -> DataFrame:
-    """The latest served offset of every GroupTopicPartition, by `tables.COMPACT_COLUMNS`, in no order.
+    """Return the latest served offset of every GroupTopicPartition, as `tables.COMPACT_COLUMNS`, in no order.
 
-    A DataFrame of records gets a column ``undecided`` more: true for a pending offset of a transaction of which no
-    marker is there, null where transactions cannot be told from other commits (`UndecidedWarning`).
+    For a DataFrame of records there is one more column, ``undecided``: true for a pending offset of a transaction
+    without a marker, null where transactions cannot be distinguished from other commits (`UndecidedWarning`).
 
     Args:
         frame: partials, read with the same profile; or records.
-        orphans: also offsets whose group does not exist.
-        unstable: a column that tells offsets under an open transaction.
+        orphans: include offsets whose group does not exist.
+        unstable: add a column that marks offsets under an open transaction.
     """
     known = knows_transactions(frame)
     if not known:
@@ -89,7 +89,7 @@ def compact(frame: DataFrame, *, profile: str = "modern", orphans: bool = False,
 def compact_rows(
     rows: DataFrame, *, orphans: bool = False, unstable: bool = False, undecided: bool | None = None
 ) -> DataFrame:
-    """`compact` of what `fold.memory` gave.
+    """Return `compact` of what `fold.memory` returned.
 
     Args:
         undecided: None for no such column; else whether transactions are known.
@@ -129,8 +129,9 @@ class Rebuilt:
     """A coordinator's memory as DataFrames.
 
     Attributes:
-        groups, members: with typed columns, and each whole as JSON in ``document``.
-        loads: of each offsets partition, whether a broker would load it, else at which record and by which rule not.
+        groups, members: rows with typed columns, and each row as JSON in ``document``.
+        loads: for each offsets partition whether a broker would load it, or else the record and the rule that prevent
+            it.
     """
 
     groups: DataFrame
@@ -141,27 +142,27 @@ class Rebuilt:
     loads: DataFrame
 
     def tables(self) -> dict[str, DataFrame]:
-        """By name."""
+        """Return the DataFrames by name."""
         return {name: getattr(self, name) for name in ("groups", "members", "offsets", "pending", "orphans", "loads")}
 
 
 def rebuild(
     frame: DataFrame, *, profile: str = "modern", topic_ids: Mapping[bytes, str] | None = None, as_broker: bool = False
 ) -> Rebuilt:
-    """The groups, members, committed and pending offsets after loading.
+    """Return the groups, members, committed and pending offsets after loading.
 
-    Runs a job to learn the names of topic ids that the records tell; persist ``frame`` before.
+    This runs a job to learn the names of topic ids in the records; persist ``frame`` before.
 
     Args:
         frame: partials with members, read with the same profile; or records.
-        topic_ids: names that are believed before those.
+        topic_ids: topic id → name; these names take precedence over those in the records.
         as_broker: leave out partitions whose load would fail.
     """
     return rebuilt(memory(partials_of(frame, profile), profile), profile, topic_ids or {}, as_broker=as_broker)
 
 
 def rebuilt(rows: DataFrame, profile: str, topic_ids: Mapping[bytes, str], *, as_broker: bool = False) -> Rebuilt:
-    """`rebuild` of what `fold.memory` gave."""
+    """Return `rebuild` of what `fold.memory` returned."""
     names = TopicNames(topic_ids, *_topic_names(rows))
     loads = _loads(rows)
     if as_broker:
@@ -181,7 +182,7 @@ def rebuilt(rows: DataFrame, profile: str, topic_ids: Mapping[bytes, str], *, as
 
 
 def _topic_names(rows: DataFrame) -> list[dict[bytes, str]]:
-    """Of each log, topic id → the name the last piece tells."""
+    """Return topic id → name for each log; the name in the last piece wins."""
     found = rows.where(f.col("kind") == "topic_name").select("log", "piece", "topic_id", "topic").collect()
     logs: dict[int, dict[bytes, str]] = {}
     for row in sorted(found, key=lambda row: (row["log"], row["piece"])):
@@ -190,7 +191,7 @@ def _topic_names(rows: DataFrame) -> list[dict[bytes, str]]:
 
 
 def _loads(rows: DataFrame) -> DataFrame:
-    """The first problem of each log."""
+    """Return the first problem of each log."""
     facts = "record_offset bigint, rule string, problem string, is_served boolean"
     problems = rows.where(f.col("kind") == "problem").select("log", f.from_json("facts", facts).alias("facts"))
     first = problems.groupBy("log").agg(f.min_by("facts", f.col("facts.record_offset")).alias("facts"))
@@ -204,7 +205,7 @@ def _loads(rows: DataFrame) -> DataFrame:
 def _teller(
     profile: Profile, names: TopicNames, columns: Sequence[Column], rows_of: Callable[[Row], list[Row]]
 ) -> Callable[..., Iterator[pa.RecordBatch]]:
-    """From pickled groups to rows."""
+    """Return a function from pickled groups to rows."""
 
     def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -238,7 +239,7 @@ def _json(value: Any) -> str:
 
 
 def replay(frame: DataFrame) -> DataFrame:
-    """Events with the day they were written, by which they are laid out in files.
+    """Return events with the day they were written, by which they are partitioned into files.
 
     Args:
         frame: level ``events``.

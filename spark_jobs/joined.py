@@ -1,4 +1,4 @@
-"""What Spark has joined, as this machine's engine has it: of each log the state after a load, its counts, its writers.
+"""Convert what Spark has joined to this machine's form: for each log the state after a load, its counts, its writers.
 
 `joined_logs` takes the rows of `fold.memory` (`run.joined_table`), which grow with keys, groups and open transactions.
 """
@@ -34,14 +34,14 @@ from offsets_log.rows.tables import Row
 from spark_jobs.pieces import tail_of
 
 RAW_NAMES = ("group", "topic", "metadata")
-"""Texts of offsets beside which there may be the raw bytes of one that is not UTF-8."""
+"""Text columns of offsets that may have a column with raw bytes beside them, for text that is not UTF-8."""
 
 
 def joined_logs(table: pa.Table, count: int | None = None) -> list[JoinedLog]:
-    """The rows of `fold.memory`, log by log.
+    """Return the rows of `fold.memory`, log by log.
 
     Args:
-        count: how many logs were read; some may have no segment. None for as many as have.
+        count: how many logs were read; some may have no segment. None for all logs that have rows.
     """
     numbers = range(count) if count is not None else sorted(set(table["log"].drop_null().to_pylist()))
     return [JoinedLog(table.filter(pc.equal(table["log"], number))) for number in numbers]
@@ -58,7 +58,7 @@ class JoinedLog:
     table: pa.Table
 
     def rows(self, *kinds: str) -> list[Row]:
-        """The rows of some kinds in log order."""
+        """Return the rows of some kinds in log order."""
         chosen = self._of(*kinds).sort_by([("piece", "ascending"), ("number", "ascending")])
         found: list[Row] = chosen.to_pylist()
         return found
@@ -68,7 +68,7 @@ class JoinedLog:
 
     @property
     def offsets_partition(self) -> int | None:
-        """Of the log."""
+        """The log's offsets partition; None if unknown."""
         found: int | None = self.table["offsets_partition"][0].as_py()
         return found
 
@@ -79,10 +79,10 @@ class JoinedLog:
         return facts
 
     def seen(self, here: Callable[[str], str] = lambda file: file) -> Iterator[Seen]:
-        """What could not be read, tails, and what is missing.
+        """Yield what could not be read, tails, and what is missing.
 
         Args:
-            here: the name of a file that the user gave, by the one that others read.
+            here: returns the name of a file as the user gave it, from the name that tasks read it by.
         """
         found = [(row["kind"], json.loads(row["facts"]), row["value"]) for row in self.rows(*SEEN)]
         found.sort(key=lambda item: item[1]["first_offset"] if item[0] == "missing" else -1)
@@ -92,20 +92,20 @@ class JoinedLog:
             yield SEEN[kind](facts, raw)
 
     def tell(self, found: Survey) -> None:
-        """What was counted."""
+        """Copy what was counted into a survey."""
         tell_counts(self.facts, self.rows("transaction"), found)
 
     def groups(self) -> dict[str, Group]:
-        """Those that exist."""
+        """Return the groups that exist."""
         return {row["group"]: pickle.loads(row["value"]) for row in self.rows("group")}
 
     def holdings(self) -> Holdings:
-        """How much a coordinator holds of what is shown."""
+        """Return how much a coordinator holds of what is shown."""
         served, orphans = (len(self._of(kind)) for kind in ("served", "orphan"))
         return Holdings(tuple(self.groups().values()), served, orphans)
 
     def state(self, profile: Profile) -> CoordinatorState:
-        """What a coordinator holds after loading."""
+        """Return what a coordinator holds after loading."""
         facts = (json.loads(row["facts"]) for row in self.rows("problem"))
         return CoordinatorState(
             profile=profile,
@@ -118,12 +118,12 @@ class JoinedLog:
         )
 
     def writers(self) -> WritersState:
-        """Who wrote the log."""
+        """Return who wrote the log."""
         return writers_of(self.rows("writers")[0]["value"])
 
 
 def offsets_of(table: pa.Table) -> Iterator[OffsetAndMetadata]:
-    """Rows of offsets as values."""
+    """Yield rows of offsets as values."""
     names = [field.name for field in fields(OffsetAndMetadata)]
     columns = {name: table[name].to_pylist() for name in names}
     for name in RAW_NAMES:
@@ -147,4 +147,4 @@ SEEN: dict[str, Callable[[Row, Any], Seen]] = {
     "tail": lambda facts, raw: tail_of(facts),
     "missing": lambda facts, raw: Missing(**facts),
 }
-"""Kind of row → what it tells, by its facts and raw bytes."""
+"""Kind of row → what it stands for, from its facts and raw bytes."""

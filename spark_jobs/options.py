@@ -1,4 +1,4 @@
-"""What a read is asked for: the options of the data source, with the same words as the command line's."""
+"""Define what a read is asked for: the options of the data source, named like those of the command line."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ class SourceOptions:
     """The options of a read; all values of a list are alternatives.
 
     Attributes:
-        level: what a row is: a record as Kafka's source has it, a decoded record, or a key of a piece's state.
+        level: what a row is: a record as in Kafka's source, a decoded record, or a key of a piece's state.
         columns: which of the level's columns; empty for all.
-        group, topic: globs. The state of a group does not depend on other groups; ``topic`` does not shorten partials.
+        group, topic: globs. The state of a group does not depend on other groups; ``topic`` does not reduce partials.
         until_offset: (offsets partition or None for all, record offset).
-        members: partials with the members of classic groups.
-        survey: partials with the kinds of records, and open transactions.
-        per: in place of a piece's state what was counted for writers, named as `columnar.folds.naming` numbers it.
-        push_filters: take filters over where Spark's setting allows it. Spark 4.3 keeps what was taken with the
-            DataFrame: a later query of the same one, without filters, would get the narrowed rows. Read anew for each.
+        members: whether partials include the members of classic groups.
+        survey: whether partials include the kinds of records, and open transactions.
+        per: if set, counts for writers replace a piece's state; writers are named as numbered in
+            `columnar.folds.naming`.
+        push_filters: whether to take over filters where Spark's setting allows it. Spark 4.3 keeps what was taken over
+            with the DataFrame: a later query of the same one without filters would get the narrowed rows. Read anew for
+            each.
         split, piece_bytes: see `planning.plan`.
-        pieces: about so many in all, instead of ``piece_bytes``.
-        storage_options: of a remote store, for fsspec.
+        pieces: approximate number of pieces in all, instead of ``piece_bytes``.
+        storage_options: options of a remote store, for fsspec.
     """
 
     paths: tuple[str, ...]
@@ -59,17 +61,17 @@ class SourceOptions:
 
     @property
     def rules(self) -> Profile:
-        """Whose."""
+        """The profile with the rules."""
         return PROFILES[self.profile]
 
     def until(self, offsets_partition: int | None) -> Until:
-        """Where the reading of a partition stops."""
+        """Return where the reading of a partition stops."""
         offsets = [offset for partition, offset in self.until_offset if partition in (None, offsets_partition)]
         return Until(min(offsets, default=None), self.until_time)
 
 
 def matcher(globs: tuple[str, ...]) -> Callable[[str], bool] | None:
-    """Whether a name matches one of them; None if there are none."""
+    """Return a function that tells whether a name matches a glob; None if there are no globs."""
     if not globs:
         return None
     literals = {name for name in map(_unescaped, globs) if name is not None}
@@ -82,18 +84,18 @@ def _fits(literals: set[str], others: list[str], name: str) -> bool:
 
 
 def literal(name: str) -> str:
-    """A glob that only this name matches."""
+    """Return a glob that only this name matches."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
 def _unescaped(glob: str) -> str | None:
-    """The inverse; None for other globs."""
+    """Return the name that only this glob matches; None for other globs."""
     name = re.sub(r"\[([*?[])\]", r"\1", glob)
     return name if literal(name) == glob else None
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """A JSON list, or one word."""
+    """Return the elements of a JSON list, or a single word."""
     if text.lstrip().startswith("["):
         return tuple(map(str, json.loads(text)))
     return (text,) if text else ()
@@ -155,10 +157,10 @@ PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def parse(options: Mapping[str, str]) -> SourceOptions:
-    """The options of ``spark.read…option(…).load(path)``.
+    """Parse the options of ``spark.read…option(…).load(path)``.
 
     Raises:
-        InputError: one of them is unknown or makes no sense.
+        InputError: an option is unknown or makes no sense.
     """
     values: dict[str, Any] = {}
     paths: tuple[str, ...] = ()
@@ -180,7 +182,7 @@ def parse(options: Mapping[str, str]) -> SourceOptions:
 
 
 def as_options(reading: SourceOptions) -> dict[str, str]:
-    """The options that `parse` reads back."""
+    """Return the options that `parse` reads back."""
     options = {"paths": json.dumps(reading.paths)}
     for name, (attribute, _) in PARSERS.items():
         value = getattr(reading, attribute)

@@ -1,4 +1,4 @@
-"""What a task does: open a piece's files and give its rows at a level, as Arrow tables."""
+"""Do a task: open a piece's files and return its rows at a level, as Arrow tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from spark_jobs.planning import PieceFiles
 
 
 def columns_of(reading: SourceOptions) -> tuple[Column, ...]:
-    """The columns of a read."""
+    """Return the columns of a read."""
     level = [column for column in COLUMNS[reading.level] if column is not HEADERS or reading.include_headers]
     if not reading.columns:
         return tuple(level)
@@ -44,7 +44,7 @@ def columns_of(reading: SourceOptions) -> tuple[Column, ...]:
 
 
 def open_piece(piece: PieceFiles, stack: ExitStack) -> tuple[PartitionLog, Bounds]:
-    """The segments of a piece as a log, and its place in it."""
+    """Open the segments of a piece as a log, and return the piece's bounds in it."""
     segments = [Segment(file.name or file.path, file.base_offset, file.open(stack)) for file in piece.files]
     if not piece.is_last:
         segments.append(Segment("", piece.following, b""))
@@ -58,7 +58,7 @@ def open_piece(piece: PieceFiles, stack: ExitStack) -> tuple[PartitionLog, Bound
 
 
 def iter_tables(piece: PieceFiles, reading: SourceOptions) -> Iterator[pa.Table]:
-    """The rows of a piece at the reading's level."""
+    """Yield the rows of a piece at the reading's level."""
     schema = schema_of(columns_of(reading))
     with ExitStack() as stack:
         log, bounds = open_piece(piece, stack)
@@ -85,7 +85,7 @@ def _partials(piece: PieceFiles, log: PartitionLog, bounds: Bounds, reading: Sou
 
 
 def _replay(log: PartitionLog, reading: SourceOptions) -> Replay:
-    """What becomes of records."""
+    """Return the replay that processes the records."""
     until, release = reading.until(log.offsets_partition), reading.kafka
     if reading.per is not None:
         count = Count(log, MODERN, until=until, release=release)
@@ -126,7 +126,7 @@ def _piece_row(piece: PieceFiles, state: ColumnarState, reach: Cursor, seen: lis
 
 
 def seen_row(seen: Seen, number: int) -> Row:
-    """What was seen on the way as a row of partials.
+    """Return what was seen while reading as a row of partials.
 
     Args:
         number: its place among what the piece has seen.
@@ -144,12 +144,12 @@ def seen_row(seen: Seen, number: int) -> Row:
 
 
 def missing_row(missing: Missing) -> Row:
-    """Offsets that no segment holds."""
+    """Return the row of offsets that no segment holds."""
     return {"kind": "missing", "facts": json.dumps(asdict(missing))}
 
 
 def tail_of(facts: dict[str, Any]) -> TailFound:
-    """A tail by its facts."""
+    """Return a tail from its facts."""
     tail = Tail(facts["kind"], facts["position"], facts["size_bytes"])
     return TailFound(Segment(facts["file"], None, b""), tail, facts["lost"])
 
@@ -178,4 +178,4 @@ def _records(piece: PieceFiles, log: PartitionLog, bounds: Bounds, reading: Sour
 
 LEVELS = {"partials": _partials, "events": _events, "records": _records}
 COLUMNS = {"partials": PARTIAL_COLUMNS, "events": EVENT_COLUMNS, "records": RECORD_COLUMNS}
-"""Columns of each level. Batches that cannot be read have no row but in partials: of kind ``damage``."""
+"""Columns of each level. Batches that cannot be read have rows only in partials, of kind ``damage``."""

@@ -1,8 +1,8 @@
-"""From what a user names to pieces of logs: what the driver does before a cluster reads.
+"""Plan the pieces of logs from what a user names: what the driver does before a cluster reads.
 
-A piece is a run of segments of one offsets partition, as a rule one segment; a large one is cut at batches. Cuts are
-made only where the batch behind is whole and beyond all that is before, so that a piece can be read without the others
-(`offsets_log.columnar.shuffle.pieces`). Where that cannot be told cheaply, segments stay together.
+A piece is a run of segments of one offsets partition, usually one segment; a large one is cut at batches. Cuts are made
+only where the next batch is whole and beyond everything before, so that a piece can be read without the others
+(`offsets_log.columnar.shuffle.pieces`). Where this is not cheap to find out, segments stay together.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class PieceFiles:
     """What one task reads.
 
     Attributes:
-        log, number, count: of its log and of the piece in it; how many pieces the log has.
+        log, number, count: number of its log, number of the piece in it, and how many pieces the log has.
         files: segments to open; the piece ends at ``end`` bytes of the last one, None at its end.
-        index: of the first one among the log's segments.
-        position, last_offset: where it begins in the first one, and the offset before.
-        following: base offset of the segment behind the last one; None where there is none, or its name tells none.
-        is_last: whether there is no segment behind.
-        next_first_offset: least offset behind the piece; None behind the last one.
+        index: number of the first one among the log's segments.
+        position, last_offset: where it begins in the first one, and the highest offset that may precede it.
+        following: base offset of the segment after the last one; None if there is none, or its name has none.
+        is_last: whether no segment follows.
+        next_first_offset: least offset after the piece; None for the last one.
         log_end: base offset of the log's last segment.
-        checkpoints, selection: as of `PartitionLog`.
-        absent: partitions of which nothing is there; told by the first piece of all.
+        checkpoints, selection: see `PartitionLog`.
+        absent: partitions of which no segment exists; only the very first piece has them.
     """
 
     log: int
@@ -61,13 +61,13 @@ class PieceFiles:
     absent: tuple[Missing, ...] = ()
 
     def reaches(self, record_offset: int) -> bool:
-        """Whether it, or what stands behind it, may hold a record offset."""
+        """Whether it, or what follows it, may hold a record offset."""
         return self.next_first_offset is None or self.next_first_offset > record_offset
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A piece may begin here: before its first batch stands ``last_offset`` at most."""
+    """A place where a piece may begin: offsets before its first batch are at most ``last_offset``."""
 
     index: int
     position: int
@@ -76,11 +76,11 @@ class _Cut:
 
 
 def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None, split: bool) -> list[PieceFiles]:
-    """The pieces of all logs.
+    """Return the pieces of all logs.
 
     Args:
-        piece_bytes: join and cut segments to about so many bytes; None: a piece for each segment, large ones cut.
-        split: False for one piece a log.
+        piece_bytes: join and cut segments to about this many bytes; None for a piece for each segment, large ones cut.
+        split: False for one piece for each log.
     """
     pieces: list[PieceFiles] = []
     for number, log in enumerate(logs):
@@ -90,7 +90,7 @@ def plan(logs: Sequence[FoundLog], *, piece_bytes: int | None, split: bool) -> l
 
 
 def _cuts(log: FoundLog, piece_bytes: int | None) -> Iterator[_Cut]:
-    """All places where the log can be cut."""
+    """Yield all places where the log can be cut."""
     last = -1
     is_known = True
     for index, file in enumerate(log.files):
@@ -102,14 +102,14 @@ def _cuts(log: FoundLog, piece_bytes: int | None) -> Iterator[_Cut]:
             yield from _cuts_inside(log, index, file.mapped, size)
         if index + 1 < len(log.files):
             found = last_offset_of(file)
-            is_known = found is not None  # else the segment behind it stays with it
+            is_known = found is not None  # otherwise the segment after it stays with it
             last = max(last, -1 if found is None else found)
 
 
 def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> Iterator[_Cut]:
-    """Batches about so many bytes apart: whole, behind a whole one, below the one that follows.
+    """Yield batches about ``size`` bytes apart: whole, after a whole one, and below the one that follows.
 
-    Behind a damaged one a reader would go on to the next batch that is whole, over the cut.
+    After a damaged batch a reader would go on to the next whole one, beyond the cut.
     """
     order = ScanOrder(mapped, EVERYTHING, None)
     total = log.files[index].size
@@ -120,13 +120,13 @@ def _cuts_inside(log: FoundLog, index: int, mapped: PartitionLog, size: int) -> 
             return
         items = islice(order.layout.walk.items(0, cursor.place.position, cursor.last_offset), 3)
         batches = [item for item, _ in items if isinstance(item, RecordBatch)]
-        if len(batches) == 3:  # a walk gives what is not whole, or does not rise, as damage
+        if len(batches) == 3:  # a walk reports what is not whole, or does not ascend, as damage
             before, first, _ = batches
             yield _Cut(index, first.position, before.last_offset, first.base_offset)
 
 
 def _chosen(log: FoundLog, cuts: Sequence[_Cut], piece_bytes: int | None) -> list[_Cut]:
-    """Of the cuts those that make pieces of the wanted size."""
+    """Return the cuts that make pieces of the wanted size."""
     begins = [0]
     for file in log.files:
         begins.append(begins[-1] + file.size)
@@ -175,7 +175,7 @@ def _pieces(number: int, log: FoundLog, cuts: Sequence[_Cut]) -> Iterator[PieceF
 
 
 def last_offset_of(file: FoundFile) -> int | None:
-    """The last offset in a segment, from the run of whole batches that ends it; None if its end is no such thing."""
+    """Return the last offset in a segment, from the whole batches at its end; None if these cannot be found."""
     if file.base_offset is None or file.is_packed:
         return None
     if file.size == 0:

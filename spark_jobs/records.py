@@ -1,11 +1,11 @@
-"""DataFrames of records as partial states: of Kafka's own source, of the levels ``records`` and ``events``, of Parquet.
+"""Turn DataFrames of records to partial states: from Kafka's source, the levels ``records`` and ``events``, Parquet.
 
-The columns tell which it is. Records are brought into log order by ranges of (offsets partition, offset), and each
-range is replayed as a piece, one record after the other by `offsets_log.pipeline`. Files are read much faster at the
-level ``partials`` of the data source.
+The columns tell which it is. Records are sorted to log order by ranges of (offsets partition, offset), and each range
+is replayed as a piece, record by record, by `offsets_log.pipeline`. Files are read much faster at the level
+``partials`` of the data source.
 
-Kafka's source shows neither producer ids nor transaction markers: what was committed in a transaction, ended or not,
-cannot be told from other commits.
+Kafka's source shows neither producer ids nor transaction markers: commits in a transaction, ended or not, cannot be
+distinguished from other commits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from spark_jobs.source import schema_text
 KAFKA_COLUMNS = frozenset({"key", "value", "partition", "offset"})
 EVENT_COLUMNS = frozenset({"record_type", "committed_offset", "record_offset", "offsets_partition"})
 BATCH_FACTS = {"producerId": -1, "producerEpoch": -1, "isTransactional": False, "isControl": False}
-"""Columns that Kafka's source does not have, and what stands for them."""
+"""Columns that Kafka's source does not have, and the values used instead."""
 OFFSET_FIELDS = ("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata", "commit_timestamp_ms",
                  "expire_timestamp_ms", "topic_id")  # fmt: skip
 RECORD_NAMES = tuple(
@@ -49,30 +49,30 @@ RECORD_NAMES = tuple(
          "value_version", "is_tombstone", "key", "value", "file")
     )
 )  # fmt: skip
-"""Of the level ``events``, what a record and its batch are made of again."""
+"""Columns of the level ``events`` from which a record and its batch are rebuilt."""
 RUN = 10_000
 
 
 class UnknownColumnsError(ValueError):
-    """A DataFrame that is none of those the jobs take."""
+    """A DataFrame whose columns are not those of any kind that the jobs take."""
 
 
 SELECTION = "records hold what was put into them"
-"""Why nothing is missing around them."""
+"""Why nothing is reported missing around them."""
 
 
 def is_partials(frame: DataFrame) -> bool:
-    """Whether it has the columns of partials."""
+    """Whether a DataFrame has the columns of partials."""
     return {"kind", "piece", "facts"} <= set(frame.columns)
 
 
 def knows_transactions(frame: DataFrame) -> bool:
-    """Whether it can tell what was committed in a transaction."""
+    """Whether a DataFrame shows which offsets were committed in a transaction."""
     return is_partials(frame) or set(frame.columns) >= EVENT_COLUMNS or "isTransactional" in frame.columns
 
 
 def partials_of(frame: DataFrame, profile: str) -> DataFrame:
-    """The partial states of a DataFrame of records; one of partials is given back.
+    """Return the partial states of a DataFrame of records; a DataFrame of partials is returned as it is.
 
     Raises:
         UnknownColumnsError: it is neither.
@@ -118,7 +118,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def replay_rows(records: Iterator[tuple[Record, RecordBatch]], profile: Profile) -> pa.Table:
-    """The partial state of records in log order, as rows; a record that comes twice counts once."""
+    """Return the partial state of records in log order, as rows; a record that comes twice counts once."""
     state = PartialState(profile)
     seen: list[Damage] = []
     last = -1
@@ -167,7 +167,7 @@ def _event(record: Record, batch: RecordBatch) -> Event:
 
 
 def _batch(offset: int, producer_id: int, producer_epoch: int, transactional: bool, control: bool) -> RecordBatch:
-    """A batch of one record."""
+    """Return a batch of one record."""
     attributes = TRANSACTIONAL_MASK * transactional | CONTROL_MASK * control
     return RecordBatch(
         position=0, raw=b"", magic=2, crc=0, attributes=attributes, base_offset=offset, last_offset=offset,
@@ -181,7 +181,7 @@ def _kafka_record(row: Row) -> tuple[Record, RecordBatch]:
 
 
 def _event_record(row: Row) -> tuple[Record, RecordBatch]:
-    """A row of events as the record it came from: offset commits are told by columns, all others by their bytes."""
+    """Return the record of a row of events: offset commits are rebuilt from columns, all others from their bytes."""
     offset = row["record_offset"]
     batch = _batch(offset, row["producer_id"], row["producer_epoch"], row["is_transactional"], row["is_control"])
     key, value = row["key"], row["value"]

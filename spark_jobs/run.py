@@ -1,7 +1,7 @@
-"""The jobs as programs: ``python -m spark_jobs compact --input … --output … --master …``, or under spark-submit.
+"""Run the jobs as programs: ``python -m spark_jobs compact --input … --output … --master …``, or under spark-submit.
 
 The session is the one spark-submit prepares, or one made here. Outputs appear whole or not at all; data that could not
-be read is counted on standard error, kept in ``--quarantine``, and told by the exit status as by the command line.
+be read is counted on standard error, kept in ``--quarantine``, and shown by the exit status as in the command line.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from spark_jobs.writing import write_parquet
 
 DAMAGE_SHOWN = 5
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-"""Where nobody has set it, a few for each core: what is shuffled is small."""
+"""Setting of the number of shuffle partitions; by default a few for each core, since little is shuffled."""
 GATEWAY = "PYSPARK_GATEWAY_PORT"
-"""Set for programs that spark-submit runs."""
+"""Environment variable that is set for programs run by spark-submit."""
 QUARANTINE = "file string, position bigint, record_offset bigint, field string, kind string, problem string"
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
 
 
 @contextmanager
 def open_spark(master: str | None = None, *, default: str | None = None) -> Iterator[SparkSession]:
-    """A session that knows the data source; it ends here only if it began here.
+    """Open a session that knows the data source; it is stopped at the end only if it was started here.
 
     Args:
         default: where it runs if neither ``master`` nor spark-submit says.
 
     Raises:
-        OffsetsLogError: what the data source raised, without Spark's words around it.
+        OffsetsLogError: what the data source raised, without Spark's text around it.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     was_active = SparkSession.getActiveSession()
@@ -79,12 +79,12 @@ def open_spark(master: str | None = None, *, default: str | None = None) -> Iter
 
 @dataclass(slots=True)
 class Account:
-    """What is told about a run besides its answer.
+    """What is reported about a run besides its answer.
 
     Attributes:
         words: notes and tails, one sentence each.
-        lost: log that is missing and that nothing explains.
-        damages: facts of pieces that could not be read, the first few.
+        lost: log that is missing without explanation.
+        damages: facts of the first few pieces that could not be read.
     """
 
     records: int = 0
@@ -97,11 +97,11 @@ class Account:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether not everything could be read."""
+        """Whether something could not be read."""
         return bool(self.corrupt or self.unsupported)
 
     def lines(self) -> Iterator[str]:
-        """For standard error."""
+        """Yield the lines for standard error."""
         yield from self.words
         yield from (f"missing: {missing.in_words()}" for missing in self.lost)
         for facts in self.damages[:DAMAGE_SHOWN]:
@@ -111,13 +111,13 @@ class Account:
 
 
 def damage_error(facts: dict[str, Any]) -> OffsetsLogError:
-    """The error of a damaged piece as its facts tell it."""
+    """Return the error of a damaged piece from its facts."""
     place = {name: facts[name] for name in ("file", "position", "record_offset", "field")}
     return OffsetsLogError(facts["problem"], **place)
 
 
 def account_of(rows: DataFrame) -> Account:
-    """The account of `fold.memory`'s rows, which should be persisted."""
+    """Return the account of `fold.memory`'s rows, which should be persisted."""
     found = rows.where(f.col("kind").isin("piece", "tail", "missing")).select("kind", "log", "piece", "facts").collect()
     account = Account(partitions=len({row["log"] for row in found}))
     for row in sorted(found, key=lambda row: (row["log"] or 0, row["piece"] or 0)):
@@ -139,7 +139,7 @@ def account_of(rows: DataFrame) -> Account:
 
 
 def quarantine_of(rows: DataFrame) -> DataFrame:
-    """Pieces that could not be read, as the command line's quarantine has them."""
+    """Return pieces that could not be read, in the form of the command line's quarantine."""
     damaged = rows.where(f.col("kind") == "damage")
     raw = f.regexp_replace(f.base64("value"), r"\s", "").alias("raw_base64")  # Spark breaks it into lines
     return damaged.select(f.from_json("facts", QUARANTINE).alias("facts"), raw).select("facts.*", "raw_base64")
@@ -150,10 +150,10 @@ def quarantine_of(rows: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What a job is told: the same for all of them.
+    """The options of a job, the same for all jobs.
 
     Attributes:
-        output, quarantine: directories to make; a table each, of `rebuild` one below for each of its tables.
+        output, quarantine: directories to make, with one table each; `rebuild` makes one below for each of its tables.
         strict: write nothing if something could not be read.
     """
 
@@ -189,13 +189,13 @@ def _begun(rows: DataFrame, order: JobOptions) -> Account:
 
 
 def joined_table(spark: SparkSession, reading: SourceOptions) -> pa.Table:
-    """All rows of `fold.memory`, in this process."""
+    """Return all rows of `fold.memory`, in this process."""
     partials = _partials(spark, JobOptions(reading=reading, output=""), reading.members)
     return memory(partials, reading.profile, topic=reading.topic, group=reading.group).toArrow()
 
 
 def run_compact(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
-    """The words of the result and the account."""
+    """Run `compact`; return the summary and the account."""
     reading = order.reading
     rows = memory(_partials(spark, order, False), reading.profile, topic=reading.topic, group=reading.group).persist()
     try:
@@ -211,9 +211,9 @@ def run_compact(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
 
 
 def run_rebuild(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
-    """The words of the result and the account."""
+    """Run `rebuild`; return the summary and the account."""
     reading = order.reading
-    reading_all = replace(reading, group=())  # a group that is not shown may end the load all the same
+    reading_all = replace(reading, group=())  # a group that is not shown may end the load too
     rows = memory(
         _partials(spark, replace(order, reading=reading_all), True),
         reading.profile,
@@ -237,7 +237,7 @@ def run_rebuild(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
 
 
 def run_replay(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
-    """All records as a table by offsets partition and day; the words of the result and the account."""
+    """Write all records as a table by offsets partition and day; return the summary and the account."""
     reading = order.reading
     whole = replace(reading, group=(), topic=(), columns=())
     rows = memory(jobs.read_partials(spark, replace(whole, members=False)), reading.profile).persist()

@@ -1,7 +1,6 @@
-"""The Python data source ``offsets_log``: files of ``__consumer_offsets`` as DataFrames.
+"""Provide the Python data source ``offsets_log``: files of ``__consumer_offsets`` as DataFrames.
 
-``spark.read.format("offsets_log").option("level", …).load(path)``; `options.SourceOptions` says which options there
-are.
+``spark.read.format("offsets_log").option("level", …).load(path)``; `options.SourceOptions` describes the options.
 """
 
 from __future__ import annotations
@@ -28,34 +27,34 @@ MOST_PIECE_BYTES = 1 << 30
 
 
 def schema_text(columns: Sequence[Column]) -> str:
-    """Columns as Spark's DDL."""
+    """Return columns as Spark's DDL."""
     return ", ".join(
         f"`{column.name}` {'string' if column.sql_type == 'json' else column.sql_type}" for column in columns
     )
 
 
 class OffsetsLogSource(DataSource):
-    """Registered under `FORMAT`."""
+    """The data source registered under `FORMAT`."""
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` takes."""
+        """Return the name that ``format`` takes."""
         return FORMAT
 
     def schema(self) -> str:
-        """Of the level's columns."""
+        """Return the schema of the level's columns."""
         return schema_text(columns_of(parse(self.options)))
 
     def reader(self, schema: Any) -> OffsetsLogReader:
-        """A reader without filters of its own."""
+        """Return a reader that takes no filters."""
         return OffsetsLogReader(parse(self.options))
 
 
 class FilteringOffsetsLogSource(OffsetsLogSource):
-    """The same where Spark hands filters over; elsewhere it refuses a reader that takes them."""
+    """The data source for sessions where Spark hands filters over; elsewhere Spark refuses a reader that takes them."""
 
     def reader(self, schema: Any) -> OffsetsLogReader:
-        """A reader that takes filters, if it is asked for one."""
+        """Return a reader that takes filters, if the options ask for one."""
         reading = parse(self.options)
         return (FilteringOffsetsLogReader if reading.push_filters else OffsetsLogReader)(reading)
 
@@ -74,11 +73,11 @@ class OffsetsLogReader(DataSourceReader):
         self.reading = reading
 
     def partitions(self) -> list[InputPartition]:
-        """One for each piece."""
+        """Return one partition for each piece."""
         return [PiecePartition(piece) for piece in plan_reading(self.reading)] or [PiecePartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece."""
+        """Yield the rows of a piece."""
         assert isinstance(partition, PiecePartition)
         if partition.piece is not None:
             for table in iter_tables(partition.piece, self.reading):
@@ -86,9 +85,9 @@ class OffsetsLogReader(DataSourceReader):
 
 
 class FilteringOffsetsLogReader(OffsetsLogReader):
-    """Takes over ``column = value`` and ``column IN (…)`` of `PUSHED`, so that other logs and rows are not made.
+    """Takes over ``column = value`` and ``column IN (…)`` of `PUSHED`, so that other logs and rows are not read.
 
-    It gives all filters back: Spark applies them too, to what is left.
+    It returns all filters: Spark applies them too, to the remaining rows.
     """
 
     def __init__(self, reading: SourceOptions) -> None:
@@ -96,7 +95,7 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
         self.wanted: set[Any] | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Narrow the reading."""
+        """Narrow the reading, and yield every filter."""
         for given in filters:
             match given:
                 case EqualTo(attribute=(name,), value=value):
@@ -113,7 +112,7 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
             self.reading = replace(self.reading, group=tuple(map(literal, values)))
 
     def partitions(self) -> list[InputPartition]:
-        """One for each piece of a wanted offsets partition."""
+        """Return one partition for each piece of a wanted offsets partition."""
         pieces = plan_reading(self.reading)
         chosen = [piece for piece in pieces if self.wanted is None or piece.offsets_partition in self.wanted]
         return [PiecePartition(piece) for piece in chosen] or [PiecePartition(None)]
@@ -128,10 +127,10 @@ PUSHED = {
 
 
 def plan_reading(reading: SourceOptions, *, most_bytes: int = MOST_PIECE_BYTES) -> list[PieceFiles]:
-    """The pieces of what was asked for.
+    """Return the pieces of what was asked for.
 
     Args:
-        most_bytes: of a piece, about, where the reading tells their number.
+        most_bytes: approximate maximum size of a piece, if the reading gives the number of pieces.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -156,7 +155,10 @@ def plan_reading(reading: SourceOptions, *, most_bytes: int = MOST_PIECE_BYTES) 
 def register(spark: SparkSession | None = None) -> None:
     """Make ``format("offsets_log")`` known to a session; by default to the active one.
 
-    Again after `PUSHDOWN` was changed: Spark refuses readers that take filters where that is off.
+    Call it again after `PUSHDOWN` was changed: Spark refuses readers that take filters where it is off.
+
+    Raises:
+        RuntimeError: there is no session.
     """
     session = spark or SparkSession.getActiveSession()
     if session is None:

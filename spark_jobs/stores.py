@@ -1,7 +1,7 @@
-"""Where segments lie: this machine's disk, or any file system that pyarrow or fsspec knows (s3, gs, hdfs, abfs …).
+"""Find segments on this machine's disk, or in any file system that pyarrow or fsspec knows (s3, gs, hdfs, abfs …).
 
 Local paths are found as the command line finds them. In a remote store a path is a data directory, a partition
-directory or a segment; names mean what they mean on a disk. Archives are left to the command line.
+directory or a segment; names mean what they mean on a disk. Archives are read by the command line only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from offsets_log.disk.folder import (
     Opener,
     absent_partitions,
     checkpoints,
+    lies_in,
     matters,
 )
 from offsets_log.disk.local import input_errors, map_file
@@ -49,12 +50,13 @@ class FoundFile:
     """A segment file.
 
     Attributes:
-        path: to open and to show; of a remote store a URL without its query.
-        url: what its store was given as, None on this machine.
-        options: of the store.
-        size: in bytes, as it lies there.
+        path: path to open and to show; in a remote store a URL without its query.
+        url: the URL its store was given as; None on this machine.
+        options: options of the store.
+        size: size in bytes as stored.
         mapped: a log of this one file, on the machine that found it.
         name: what it is called by those who asked; None for its path.
+        modified_ms: when it was last written, where a store tells.
     """
 
     path: str
@@ -64,14 +66,15 @@ class FoundFile:
     options: tuple[tuple[str, Any], ...] = ()
     mapped: PartitionLog | None = None
     name: str | None = None
+    modified_ms: int | None = None
 
     @property
     def is_packed(self) -> bool:
-        """Whether it is compressed as a whole."""
+        """Whether the whole file is compressed."""
         return self.path.endswith(PACKED)
 
     def open(self, stack: ExitStack) -> Buffer:
-        """The whole contents, read-only. Raises InputError."""
+        """Return the whole contents, read-only. Raises InputError."""
         if self.url is None:
             buffer = map_file(Path(self.path), stack)
         else:
@@ -81,7 +84,7 @@ class FoundFile:
         return unpack_one(self.path, buffer) if self.is_packed else buffer
 
     def read_tail(self, size: int) -> Buffer:
-        """So many bytes from the end, or all there are. Raises InputError."""
+        """Return the last ``size`` bytes, or all if there are fewer. Raises InputError."""
         if self.mapped is not None:
             return memoryview(self.mapped.segments[0].buffer)[-size:]
         store, path = self._place()
@@ -91,28 +94,34 @@ class FoundFile:
 
     def _place(self) -> tuple[fs.FileSystem, str]:
         assert self.url is not None
-        return open_store(self.url, self.options)[0], _path_in_store(self.path)
+        return open_store(self.url, self.options)[0], path_in_store(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLog:
-    """The files of one offsets partition, by base offset; attributes as of `PartitionLog`."""
+    """The files of one offsets partition, by base offset; the attributes are those of `PartitionLog`."""
 
     offsets_partition: int | None
     files: tuple[FoundFile, ...]
     notes: tuple[str, ...] = ()
     checkpoints: Checkpoints = NOTHING_TOLD
     selection: str | None = None
+    beside: Mapping[str, Opener] = field(default_factory=dict)
 
     def unread(self) -> PartitionLog:
         """The log as far as it is known without reading it: names and sizes."""
-        segments = tuple(Segment(file.path, file.base_offset, b"", zeros_behind=file.size) for file in self.files)
-        return PartitionLog(self.offsets_partition, segments, self.notes, self.checkpoints, selection=self.selection)
+        segments = tuple(
+            Segment(file.path, file.base_offset, b"", zeros_behind=file.size, modified_ms=file.modified_ms)
+            for file in self.files
+        )
+        return PartitionLog(
+            self.offsets_partition, segments, self.notes, self.checkpoints, self.beside, self.selection
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLogs:
-    """All logs; topic id → name from other topics' folders; what was left out, in sentences; what is absent."""
+    """All logs; topic id → name from other topics' folders; notes on what was left out; what is absent."""
 
     logs: list[FoundLog]
     topic_ids: dict[bytes, str]
@@ -128,10 +137,10 @@ def find_logs(
     partitions: Collection[int] = (),
     options: Options | None = None,
 ) -> FoundLogs:
-    """The logs of local paths and URLs; the same words as `offsets_log.disk.reader.open_logs`.
+    """Find the logs of local paths and URLs; arguments as in `offsets_log.disk.reader.open_logs`.
 
     Args:
-        options: of a remote store, as fsspec's file system of its kind takes them.
+        options: options of a remote store, as fsspec's file system of its kind takes them.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -149,7 +158,7 @@ def find_logs(
 
 
 def path_here(path: str) -> str | None:
-    """A path of this machine; None for a URL of a remote store."""
+    """Return a path of this machine; None for a URL of a remote store."""
     if path.startswith("file:"):
         return "/" + path.removeprefix("file:").lstrip("/")
     return None if _URL.match(path) else path
@@ -187,7 +196,7 @@ def holds_parquet(path: str, options: Options) -> bool:
 
 @cache
 def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileSystem, str]:
-    """A store and the path in it. With options it is fsspec's, else pyarrow's if it knows the kind.
+    """Return a store and the path in it. With options it is fsspec's, else pyarrow's if pyarrow knows the kind.
 
     Raises:
         InputError: there is no such kind of store, or it cannot be reached.
@@ -209,10 +218,11 @@ def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileS
             made = fsspec.filesystem(scheme, **dict(options))
         except ImportError as error:
             raise InputError(f"this kind of store needs another package: {error}", file=url) from None
-        return fs.PyFileSystem(fs.FSSpecHandler(made)), _path_in_store(url)
+        return fs.PyFileSystem(fs.FSSpecHandler(made)), path_in_store(url)
 
 
-def _path_in_store(url: str) -> str:
+def path_in_store(url: str) -> str:
+    """Of a URL the path that its store knows."""
     return url.partition("://")[2].partition("?")[0].rstrip("/")
 
 
@@ -258,10 +268,10 @@ class _RemoteFolder:
 def _remote_folders(
     url: str, options: tuple[tuple[str, Any], ...], data_directories: list[dict[str, Opener]]
 ) -> Iterator[_RemoteFolder]:
-    """The folders at and below a URL, or the one of a single file.
+    """Yield the folders at and below a URL, or the folder of a single file.
 
     Args:
-        data_directories: takes the data directories' own files.
+        data_directories: receives the data directories' own files.
     """
     store, path = open_store(url, options)
     scheme = url.partition("://")[0]
@@ -279,13 +289,19 @@ def _remote_folders(
     above: dict[str, dict[str, Opener]] = {}
     for entry in sorted(entries, key=lambda entry: entry.path):
         directory, name = posixpath.split(entry.path)
-        file = FoundFile(f"{scheme}://{entry.path}", _base_offset(name), entry.size, url, options)
+        written_ms = None if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
+        path = f"{scheme}://{entry.path}"
+        file = FoundFile(path, _base_offset(name), entry.size, url, options, modified_ms=written_ms)
         if name in IN_DATA_DIRECTORY:
             above.setdefault(directory, {})[name] = cache(partial(file.open, ExitStack()))
-        if not (matters(name) or name == METADATA or info.type == fs.FileType.File):
+        is_beside = lies_in(posixpath.basename(directory), name)
+        if not (matters(name) or is_beside or name == METADATA or info.type == fs.FileType.File):
             continue
         folder = Folder(f"{scheme}://{directory}/", posixpath.basename(directory))
         kept = found.setdefault(directory, _RemoteFolder(folder, {}))
+        if is_beside:
+            kept.folder.beside[name] = cache(partial(file.open, ExitStack()))
+            continue
         kept.files[name] = file
         kept.folder.files[name] = cache(partial(file.open, ExitStack()))
         if info.type == fs.FileType.File:
@@ -305,11 +321,12 @@ def _remote_log(found: _RemoteFolder, offsets_partition: int | None) -> FoundLog
     selected, notes = select_segments(found.folder)
     files = tuple(found.files[file.name] for file in selected)
     told = checkpoints(found.folder) if files else NOTHING_TOLD
-    return FoundLog(offsets_partition, files, tuple(notes), told, NAMED if found.folder.is_choice else None)
+    selection = NAMED if found.folder.is_choice else None
+    return FoundLog(offsets_partition, files, tuple(notes), told, selection, found.folder.beside)
 
 
 def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:
-    """Of several copies of one partition the one that `choose_replica` takes, which reads them all."""
+    """Return the one of several copies of a partition that `choose_replica` chooses, which reads them all."""
     if len(replicas) == 1:
         return replicas[0]
     logs = {}

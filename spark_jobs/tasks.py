@@ -1,8 +1,8 @@
-"""What is made of the pieces of logs by tasks, handed over in log order at the driver.
+"""Let tasks make something of the pieces of logs, and pass it on in log order at the driver.
 
-For what is told of records and not of keys, or of a piece as a whole. All pieces are read side by side; what was made
-lies on the executors' disks until the driver comes to it, so that neither has to hold it. What a task hands over is
-pickled at once: it may stand on memory that is used again.
+This is for results about records instead of keys, or about a piece as a whole. All pieces are read in parallel; the
+results stay on the executors' disks until the driver reads them, so that neither has to hold them in memory. What a
+task passes on is pickled at once, because it may refer to memory that is reused.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from spark_jobs.planning import PieceFiles
 from spark_jobs.source import plan_reading
 
 RUN_ITEMS, RUN_BYTES = 1 << 12, 1 << 20
-"""Of batches that are handed over at once."""
+"""Number of items, and of bytes, of batches that are passed on at once."""
 MOST_PIECE_BYTES = 1 << 27
-"""What is made of a piece comes to the driver as a whole."""
+"""Maximum size of a piece, since its result comes to the driver as a whole."""
 FAST = 1
-"""The level of zlib: most of what is handed over are texts, and tables with room in them."""
+"""Level of zlib: most results are texts, and tables with unused room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class Opened:
     """A piece as its task has it.
 
     Attributes:
-        order: of the piece alone, with its own segments.
-        cursor: where its reading is; whoever reads it moves this one.
+        order: the order of the piece alone, with its own segments.
+        cursor: how far it is read; whoever reads it moves this one.
         end: where it should end.
-        note: what to do with what could not be read, with tails and gaps.
+        note: called with what could not be read, tails and gaps.
     """
 
     piece: PieceFiles
@@ -73,19 +73,19 @@ class Opened:
 
 
 Work = Callable[[Opened], Iterable[Any]]
-"""What a task makes of a piece. It reads it to its end."""
+"""Makes something of a piece in a task; it reads the piece to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a piece was read; ``seen`` are rows of what was noted on the way."""
+    """How far a piece was read; ``seen`` are rows of what was noted while reading."""
 
     cursor: Cursor
     seen: Sequence[Row]
 
 
 def named(pieces: Iterable[PieceFiles], names: Mapping[str, str]) -> list[PieceFiles]:
-    """Pieces whose files are called as the user called them, by their paths."""
+    """Return the pieces with the names that the user gave their files, by their paths."""
     return [
         replace(piece, files=tuple(replace(file, name=names.get(file.path)) for file in piece.files))
         for piece in pieces
@@ -96,8 +96,8 @@ class Made:
     """What a task has made of each piece, in log order. A context manager.
 
     Args:
-        reading: whose bounds hold.
-        pieces: as of `source.plan_reading`.
+        reading: the reading, whose bounds hold.
+        pieces: see `source.plan_reading`.
     """
 
     def __init__(self, spark: SparkSession, reading: SourceOptions, pieces: Sequence[PieceFiles], work: Work) -> None:
@@ -107,14 +107,17 @@ class Made:
         self._logs: Iterator[tuple[int, Iterator[tuple[PieceFiles, Any]]]] = iter(())
         self._next: tuple[int, Iterator[tuple[PieceFiles, Any]]] | None = None
         self._asked: int | None = None
-        self._rows.count()  # all at once; `toLocalIterator` alone would have them read one after the other
+        self._rows.count()  # all in parallel; `toLocalIterator` alone would read one after the other
 
     def close(self) -> None:
-        """Forget all of it."""
+        """Drop all results."""
         self._rows.unpersist()
 
     def of_log(self, number: int) -> Iterator[tuple[PieceFiles, Any]]:
-        """What was made of one log's pieces, behind each its `Reach`. Logs are best asked for in their order."""
+        """Yield what was made of one log's pieces, each followed by its `Reach`.
+
+        Asking for logs in their order is fastest.
+        """
         if self._asked is None or self._asked >= number:
             self._logs = groupby(self._read(), key=lambda item: item[0].log)
             self._next = next(self._logs, None)
@@ -129,7 +132,7 @@ class Made:
 
 
 def _task(reading: SourceOptions, work: Work) -> Callable[[tuple[int, PieceFiles]], Iterator[tuple[int, bytes]]]:
-    """The function that tasks run."""
+    """Return the function that tasks run."""
 
     def run(numbered: tuple[int, PieceFiles]) -> Iterator[tuple[int, bytes]]:
         number, piece = numbered
@@ -153,7 +156,7 @@ def _made(piece: PieceFiles, reading: SourceOptions, work: Work) -> Iterator[Any
 
 
 def seen_of(row: Row) -> Seen:
-    """What `pieces.seen_row` told."""
+    """Return what `pieces.seen_row` made a row of."""
     return SEEN[row["kind"]](json.loads(row["facts"]), row.get("value"))
 
 
@@ -161,9 +164,9 @@ def seen_of(row: Row) -> Seen:
 
 
 def in_order(order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], note: Note) -> Iterator[tuple[PieceFiles, Any]]:
-    """What was made of the pieces of a log up to a bound, noting what was seen, and what is missing around them.
+    """Yield what was made of the pieces of a log up to a bound; note what was seen, and what is missing around them.
 
-    At the end comes the `LogEnd`, if the log was read to its end.
+    The last item is the `LogEnd`, if the log was read to its end.
     """
     before: Cursor | None = None
     last: PieceFiles | None = None
@@ -192,7 +195,7 @@ def _note_begin(order: ScanOrder, piece: PieceFiles, before: Cursor | None, note
 
 
 def choose(selection: Selection | None) -> Work:
-    """Hand over the batches that are asked for, as runs of items of `choose.selected`; what was seen is among them."""
+    """Yield the batches that are asked for, as runs of items of `choose.selected`, with what was seen among them."""
 
     def work(opened: Opened) -> Iterator[list[Item | Row]]:
         run: list[Item | Row] = []
@@ -216,7 +219,7 @@ def choose(selection: Selection | None) -> Work:
 
 
 def export(chunk: Callable[[tuple[int, int] | None], Chunk], shown: Shown) -> Work:
-    """Hand over what a chunk makes of all records that are shown."""
+    """Yield what a chunk makes of all records that are shown."""
 
     def work(opened: Opened) -> Iterator[Any]:
         for made in _rows(opened, chunk(opened.order.release), shown):
@@ -233,7 +236,7 @@ def _rows(opened: Opened, chunk: Chunk, shown: Shown) -> Iterator[Any]:
 
 
 def check(releases: Sequence[Release], begins: Sequence[Sequence[int]]) -> Work:
-    """Hand over the state of each piece by the rules of releases; ``begins`` as of `fold`."""
+    """Yield the state of each piece by the rules of releases; ``begins`` as in `fold`."""
 
     def work(opened: Opened) -> Iterator[CheckedState]:
         opened.order.layout.stand_behind(begins[opened.piece.log][opened.piece.index])
@@ -243,11 +246,11 @@ def check(releases: Sequence[Release], begins: Sequence[Sequence[int]]) -> Work:
 
 
 def fold(replay: Callable[..., Replay], begins: Sequence[Sequence[int]]) -> Work:
-    """Hand over the state of each piece.
+    """Yield the state of each piece.
 
     Args:
-        replay: makes a kind of replays of a log ``until`` a bound.
-        begins: of each log, where its segments begin in it.
+        replay: creates the replay of a log ``until`` a bound.
+        begins: for each log, where its segments begin in it.
     """
 
     def work(opened: Opened) -> Iterator[ColumnarState]:
@@ -262,7 +265,7 @@ def fold(replay: Callable[..., Replay], begins: Sequence[Sequence[int]]) -> Work
 
 
 def joined(order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], note: Note) -> ColumnarState | None:
-    """The states of all pieces of a log put together; None if there are none."""
+    """Return the states of all pieces of a log joined; None if there are none."""
     whole: ColumnarState | None = None
     for _, item in in_order(order, made, note):
         if isinstance(item, LogEnd):
@@ -278,7 +281,7 @@ def joined(order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], note: Note)
 def joined_check(
     releases: Sequence[Release], order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], note: Note
 ) -> CheckedState:  # fmt: skip
-    """The states of all pieces of a log put together."""
+    """Return the states of all pieces of a log joined."""
     seen: list[Seen] = []
 
     def noted(item: Seen) -> None:
@@ -294,7 +297,7 @@ def joined_check(
 def chosen_events(
     order: ScanOrder, made: Iterable[tuple[PieceFiles, Any]], wants: Callable[[Record], bool] | None
 ) -> Iterator[LogEvent]:  # fmt: skip
-    """The events of what `choose` has handed over of a log; ``wants`` as of `iter_events`."""
+    """Yield the events of what `choose` has made of a log; ``wants`` as in `iter_events`."""
     noted: list[Seen] = []
     for _, run in in_order(order, made, noted.append):
         yield from noted
@@ -308,5 +311,5 @@ def chosen_events(
 
 
 def plan(spark: SparkSession, reading: SourceOptions, names: Mapping[str, str]) -> list[PieceFiles]:
-    """The pieces of what is to be read, a few for each core, with their files' names."""
+    """Return the pieces of what is to be read, a few for each core, with their files' names."""
     return named(plan_reading(evenly(spark, reading), most_bytes=MOST_PIECE_BYTES), names)

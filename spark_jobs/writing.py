@@ -1,4 +1,4 @@
-"""Tables as Parquet directories that appear whole or not at all, on whatever file system Hadoop knows."""
+"""Write tables as Parquet directories that appear whole or not at all, on any file system that Hadoop knows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from offsets_log.errors import OutputError
 
 NO_MARK = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-"""A directory that is there is whole, and holds nothing but rows."""
+"""Setting that omits the success mark: a directory that exists is whole, and holds nothing but rows."""
 
 
 def write_parquet(
@@ -21,7 +21,7 @@ def write_parquet(
 ) -> None:
     """Write tables into a new directory: each below its name, one without a name into the directory itself.
 
-    They are written beside it and renamed; a store that cannot rename, as object stores, shows them one by one.
+    They are written beside it and renamed; a store that cannot rename, such as an object store, shows them one by one.
 
     Raises:
         OutputError: the path exists and is not an empty directory, or cannot be written.
@@ -47,7 +47,7 @@ def write_parquet(
 
 
 def check_free(spark: SparkSession, path: str) -> None:
-    """Whether a directory can be made there. Raises OutputError."""
+    """Check that a directory can be made at a path. Raises OutputError."""
     target = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
     try:
         files = target.getFileSystem(spark._jsc.hadoopConfiguration())
@@ -57,4 +57,4 @@ def check_free(spark: SparkSession, path: str) -> None:
     except (Py4JJavaError, PySparkException) as error:
         raise OutputError(f"cannot be written: {error}", file=path) from None
     if is_taken:
-        raise OutputError("this exists and is not an empty directory", file=path)
+        raise OutputError("this exists and is not an empty directory: give a new one", file=path)

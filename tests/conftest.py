@@ -25,6 +25,77 @@ RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in PACKED.glob("*
 
 PARTITION_DIRECTORY = "__consumer_offsets-"
 
+TOGETHER = (
+    "tests/spark/",
+    "tests/restore/test_live.py",
+    "tests/restore/test_secure.py",
+    "tests/test_packaging.py",
+)
+"""Folders and files whose tests share what takes long to start: one worker runs all of them."""
+FIRST = ("tests/columnar/test_modes.py", "tests/restore/test_round_trip.py")
+"""Files with tests so long that no worker may begin with them last."""
+
+SLOW = (
+    "tests/broker/test_damaged.py",
+    "tests/cleaner/test_deep.py",
+    "tests/cleaner/test_recorded_cases.py",
+    "tests/cli/test_completion.py",
+    "tests/cli/test_help.py",
+    "tests/cli/test_missing_log.py",
+    "tests/cli/test_text_table.py::test_the_same_as_rich",
+    "tests/columnar/test_checks.py",
+    "tests/columnar/test_compiled.py",
+    "tests/columnar/test_group_records.py",
+    "tests/columnar/test_history.py",
+    "tests/columnar/test_lines.py",
+    "tests/columnar/test_modes.py",
+    "tests/columnar/test_partials.py",
+    "tests/columnar/test_selection.py",
+    "tests/columnar/test_writers.py",
+    "tests/dumps/test_dump_log.py",
+    "tests/dumps/test_dump_log_in_bulk.py",
+    "tests/messages/test_java_strings.py::test_strings_decode_as_the_installed_java",
+    "tests/report/test_report.py::test_a_browser_shows_the_recording",
+    "tests/report/test_report.py::test_ten_thousand_groups_make_a_page",
+    "tests/spark/",
+    "tests/test_benchmarks.py",
+    "tests/test_docs.py",
+    "tests/test_packaging.py",
+)
+"""What `make test-fast` leaves out, beside brokers and most recordings."""
+FAST_RECORDINGS = frozenset({"kafka-4.3-mixed", "kafka-lifetime"})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests one by one, but those of `TOGETHER` on one worker, which begins with them.
+
+    The marks of xdist for this say nothing under pytest 9.2, where a test's id cannot be changed.
+    """
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next(filter(nodeid.startswith, TOGETHER), nodeid)
+
+    return Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first; those that are slow are marked."""
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    for item in items:
+        if item.nodeid.startswith(SLOW) or item.get_closest_marker("kafka") or _is_of_slow_recording(item):
+            item.add_marker(pytest.mark.slow)
+
+
+def _is_of_slow_recording(item: pytest.Item) -> bool:
+    values = getattr(item, "callspec", None)
+    names = {value for value in values.params.values() if isinstance(value, str)} if values else set()
+    return bool(names & {*RECORDINGS} - FAST_RECORDINGS)
+
 
 @pytest.fixture(autouse=True)
 def no_word_of_how_far(monkeypatch: pytest.MonkeyPatch) -> None:

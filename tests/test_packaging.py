@@ -24,7 +24,6 @@ cli.engine.BULK_FROM_BYTES = 0
 run()
 """
 PARTS = re.compile(r"<(?:style|script)>.*?</(?:style|script)>", re.DOTALL)
-pytestmark = pytest.mark.xdist_group("packaging")  # one environment for all
 
 
 def lowest() -> list[str]:

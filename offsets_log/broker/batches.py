@@ -1,4 +1,5 @@
-"""Batches as a broker meets them in a file: by their size alone, no checksum and few checks (``D-1``, ``D-4``).
+"""Read batches as a broker finds them in a file: by size alone, without checksum and with few checks (``D-1``,
+``D-4``).
 
 References: ``FileLogInputStream.java``, ``ByteBufferLogInputStream.java``, ``DefaultRecordBatch.java``.
 """
@@ -32,11 +33,11 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _PLAIN_MARKER = re.compile(
     rb"\x00\x00\x00\x01\x20.([\x00-\x7f])\x00\x08\x00\x00\x00([\x00\x01])\x0c[\x00-\x7f].(.{4})\x00", re.DOTALL
 )
-"""The count and the record of a transaction marker; its time is near that of the batch."""
+"""The count and the record of a transaction marker whose time is near that of the batch."""
 
 
 class PlainMarker(NamedTuple):
-    """A marker: what it says (``COMMIT``, ``ABORT``), by whom, and when."""
+    """A marker: its type (``COMMIT``, ``ABORT``), the coordinator's epoch, and its time in epoch milliseconds."""
 
     type: str
     coordinator_epoch: int
@@ -45,14 +46,14 @@ class PlainMarker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileBatch:
-    """An entry of a file with a size that fits; anything else of it may be wrong.
+    """An entry of a file whose size fits; everything else in it may be wrong.
 
     Attributes:
         view: the file.
         position, size_bytes: where it lies.
-        offset: the first 8 bytes: the base offset of magic 2, the last one of magic 0 and 1.
-        magic: signed; of any value.
-        limit: its header is read no further: the end of the file, or in memory that of the batch.
+        offset: the first 8 bytes: the base offset of magic 2, the last offset of magic 0 and 1.
+        magic: signed, with any value.
+        limit: position up to which its header may be read: the end of the file, or in memory the end of the batch.
     """
 
     file: str
@@ -65,16 +66,16 @@ class FileBatch:
 
     @property
     def end(self) -> int:
-        """Position of the entry behind it."""
+        """The position of the next entry."""
         return self.position + self.size_bytes
 
     @property
     def is_legacy(self) -> bool:
-        """Read as magic 0 or 1, as every magic below 2 is."""
+        """Whether it is read as magic 0 or 1, as every magic below 2 is."""
         return self.magic < NEWEST_MAGIC
 
     def _field(self, index: int) -> int:
-        """Of the header of magic 2, whatever magic it says."""
+        """Return a field of the header of magic 2, whatever its magic is. Raises BrokerError."""
         if self.limit - self.position < _HEADER.size:
             raise BrokerError("the batch header is cut off", rule="D-9", file=self.file, position=self.position)
         value: int = _HEADER.unpack_from(self.view, self.position)[index]
@@ -82,20 +83,20 @@ class FileBatch:
 
     @property
     def attributes(self) -> int:
-        """Of magic 2; 0 else."""
+        """The attributes of magic 2; 0 for other magics."""
         return 0 if self.is_legacy else self._field(5)
 
     @property
     def last_offset(self) -> int:
-        """By the header alone."""
+        """The last offset according to the header alone."""
         return self.offset if self.is_legacy else self.offset + self._field(6)
 
     @property
     def base_offset(self) -> int:
-        """That of its first record; a compressed one of magic 0 and 1 must be read for that.
+        """The first record's offset; a compressed batch of magic 0 and 1 must be decompressed for that.
 
         Raises:
-            BrokerError: it cannot be read.
+            BrokerError: the batch cannot be read.
         """
         if not self.is_legacy or not self.view[self.position + LEGACY_ATTRIBUTES_POSITION] & CODEC_MASK:
             return self.offset
@@ -110,64 +111,64 @@ class FileBatch:
 
     @property
     def next_offset(self) -> int:
-        """Where the log goes on."""
+        """The offset where the log continues."""
         return self.last_offset + 1
 
     @property
     def max_timestamp_ms(self) -> int:
-        """Of its records."""
+        """The largest timestamp of its records, in epoch milliseconds."""
         return self.whole().max_timestamp_ms if self.is_legacy else self._field(8)
 
     @property
     def producer_id(self) -> int:
-        """−1 of magic 0 and 1."""
+        """The producer id; −1 for magic 0 and 1."""
         return b.NO_PRODUCER_ID if self.is_legacy else self._field(9)
 
     @property
     def partition_leader_epoch(self) -> int:
-        """−1 of magic 0 and 1."""
+        """The partition leader epoch; −1 for magic 0 and 1."""
         return b.NO_PARTITION_LEADER_EPOCH if self.is_legacy else self._field(2)
 
     @property
     def producer_epoch(self) -> int:
-        """−1 of magic 0 and 1."""
+        """The producer epoch; −1 for magic 0 and 1."""
         return b.NO_PRODUCER_EPOCH if self.is_legacy else self._field(10)
 
     @property
     def records_count(self) -> int:
-        """As declared; of magic 0 and 1 that of the message around them."""
+        """The declared number of records; 1 for magic 0 and 1, whose wrapper is one message."""
         return 1 if self.is_legacy else self._field(12)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers inside may go, where it is told (attribute bit 6, ``records:X4``)."""
+        """When tombstones and markers inside may be removed; None if not set (attribute bit 6, ``records:X4``)."""
         return self._field(7) if self.attributes & b.DELETE_HORIZON_MASK else None
 
     @property
     def last_sequence(self) -> int:
-        """The producer's number of its last offset, −1 without one."""
+        """The producer's sequence number of its last offset; −1 without one."""
         first = b.NO_SEQUENCE if self.is_legacy else self._field(11)
         return first if first == b.NO_SEQUENCE else first + self._field(6) & b.MAX_SEQUENCE
 
     @property
     def is_transactional(self) -> bool:
-        """Attribute bit 4."""
+        """Whether attribute bit 4 is set."""
         return bool(self.attributes & b.TRANSACTIONAL_MASK)
 
     @property
     def is_control(self) -> bool:
-        """Attribute bit 5."""
+        """Whether attribute bit 5 is set."""
         return bool(self.attributes & b.CONTROL_MASK)
 
     def raw(self) -> bytes:
-        """All of it."""
+        """Return all bytes of the batch."""
         return bytes(self.view[self.position : self.end])
 
     def whole(self) -> RecordBatch:
-        """Its header decoded; a magic beyond 2 is read as 2, as a broker's classes do.
+        """Decode its header; a magic beyond 2 is read as 2, as a broker's classes do.
 
         Raises:
-            InvalidBatchError: too small for its magic.
+            InvalidBatchError: it is too small for its magic.
         """
         raw = self.raw()
         magic = min(max(self.magic, 0), NEWEST_MAGIC)
@@ -178,7 +179,7 @@ class FileBatch:
         return decode_batch_header(raw, self.position)
 
     def plain_marker(self) -> PlainMarker | None:
-        """What a control batch says that is one as coordinators write it; None of any other."""
+        """Return the marker in a control batch that has the form coordinators write; None for any other."""
         found = _PLAIN_MARKER.fullmatch(self.view, self.position + b.BATCH_HEADER_SIZE - 4, self.end)
         if found is None or self.attributes & (CODEC_MASK | b.TIMESTAMP_TYPE_MASK):
             return None
@@ -186,7 +187,7 @@ class FileBatch:
         return PlainMarker(CONTROL_TYPES[kind], coordinator_epoch, self._field(7) + (delta >> 1 ^ -(delta & 1)))
 
     def ensure_valid(self) -> None:
-        """The checksum (``ensureValid``). Raises InvalidBatchError."""
+        """Verify the checksum (``ensureValid``). Raises InvalidBatchError."""
         start, crc = (b.MAGIC_POSITION, b.LEGACY_CRC_POSITION) if self.is_legacy else (b.ATTRIBUTES_POSITION, 17)
         if not self.is_legacy and self.size_bytes < b.BATCH_HEADER_SIZE:
             raise self.invalid(f"{self.size_bytes} bytes are too few for a batch")
@@ -197,15 +198,17 @@ class FileBatch:
             raise self.invalid(f"the checksum is {computed:#010x}, the batch says {stored:#010x}")
 
     def invalid(self, problem: str, rule: str = "D-2") -> InvalidBatchError:
-        """An error about this batch."""
+        """Return an error about this batch."""
         return InvalidBatchError(problem, rule=rule, file=self.file, position=self.position)
 
 
 def entry_at(file: str, view: memoryview, position: int, end: int) -> FileBatch | None:
-    """The entry at a position of a file; None where no whole one is before the end, which a broker takes for the end.
+    """Return the entry at a position of a file, or None if no whole one ends before ``end``.
+
+    A broker takes such a place for the end of the log.
 
     Raises:
-        InvalidBatchError: a size below any entry's.
+        InvalidBatchError: the size is below any entry's.
     """
     if position >= end - HEADER_UP_TO_MAGIC:
         return None
@@ -218,11 +221,11 @@ def entry_at(file: str, view: memoryview, position: int, end: int) -> FileBatch 
 
 
 def entry_in_memory(file: str, view: memoryview, position: int, end: int) -> FileBatch | None:
-    """The same of bytes that were read into memory, where more is checked and less is left out.
+    """Return the entry at a position of bytes read into memory, where more is checked and less is skipped.
 
     Raises:
-        InvalidBatchError: a size below any entry's, or a magic that is not 0, 1 or 2.
-        BrokerError: a size beyond what the arithmetic of a broker holds.
+        InvalidBatchError: the size is below any entry's, or the magic is not 0, 1 or 2.
+        BrokerError: the size exceeds a broker's arithmetic.
     """
     left = end - position
     if left < b.LOG_OVERHEAD:

@@ -1,4 +1,4 @@
-"""Runs of plain batches without a producer, by a kernel: checked, counted and indexed as they stand in a segment."""
+"""Check, count and index runs of plain batches without a producer by a kernel, in the form they have in a segment."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ANY_EPOCH = 1 << 31
 
 @dataclass(slots=True)
 class Follower:
-    """Goes along a segment.
+    """Follows the batches of a segment.
 
     Attributes:
         checks: whether a wrong checksum ends a run.
-        next_offset: behind the last batch of the runs so far; None before the first.
-        records: how many they declare.
+        next_offset: the offset after the last batch of the runs so far; None before the first.
+        records: number of records that the runs declare.
     """
 
     file: LogFile
@@ -39,10 +39,10 @@ class Follower:
         self._data = bytes_of(self.file)
 
     def follow(self, position: int, leader_epoch: int = ANY_EPOCH) -> int:
-        """Take a run from a position on; where it ends.
+        """Process a run from a position on; return where it ends.
 
         Args:
-            leader_epoch: a batch of a later one ends the run.
+            leader_epoch: a batch of a later epoch ends the run.
 
         Raises:
             BrokerError: an index cannot hold an entry that is due.
@@ -67,7 +67,7 @@ class Follower:
 
 
 def bytes_of(file: LogFile) -> a.Bytes:
-    """A segment as an array."""
+    """Return a segment as a read-only array."""
     data = np.frombuffer(file.view, np.uint8).view()
     data.flags.writeable = False
     return data

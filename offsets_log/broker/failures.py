@@ -1,4 +1,4 @@
-"""What a broker's storage throws while it opens or reads a log, as far as somebody catches it differently."""
+"""Define what a broker's storage throws while it opens or reads a log, as far as callers treat it differently."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from offsets_log.errors import OffsetsLogError
 
 
 class BrokerError(OffsetsLogError):
-    """The broker's code ends with an exception here; nobody catches it but where it says so below.
+    """An exception in the broker's code; it is not caught unless a subclass says so.
 
     Attributes:
-        rule: the fact that tells, such as ``D-8``.
+        rule: the fact that shows it, such as ``D-8``.
     """
 
     def __init__(self, problem: str, *, rule: str, file: str | None = None, position: int | None = None) -> None:
@@ -26,4 +26,4 @@ class InvalidOffsetError(BrokerError):
 
 
 class OffsetOverflowError(BrokerError):
-    """``LogSegmentOffsetOverflowException``: an offset that is too far from its segment's base (``D-8``)."""
+    """``LogSegmentOffsetOverflowException``: an offset is too far from its segment's base (``D-8``)."""

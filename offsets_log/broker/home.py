@@ -1,7 +1,7 @@
-"""Who answers for a group that stands in another offsets partition than its own: a damaged name, a restored file.
+"""Decide who answers for a group that is in another offsets partition than its own: a damaged name, a restored file.
 
 Clients ask the coordinator of the partition that the group's name leads to (``records:H1``). The Java coordinator looks
-into what it loaded from that partition; the Scala one has one cache for all partitions of its broker.
+only at what it loaded from that partition; the Scala one has one cache for all partitions of its broker.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from offsets_log.replay.partition_for import partition_for
 
 
 def at_home(states: Mapping[int | None, CoordinatorState]) -> dict[int | None, CoordinatorState]:
-    """What clients are answered, by the partition whose coordinator they ask; nothing changes where that is a guess.
+    """Return what clients are answered, by the partition whose coordinator they ask.
+
+    Nothing changes where the number of partitions is a guess.
 
     Args:
-        states: offsets partition → what was loaded from it, of one broker; None for one that nobody tells.
+        states: offsets partition (None if unknown) → what one broker loaded from it.
     """
     found = dict(states)
     known = {partition: state for partition, state in states.items() if partition is not None}
@@ -49,7 +51,7 @@ def _without(state: CoordinatorState, groups: Mapping[str, int]) -> CoordinatorS
 
 
 def _with(state: CoordinatorState, other: CoordinatorState, group: str) -> CoordinatorState:
-    """A state with a group of another one."""
+    """Return a state with a group of another state added."""
     moved = other.showing(lambda name: name == group, lambda topic: True)
     return replace(
         state,

@@ -1,4 +1,4 @@
-"""The index files beside a segment: where a broker looks first, and what it makes anew when it recovers one.
+"""Read and write the index files beside a segment: a broker searches them first, and rebuilds them in recovery.
 
 References: ``OffsetIndex.java``, ``TimeIndex.java``, ``TransactionIndex.java``.
 """
@@ -17,27 +17,27 @@ from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.segment import Buffer
 
 _OFFSET_ENTRY_BYTES = 8
-"""Relative offset and position, 4 bytes each."""
+"""Size of an entry: relative offset and position, 4 bytes each."""
 _TIME_ENTRY = struct.Struct(">qi")
 _ABORTED_TRANSACTION = struct.Struct(">bxqqqq")
 ABORTED_TRANSACTION_VERSION = 0
-"""Its first byte alone is looked at (``AbortedTxn.version``)."""
+"""Newest version of an entry, in its first byte; only the entry's first byte is checked (``AbortedTxn.version``)."""
 
 INDEX_INTERVAL_BYTES = 4096
-"""``index.interval.bytes`` by default."""
+"""Default of ``index.interval.bytes``."""
 NO_LIMIT = 1 << 62
 
 WARM_ENTRIES = 1024
-"""At the end of an index, where is looked first."""
+"""How many entries at the end of an index are searched first."""
 
 
 @dataclass(slots=True)
 class OffsetIndex:
-    """``.index``: now and then the last offset of the batch before, and the position of a batch.
+    """``.index``: at intervals, the last offset of a batch and the batch's position.
 
     Attributes:
-        offsets: relative to the base offset, rising unless the file is damaged.
-        positions: of batches that hold nothing before.
+        offsets: last offsets relative to the base offset, ascending unless the file is damaged.
+        positions: positions of the batches, in bytes.
     """
 
     base_offset: int
@@ -47,7 +47,7 @@ class OffsetIndex:
 
     @classmethod
     def read(cls, base_offset: int, data: Buffer) -> OffsetIndex:
-        """The entries of a file; a rest that is no entry is left out."""
+        """Read the entries of a file; a rest that is no entry is ignored."""
         view = memoryview(data)
         entries = array("i", bytes(view[: len(view) - len(view) % _OFFSET_ENTRY_BYTES]))
         if sys.byteorder == "little":
@@ -56,21 +56,24 @@ class OffsetIndex:
 
     @property
     def size_bytes(self) -> int:
-        """Of its entries."""
+        """The size of its entries."""
         return _OFFSET_ENTRY_BYTES * len(self.offsets)
 
     @property
     def last_offset(self) -> int:
-        """Of the last entry; the base offset without one."""
+        """The offset of the last entry; the base offset without one."""
         return self.base_offset + self.offsets[-1] if self.offsets else self.base_offset
 
     def lookup(self, offset: int) -> int:
-        """The position to search from."""
+        """Return the position from which to search an offset."""
         slot = self._slot(offset - self.base_offset)
         return max(self.positions[slot], 0) if slot >= 0 else 0
 
     def _slot(self, offset: int) -> int:
-        """The last entry at or below a relative offset, −1 without one; where they do not rise, what is met."""
+        """Return the last entry at or below a relative offset, −1 without one.
+
+        Where offsets do not ascend, it is the entry that Kafka's search finds.
+        """
         last = len(self.offsets) - 1
         first_warm = max(0, last - WARM_ENTRIES)
         if last >= 0 and self.offsets[first_warm] < offset:
@@ -80,7 +83,7 @@ class OffsetIndex:
         return self._search(offset, 0, first_warm)
 
     def _search(self, offset: int, low: int, high: int) -> int:
-        """``AbstractIndex.binarySearch``."""
+        """Search like ``AbstractIndex.binarySearch``."""
         while low < high:
             middle = (low + high + 1) >> 1
             if self.offsets[middle] == offset:
@@ -89,7 +92,12 @@ class OffsetIndex:
         return low
 
     def append(self, offset: int, position: int) -> None:
-        """Raises InvalidOffsetError: offsets of entries rise; BrokerError: the file is full, or the offset too far."""
+        """Append an entry.
+
+        Raises:
+            InvalidOffsetError: the offset is not larger than the last entry's.
+            BrokerError: the file is full, or the offset is too far from the base.
+        """
         if len(self.offsets) >= self.most_entries:
             raise BrokerError(f"the index is full with {len(self.offsets)} entries", rule="D-8")
         if self.offsets and offset <= self.last_offset:
@@ -98,7 +106,7 @@ class OffsetIndex:
         self.positions.append(position)
 
     def encode(self) -> bytes:
-        """The file."""
+        """Return the file's contents."""
         entries = array("i", bytes(self.size_bytes))
         entries[0::2], entries[1::2] = self.offsets, self.positions
         if sys.byteorder == "little":
@@ -106,7 +114,7 @@ class OffsetIndex:
         return entries.tobytes()
 
     def truncate_to(self, offset: int) -> None:
-        """Without the entries from an offset on."""
+        """Remove the entries from an offset on."""
         slot = self._slot(offset - self.base_offset)
         keep = slot if slot >= 0 and self.base_offset + self.offsets[slot] == offset else slot + 1
         del self.offsets[keep:], self.positions[keep:]
@@ -114,10 +122,10 @@ class OffsetIndex:
 
 @dataclass(slots=True)
 class TimeIndex:
-    """``.timeindex``: now and then the largest timestamp so far, and the last offset of the batch that reached it.
+    """``.timeindex``: at intervals, the largest timestamp so far and the last offset of the batch that has it.
 
     Attributes:
-        timestamps: rising, in milliseconds.
+        timestamps: ascending, in epoch milliseconds.
         offsets: relative to the base offset.
     """
 
@@ -128,29 +136,29 @@ class TimeIndex:
 
     @classmethod
     def read(cls, base_offset: int, data: Buffer) -> TimeIndex:
-        """The entries of a file; a rest that is no entry is left out."""
+        """Read the entries of a file; a rest that is no entry is ignored."""
         view = memoryview(data)
         entries = list(_TIME_ENTRY.iter_unpack(view[: len(view) - len(view) % _TIME_ENTRY.size]))
         return cls(base_offset, array("q", (time for time, _ in entries)), array("i", (at for _, at in entries)))
 
     @property
     def size_bytes(self) -> int:
-        """Of its entries."""
+        """The size of its entries."""
         return _TIME_ENTRY.size * len(self.timestamps)
 
     @property
     def last_timestamp_ms(self) -> int:
-        """Of the last entry; −1 without one."""
+        """The timestamp of the last entry; −1 without one."""
         return self.timestamps[-1] if self.timestamps else -1
 
     def maybe_append(self, timestamp_ms: int, offset: int, *, is_closing: bool = False) -> None:
-        """An entry if the time is beyond the last one's (``CL-42``).
+        """Append an entry if the time is beyond the last one's (``CL-42``).
 
         Args:
-            is_closing: one more fits then.
+            is_closing: whether the segment ends; then one more entry fits.
 
         Raises:
-            InvalidOffsetError: a later timestamp stands at a lower offset.
+            InvalidOffsetError: a later timestamp has a lower offset.
             BrokerError: the file is full.
         """
         if not is_closing and len(self.timestamps) >= self.most_entries - 1:
@@ -163,16 +171,16 @@ class TimeIndex:
             self.offsets.append(_relative(offset, self.base_offset))
 
     def encode(self) -> bytes:
-        """The file."""
+        """Return the file's contents."""
         return b"".join(map(_TIME_ENTRY.pack, self.timestamps, self.offsets))
 
 
 @dataclass(slots=True)
 class Indexing:
-    """Both indexes of a segment as its batches are written or read, one after the other (``CL-41``, ``CL-42``).
+    """Both indexes of a segment while its batches are written or read one after the other (``CL-41``, ``CL-42``).
 
     Attributes:
-        latest: the largest timestamp so far, and the last offset of the batch that reached it.
+        latest: the largest timestamp so far, and the last offset of the batch that has it.
         indexed_at: the position of the last entry.
     """
 
@@ -186,7 +194,7 @@ class Indexing:
     def of(
         cls, base_offset: int, interval_bytes: int = INDEX_INTERVAL_BYTES, max_index_bytes: int | None = None
     ) -> Indexing:
-        """Of a new segment."""
+        """Return the indexes of a new segment."""
         index, times = OffsetIndex(base_offset), TimeIndex(base_offset)
         if max_index_bytes is not None:
             index.most_entries = max_index_bytes // _OFFSET_ENTRY_BYTES
@@ -194,13 +202,13 @@ class Indexing:
         return cls(index, times, interval_bytes)
 
     def take(self, position: int, last_offset: int, max_timestamp_ms: int, its_offset: int | None = None) -> None:
-        """A batch that lies at a position, or several from there on.
+        """Index a batch that lies at a position, or several batches from there on.
 
         Args:
-            its_offset: the last offset of that of several that has the timestamp.
+            its_offset: of several batches, the last offset of the one that has the timestamp.
 
         Raises:
-            BrokerError: an entry is due that cannot be.
+            BrokerError: a due entry cannot be written.
         """
         if max_timestamp_ms > self.latest[0]:
             self.latest = max_timestamp_ms, last_offset if its_offset is None else its_offset
@@ -210,10 +218,10 @@ class Indexing:
             self.indexed_at = position
 
     def take_run(self, due: Iterable[Sequence[int]], latest: tuple[int, int], indexed_at: int) -> None:
-        """Batches of which it is known which entries are due.
+        """Index batches whose due entries are known.
 
         Args:
-            due: last offset, position, largest timestamp so far and its offset of each.
+            due: for each entry the last offset, the position, the largest timestamp so far and its offset.
         """
         for last_offset, position, timestamp_ms, its_offset in due:
             self.index.append(last_offset, position)
@@ -221,7 +229,7 @@ class Indexing:
         self.latest, self.indexed_at = latest, indexed_at
 
     def close(self) -> None:
-        """The segment ends."""
+        """Write the last entry at the end of the segment."""
         self.times.maybe_append(*self.latest, is_closing=True)
 
 
@@ -229,8 +237,9 @@ class AbortedTransaction(NamedTuple):
     """An entry of ``.txnindex`` (``CL-43``).
 
     Attributes:
-        last_offset: of its marker.
-        last_stable_offset: where the oldest other transaction began that was open then, else behind the marker.
+        last_offset: the marker's offset.
+        last_stable_offset: where the oldest other transaction open at that time began, else the offset after the
+            marker.
     """
 
     version: int
@@ -242,19 +251,19 @@ class AbortedTransaction(NamedTuple):
 
 @dataclass(slots=True)
 class TransactionIndex:
-    """``.txnindex``: the aborted transactions, by their markers' rising offsets."""
+    """``.txnindex``: the aborted transactions, by ascending offsets of their markers."""
 
     entries: list[AbortedTransaction] = field(default_factory=list)
 
     @classmethod
     def read(cls, data: Buffer) -> TransactionIndex:
-        """The entries of a file; a rest that is no entry is left out."""
+        """Read the entries of a file; a rest that is no entry is ignored."""
         view = memoryview(data)
         whole = view[: len(view) - len(view) % _ABORTED_TRANSACTION.size]
         return cls([AbortedTransaction(*entry) for entry in _ABORTED_TRANSACTION.iter_unpack(whole)])
 
     def append(self, entry: AbortedTransaction) -> None:
-        """Raises BrokerError: a marker's offset is not beyond the one before."""
+        """Append an entry. Raises BrokerError if its marker's offset is not beyond the last one."""
         if self.entries and self.entries[-1].last_offset >= entry.last_offset:
             raise BrokerError(
                 f"the aborted transaction that ends at {entry.last_offset} comes behind one that ends at "
@@ -264,7 +273,10 @@ class TransactionIndex:
         self.entries.append(entry)
 
     def collect(self, start: int, end: int) -> tuple[list[AbortedTransaction], bool]:
-        """Those that end from an offset on and begin below another; and whether all such are among them (``CL-14``)."""
+        """Return the entries that end at ``start`` or later and begin below ``end`` (``CL-14``).
+
+        The second value says whether all such transactions are among them.
+        """
         found = []
         for entry in self.entries:
             if entry.last_offset >= start and entry.first_offset < end:
@@ -274,15 +286,15 @@ class TransactionIndex:
         return found, False
 
     def encode(self) -> bytes:
-        """The file; without entries there is none."""
+        """Return the file's contents; without entries there is no file."""
         return b"".join(_ABORTED_TRANSACTION.pack(*entry) for entry in self.entries)
 
 
 def is_sane_transaction_index(base_offset: int, index: TransactionIndex) -> bool:
-    """Whether a ``.txnindex`` may stay; else its segment is recovered.
+    """Whether a ``.txnindex`` may stay; otherwise its segment is recovered.
 
     Raises:
-        BrokerError: an entry of a version that nobody reads.
+        BrokerError: an entry has an unknown version.
     """
     for entry in index.entries:
         if entry.version > ABORTED_TRANSACTION_VERSION:
@@ -293,7 +305,7 @@ def is_sane_transaction_index(base_offset: int, index: TransactionIndex) -> bool
 
 
 def _relative(offset: int, base_offset: int) -> int:
-    """Raises BrokerError: 4 bytes do not hold it."""
+    """Return an offset relative to the base. Raises BrokerError if 4 bytes cannot hold it."""
     if not 0 <= offset - base_offset < MAX_OFFSETS_IN_SEGMENT:
         raise BrokerError(f"offset {offset} is too far from {base_offset} for an index", rule="D-8")
     return offset - base_offset

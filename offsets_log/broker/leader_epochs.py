@@ -1,4 +1,4 @@
-"""A partition's ``leader-epoch-checkpoint``: whether it keeps the broker from starting, and what of it stays.
+"""Read ``leader-epoch-checkpoint``: whether it keeps the broker from starting, and which entries stay.
 
 References: ``CheckpointFile.java``, ``LeaderEpochCheckpointFile.java``, ``LeaderEpochFileCache.assign``.
 """
@@ -18,10 +18,10 @@ _ENTRY = re.compile(r"\+?[0-9]+\s+\+?[0-9]+\s*")
 
 
 def check_leader_epochs(data: Buffer) -> None:
-    """Of a file that cannot be read the broker takes the whole data directory offline (``D-8``).
+    """Check a file; if it cannot be read, the broker takes the whole data directory offline (``D-8``).
 
     Raises:
-        BrokerError: it holds something else than a version, a count and as many lines of epoch and offset.
+        BrokerError: it holds anything but a version, a count and as many lines of epoch and offset.
     """
     try:
         lines = _LINE_END.split(bytes(data).decode())
@@ -40,23 +40,23 @@ def check_leader_epochs(data: Buffer) -> None:
 
 
 LeaderEpochs = dict[int, int]
-"""Epoch → the first offset in it; epochs rise."""
+"""Epoch → the first offset in it; epochs ascend."""
 
 
 def decode_leader_epochs(data: Buffer) -> LeaderEpochs:
-    """The entries of a file that `check_leader_epochs` passes."""
+    """Return the entries of a file that passes `check_leader_epochs`."""
     entries = [line.split() for line in _LINE_END.split(bytes(data).decode())[2:] if line]
     return dict(sorted((int(epoch), int(offset)) for epoch, offset in entries))
 
 
 def encode_leader_epochs(epochs: LeaderEpochs) -> bytes:
-    """The file."""
+    """Return the file's contents."""
     entries = "".join(f"{epoch} {offset}\n" for epoch, offset in sorted(epochs.items()))
     return f"{LEADER_EPOCHS_VERSION}\n{len(epochs)}\n{entries}".encode()
 
 
 def assign(epochs: LeaderEpochs, epoch: int, offset: int) -> None:
-    """A batch of an epoch is met while its segment is recovered: one later than all is new (``CL-50``)."""
+    """Note a batch's epoch while its segment is recovered; an epoch later than all others is added (``CL-50``)."""
     if epoch > latest_of(epochs):
         while epochs and epochs[latest_of(epochs)] >= offset:
             epochs.popitem()
@@ -64,12 +64,12 @@ def assign(epochs: LeaderEpochs, epoch: int, offset: int) -> None:
 
 
 def latest_of(epochs: LeaderEpochs) -> int:
-    """The last of rising epochs, −1 without one."""
+    """Return the last of ascending epochs; −1 without one."""
     return next(reversed(epochs), -1)
 
 
 def leader_epochs_within(epochs: LeaderEpochs, start_checkpoint: int, end_offset: int) -> LeaderEpochs:
-    """Those of a log that was opened: epochs that end before it, or begin behind it, are gone (``CL-50``).
+    """Return the epochs of a log that was opened; those that end before it or begin after it are dropped (``CL-50``).
 
     Args:
         start_checkpoint: the entry of ``log-start-offset-checkpoint``, 0 without one.

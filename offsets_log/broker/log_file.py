@@ -1,4 +1,4 @@
-"""A segment as a broker holds it: its bytes up to where they count, and the index by which offsets are found.
+"""Hold a segment as a broker does: its bytes up to their valid end, and the index by which offsets are found.
 
 References: ``LogSegment.java``, ``FileRecords.java``.
 """
@@ -16,15 +16,16 @@ from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
 
 @dataclass(slots=True)
 class LogFile:
-    """One segment.
+    """A segment.
 
     Attributes:
         file: name to show.
         view: the whole file.
         size_bytes: how much of it the broker holds.
-        finds_by_base_offset: how offsets are looked for (since 4.1): by batches' base offsets, else by their last.
+        finds_by_base_offset: whether offsets are searched by batches' base offsets (since 4.1) or by their last
+            offsets.
         times, aborted: its other indexes.
-        modified_ms: when the file was last written; None where nothing tells.
+        modified_ms: when the file was last written, in epoch milliseconds; None if unknown.
     """
 
     base_offset: int
@@ -38,25 +39,25 @@ class LogFile:
     modified_ms: int | None = None
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[FileBatch]:
-        """The entries from a position on. Raises InvalidBatchError."""
+        """Yield the entries from a position on. Raises InvalidBatchError."""
         position, end = start, self.size_bytes if end is None else end
         while (batch := entry_at(self.file, self.view, position, end)) is not None:
             yield batch
             position = batch.end
 
     def takes(self, offset: int) -> bool:
-        """Whether it is near enough to the base offset for the indexes."""
+        """Whether an offset is near enough to the base offset for the indexes."""
         return 0 <= offset - self.base_offset < MAX_OFFSETS_IN_SEGMENT
 
     def translate(self, offset: int) -> FileBatch | None:
-        """The batch to read from for an offset (``translateOffset``); None where the file ends before."""
+        """Return the batch to read from for an offset (``translateOffset``); None if the file ends before it."""
         batches = self.batches(self.index.lookup(offset))
         if self.finds_by_base_offset:
             return _by_base_offset(batches, offset)
         return next((batch for batch in batches if batch.last_offset >= offset), None)
 
     def read_next_offset(self) -> int:
-        """Where the log goes on behind it (``readNextOffset``)."""
+        """Return the offset where the log continues after the segment (``readNextOffset``)."""
         first = self.translate(self.index.last_offset)
         if first is None:
             return self.base_offset
@@ -64,7 +65,7 @@ class LogFile:
         return last[0].next_offset if last else self.base_offset
 
     def truncate_to(self, offset: int) -> int:
-        """Cut from the batch that holds an offset; how many bytes that were."""
+        """Cut the segment from the batch that holds an offset; return how many bytes were cut."""
         batch = self.translate(offset)
         self.index.truncate_to(offset)
         if batch is None:

@@ -1,4 +1,4 @@
-"""A new partition log: batches in the order of their offsets → segments that a broker opens as they are."""
+"""Write a new partition log: batches in the order of their offsets → segments that a broker opens unchanged."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
 
 Emit = Callable[[SegmentWriter], None]
-"""Takes a segment that is whole; its contents are not kept."""
+"""Takes a finished segment, whose contents are not kept afterwards."""
 
 
 @dataclass(slots=True)
 class PartitionLogWriter:
-    """Rolls segments as a broker does that appends: by size, and where an offset would be too far from the base.
+    """Rolls segments as an appending broker does: by size, and where an offset would be too far from the base.
 
     Attributes:
-        producers: what is known of them; its snapshots are those at the begin of each segment, and at the end.
-        end_offset: behind the last batch; None before the first.
+        producers: what is known of producers; its snapshots are those at the beginning of each segment, and at the end.
+        end_offset: the offset after the last batch; None before the first.
     """
 
     emit: Emit
@@ -34,10 +34,10 @@ class PartitionLogWriter:
     _segment: SegmentWriter | None = None
 
     def write(self, raw: bytes) -> None:
-        """Append one batch of any magic, whole and right.
+        """Append one whole and valid batch of any magic.
 
         Raises:
-            BrokerError: it is no batch, or makes no sense behind those before.
+            BrokerError: it is no batch, or it contradicts the batches before it.
         """
         batch = entry_in_memory("", memoryview(raw), 0, len(raw))
         if batch is None or batch.size_bytes != len(raw):
@@ -53,12 +53,12 @@ class PartitionLogWriter:
         self.end_offset = self.producers.map_end_offset = batch.next_offset
 
     def close(self) -> None:
-        """The log ends."""
+        """End the log."""
         self._end_segment()
         self.producers.take_snapshot()
 
     def _segment_for(self, batch: FileBatch) -> SegmentWriter:
-        """The segment that takes a batch, a new one if need be (``LogSegment.shouldRoll``)."""
+        """Return the segment that takes a batch, a new one if necessary (``LogSegment.shouldRoll``)."""
         segment = self._segment
         if segment is not None and self._takes(segment, batch):
             return segment

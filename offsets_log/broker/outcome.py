@@ -1,8 +1,8 @@
-"""What becomes of a partition on a broker: does it start, does the load end, and what is served then.
+"""Decide what becomes of a partition on a broker: whether it starts, whether the load ends, and what is served then.
 
-The records are replayed by the rules of `replay`, which order them by record offset. A damaged log may have offsets
-that do not rise, and a coordinator takes records as they come: so a record is numbered by its place where its own
-offset would not be behind the one before.
+The records are replayed by the rules of `replay`, which order them by record offset. Offsets in a damaged log may go
+back, but a coordinator takes records in file order. So a record whose offset would go back gets the next higher number
+for the replay.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ LOAD_IN_PROGRESS = "coordinator_load_in_progress"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One partition on one release, after one way of stopping.
+    """One partition on one release, after one kind of shutdown.
 
     Attributes:
         opened: the log after recovery; the broker does not start if it has a ``refusal``.
-        ends: false if the load never ends (``D-7``), and all loads behind it wait.
+        ends: false if the load never ends (``D-7``), and all loads after it wait.
         failure: what ends the load early; None if it ends with the log.
-        file, position: of what ends it or keeps the broker from starting, where it is not a record that tells.
-        state: what is held after it.
-        answers: what clients get for every group of the partition in place of its offsets; None for these.
+        file, position: where the cause lies that ends the load or keeps the broker from starting, if it is not a
+            record.
+        state: what is held after the load.
+        answers: what clients get for every group of the partition instead of its offsets; None if they get the offsets.
     """
 
     opened: OpenLog
@@ -58,7 +59,7 @@ class Outcome:
 
     @property
     def starts(self) -> bool:
-        """False: this partition keeps the broker from starting (``D-8``)."""
+        """Whether the broker starts; False if this partition prevents it (``D-8``)."""
         return self.opened.refusal is None
 
     @property
@@ -67,7 +68,7 @@ class Outcome:
         return self.starts and self.ends and self.failure is None
 
     def in_words(self) -> str:
-        """What a broker does, as the rest of a sentence."""
+        """Describe what a broker does, as the rest of a sentence."""
         why = f": {self.failure.rule}: {self.failure.problem}" if self.failure is not None else ""
         at = f" ({self.file}, position {self.position})" if self.file is not None else ""
         if not self.starts:
@@ -81,7 +82,10 @@ class Outcome:
         return f"loads what it can use of it, up to offset {self.opened.end_offset}"
 
     def holds(self, read: CoordinatorState) -> bool:
-        """Whether it is what was read of the files, to the same end: of a torn tail no broker makes more or less."""
+        """Whether the broker holds what was read from the files, to the same end offset.
+
+        It does if the only damage is a torn tail.
+        """
         mine, others = (
             (it.failure, it.end_offset, it.groups.keys(), set(it.committed), set(it.pending))
             for it in (self.state, read)
@@ -89,7 +93,7 @@ class Outcome:
         return self.starts and self.ends and self.answers is None and mine == others
 
     def equals(self, other: Outcome) -> bool:
-        """Whether it comes to the same for whoever asks."""
+        """Whether clients see no difference between the two."""
         mine, others = (
             (it.starts, it.ends, it.failure, it.answers, it.opened.end_offset, set(it.state.iter_served()))
             for it in (self, other)
@@ -107,11 +111,11 @@ def on_broker(
 ) -> dict[Profile, Outcome]:
     """Start brokers of several releases over a partition and load it.
 
-    Those that read a log alike are fed by one reading of it.
+    Releases that read a log in the same way share one reading of it.
 
     Args:
-        until: what of the open log is loaded.
-        release: that wrote the log, where layouts share a version number.
+        until: how much of the open log is loaded.
+        release: the release that wrote the log; decides where layouts share a version number.
     """
     alike: dict[Way, list[Profile]] = {}
     for profile in profiles:
@@ -127,7 +131,7 @@ def on_broker(
 
 
 class Way(NamedTuple):
-    """How a release goes through a log; attributes as of `Profile`."""
+    """How a release reads a log; the attributes are those of `Profile`."""
 
     finds_by_base_offset: bool
     counts_written_offsets: bool
@@ -136,7 +140,7 @@ class Way(NamedTuple):
 
     @classmethod
     def of(cls, profile: Profile) -> Way:
-        """That of a release."""
+        """Return the way of a release."""
         return cls(*(getattr(profile, name) for name in cls._fields))
 
 
@@ -145,7 +149,7 @@ def _load(loading: _Loading, profiles: Sequence[Profile]) -> dict[Profile, Outco
     written = loading.written
     answered = None if written is None or loading.until != EVERYTHING else written.answered_batches
     if answered is not None and written is not None and answered < written.batches:
-        # What the coordinator answers ends before what it has replayed.
+        # The coordinator's answers end before what it has replayed.
         again = replace(loading)
         states = again.replay(profiles, batches=answered)
     return {profile: _outcome(loading, state) for profile, state in states.items()}
@@ -168,7 +172,7 @@ def _outcome(loading: _Loading, partial: PartialState) -> Outcome:
 
 
 def answer_after_failure(profile: Profile) -> str:
-    """What clients get for the groups of a partition whose load failed (``L-42``, ``J-3``, ``D-11``)."""
+    """Return what clients get for groups of a partition whose load failed (``L-42``, ``J-3``, ``D-11``)."""
     return NOT_COORDINATOR if profile.is_unavailable_after_failure else EMPTY
 
 
@@ -183,7 +187,7 @@ def _answers(profile: Profile, failure: Problem | None, *, starts: bool, ends: b
 
 
 def _with_control_type(event: Event) -> Event:
-    """A control record as a load reads it: what a marker's value holds does not matter."""
+    """Return a control record's event as a load reads it: the contents of a marker's value do not matter."""
     try:
         return replace(event, control=ControlRecord(control_type(event.record), None), damage=None)
     except OffsetsLogError:
@@ -192,11 +196,11 @@ def _with_control_type(event: Event) -> Event:
 
 @dataclass(slots=True)
 class _Loading:
-    """The events of a load, with record offsets that rise.
+    """The events of a load, with ascending record offsets.
 
     Attributes:
-        error: what ended it, if it was no record that the replay refuses.
-        moved: record offset that was given → the record's own.
+        error: what ended it, if it was not a record that the replay refuses.
+        moved: record offset that was assigned → the record's own.
     """
 
     log: PartitionLog
@@ -216,12 +220,12 @@ class _Loading:
         self.reading = LoadReading(self.opened, self.written)
 
     def replay(self, profiles: Sequence[Profile], batches: int | None = None) -> dict[Profile, PartialState]:
-        """What coordinators hold behind it; of so many batches, or all."""
+        """Return what coordinators hold after that many batches, or after all."""
         states = {profile: PartialState(profile) for profile in profiles}
         if self.opened.refusal is None:
             for piece in pieces(self._events(batches)):
                 for state in states.values():
-                    if not state.problems:  # what follows the record that ends a load changes nothing
+                    if not state.problems:  # records after the one that ends a load change nothing
                         replay_into(state, piece, on_damage=lambda damage: None)
         return states
 
@@ -250,7 +254,7 @@ class _Loading:
         yield BatchEnd(segment, batch, batch.next_offset)
 
     def _records(self, batch: RecordBatch) -> Iterator[Record | Damage]:
-        """As far as they are read: what follows the first of a control batch may be damaged."""
+        """Yield a batch's records as far as they are read: those after the first of a control batch may be damaged."""
         records = iter_records(batch, as_loaded=True)
         if batch.is_control and self.way.reads_first_control_record_only and batch.records_count > 1:
             return islice(records, 1)
@@ -265,7 +269,7 @@ class _Loading:
         return replace(record, offset=self._last)
 
     def in_log_offsets(self, state: CoordinatorState) -> CoordinatorState:
-        """The state with the records' own offsets."""
+        """Return the state with the records' own offsets."""
 
         def moved_back(values: tuple[OffsetAndMetadata, ...]) -> tuple[OffsetAndMetadata, ...]:
             return tuple(

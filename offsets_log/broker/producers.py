@@ -1,4 +1,4 @@
-"""What a broker remembers of producers while it opens a log, and the snapshots in which it keeps that.
+"""Track what a broker knows of producers while it opens a log, and the snapshots in which it keeps that.
 
 References: ``ProducerStateManager.java``, ``ProducerAppendInfo.java``, ``UnifiedLog.rebuildProducerState``.
 """
@@ -32,9 +32,9 @@ class ProducerEntry(NamedTuple):
     """What is known of one producer (``CL-57``).
 
     Attributes:
-        last_offset: of its last batch of data since its epoch changed, −1 without one.
+        last_offset: last offset of its last batch of data since its epoch changed, −1 without one.
         offset_delta: from that batch's first offset to its last.
-        first_offset: of its open transaction, −1 without one.
+        first_offset: first offset of its open transaction, −1 without one.
     """
 
     epoch: int = b.NO_PRODUCER_EPOCH
@@ -46,7 +46,7 @@ class ProducerEntry(NamedTuple):
     first_offset: int = -1
 
     def with_data(self, batch: FileBatch) -> ProducerEntry:
-        """After a batch of data (``CL-58``)."""
+        """Return the entry after a batch of data (``CL-58``)."""
         is_begin = self.first_offset < 0 and batch.is_transactional
         return ProducerEntry(
             batch.producer_epoch,
@@ -59,7 +59,7 @@ class ProducerEntry(NamedTuple):
         )
 
     def with_marker(self, epoch: int, marker: PlainMarker) -> ProducerEntry:
-        """After the end of a transaction: one of a new epoch makes the last batch forgotten (``CL-58``)."""
+        """Return the entry after a transaction's end; a marker of a new epoch clears the last batch (``CL-58``)."""
         known = self if epoch == self.epoch else ProducerEntry()
         return known._replace(
             epoch=epoch,
@@ -70,23 +70,23 @@ class ProducerEntry(NamedTuple):
 
 
 Producers = dict[int, ProducerEntry]
-"""By producer id."""
+"""Producer id → what is known of the producer."""
 
 
 @dataclass(slots=True)
 class Snapshots:
-    """The ``.snapshot`` files of a partition: offset → the producers that were known there."""
+    """The ``.snapshot`` files of a partition: offset → the producers known there."""
 
     by_offset: dict[int, Producers]
 
     @classmethod
     def read(cls, files: Mapping[int, Buffer]) -> Snapshots:
-        """Those that are whole; a broker deletes the others when it comes to them."""
+        """Read the snapshots that are whole; a broker deletes the others when it finds them."""
         read = {offset: decode_snapshot(data) for offset, data in files.items()}
         return cls({offset: found for offset, found in sorted(read.items()) if found is not None})
 
     def remove_stray(self, base_offsets: Iterable[int]) -> None:
-        """Those that belong to no segment, but for one behind them all (``removeStraySnapshots``)."""
+        """Remove snapshots that belong to no segment, except one after all segments (``removeStraySnapshots``)."""
         kept = set(base_offsets)
         stray = [offset for offset in self.by_offset if offset not in kept]
         newest = max(stray, default=None)
@@ -96,7 +96,7 @@ class Snapshots:
 
 
 def decode_snapshot(data: Buffer) -> Producers | None:
-    """The producers of a ``.snapshot``; None of one that is not whole."""
+    """Return the producers of a ``.snapshot``; None if it is not whole."""
     view = memoryview(data)
     if len(view) < _SNAPSHOT_HEADER.size:
         return None
@@ -111,7 +111,7 @@ def decode_snapshot(data: Buffer) -> Producers | None:
 
 
 def encode_snapshot(producers: Producers) -> bytes:
-    """The file, by rising producer ids; a broker writes them in no order (``CL-57``)."""
+    """Return the file's contents, by ascending producer ids; a broker writes them in no order (``CL-57``)."""
     entries = b"".join(_SNAPSHOT_ENTRY.pack(producer_id, *entry) for producer_id, entry in sorted(producers.items()))
     body = len(producers).to_bytes(4) + entries
     return _SNAPSHOT_HEADER.pack(SNAPSHOT_VERSION, google_crc32c.value(body), 0)[:_CRC_COVERS_FROM] + body
@@ -119,12 +119,12 @@ def encode_snapshot(producers: Producers) -> bytes:
 
 @dataclass(slots=True)
 class ProducerState:
-    """Producers up to ``map_end_offset``.
+    """The producers up to ``map_end_offset``.
 
     Attributes:
-        ongoing: first offset of an open transaction, which two producers of a damaged log may share → producer.
-        completed: first offsets of the transactions that were read to their end → that of the marker, until the high
-            watermark is beyond.
+        ongoing: first offset of an open transaction → producer; in a damaged log two producers may share an offset.
+        completed: first offset of each transaction read to its end → its marker's offset, until the high watermark is
+            beyond.
     """
 
     snapshots: Snapshots
@@ -136,19 +136,19 @@ class ProducerState:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest transaction begins that is open or was read."""
+        """The first offset of the oldest transaction that is open, or completed but still kept."""
         return min((*self.completed, *self.ongoing), default=None)
 
     def open_since(self) -> dict[int, int]:
-        """Producer → where its open transaction begins."""
+        """Return producer → first offset of its open transaction."""
         return {producer_id: first_offset for first_offset, producer_id in self.ongoing.items()}
 
     def reach(self, high_watermark: int) -> None:
-        """Followers have all below an offset."""
+        """Drop completed transactions that end below an offset, which followers have reached."""
         self.completed = {first: last for first, last in self.completed.items() if last >= high_watermark}
 
     def active(self, now_ms: int, expiration_ms: int) -> Producers:
-        """Those that are not expired at a moment: without an open transaction they are, in time (``CL-27``)."""
+        """Return the producers not expired at a moment; one with an open transaction never expires (``CL-27``)."""
         return {
             producer_id: entry
             for producer_id, entry in self.entries.items()
@@ -156,7 +156,7 @@ class ProducerState:
         }
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int) -> None:
-        """From the newest snapshot between the two."""
+        """Reload the state from the newest snapshot between the two offsets, and remove snapshots outside of them."""
         for offset in list(self.snapshots.by_offset):
             if offset > log_end_offset or offset <= log_start_offset:
                 del self.snapshots.by_offset[offset]
@@ -173,16 +173,16 @@ class ProducerState:
         self.map_end_offset = self.snapshot_offset = log_start_offset if newest is None else newest
 
     def take_snapshot(self) -> None:
-        """Unless there is one of this offset."""
+        """Take a snapshot unless there is one for this offset."""
         if self.map_end_offset > self.snapshot_offset:
             self.snapshots.by_offset[self.map_end_offset] = dict(self.entries)
             self.snapshot_offset = self.map_end_offset
 
     def append(self, batch: FileBatch) -> Completed | None:
-        """A batch with a producer; the transaction that it ends.
+        """Add a batch with a producer; return the transaction that it ends.
 
         Raises:
-            BrokerError: it makes no sense behind what came before, or as a control batch (``D-8``).
+            BrokerError: it contradicts the batches before it, or is no valid control batch (``D-8``).
         """
         producer_id = batch.producer_id
         entry = self.entries.get(producer_id, ProducerEntry())
@@ -207,7 +207,7 @@ class ProducerState:
         return None
 
     def aborted_entry(self, completed: Completed) -> AbortedTransaction:
-        """What ``.txnindex`` says of a transaction that has just ended and is not yet complete (``CL-43``)."""
+        """Return the ``.txnindex`` entry of a transaction that has ended but is not completed yet (``CL-43``)."""
         others = (first for first, producer_id in self.ongoing.items() if producer_id != completed.producer_id)
         last_stable_offset = min(others, default=completed.last_offset + 1)
         return AbortedTransaction(
@@ -215,7 +215,7 @@ class ProducerState:
         )
 
     def complete(self, completed: Completed) -> None:
-        """Raises BrokerError: a transaction that is not there."""
+        """Complete a transaction. Raises BrokerError if it was not started."""
         if self.ongoing.pop(completed.first_offset, None) is None:
             raise BrokerError(f"a transaction from {completed.first_offset} on that was not started ends", rule="D-8")
         self.completed[completed.first_offset] = completed.last_offset
@@ -223,14 +223,14 @@ class ProducerState:
     def rebuild(
         self, files: Mapping[int, LogFile], log_start_offset: int, last_offset: int, *, trusts_snapshots: bool
     ) -> None:
-        """Up to an offset, from the newest snapshot and the records behind it (``rebuildProducerState``).
+        """Rebuild the state up to an offset from the newest snapshot and later records (``rebuildProducerState``).
 
         Args:
-            files: by base offset, rising.
-            trusts_snapshots: after a clean stop, a log without any snapshot is not read for them.
+            files: by ascending base offset.
+            trusts_snapshots: whether a log without any snapshot is left unread, as after a clean stop.
 
         Raises:
-            BrokerError: the records cannot be read so.
+            BrokerError: the records cannot be read in this way.
         """
         if trusts_snapshots and not self.snapshots.by_offset:
             for offset in (*list(files)[-2:], last_offset):
@@ -271,7 +271,7 @@ class ProducerState:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A transaction with its marker: its first offset, and that of the marker."""
+    """A transaction with its marker: its first offset, and the marker's offset."""
 
     producer_id: int
     first_offset: int
@@ -280,7 +280,7 @@ class Completed:
 
 
 def files_between(files: Mapping[int, LogFile], start: int, end: int) -> list[LogFile]:
-    """The files that may hold offsets from ``start`` to below ``end`` (``LogSegments.values``).
+    """Return the files that may hold offsets from ``start`` to below ``end`` (``LogSegments.values``).
 
     Raises:
         BrokerError: the end is before the start.
@@ -294,17 +294,17 @@ def files_between(files: Mapping[int, LogFile], start: int, end: int) -> list[Lo
 
 
 def floor_file(files: Mapping[int, LogFile], offset: int) -> LogFile | None:
-    """The file with the largest base offset that is not beyond an offset."""
+    """Return the file with the largest base offset that is not beyond an offset; None without one."""
     base = max((base for base in files if base <= offset), default=None)
     return None if base is None else files[base]
 
 
 def _marker(batch: FileBatch) -> PlainMarker | None:
-    """The first record of a control batch and what it says; None without any.
+    """Return the marker in the first record of a control batch; None if the batch has no record.
 
     Raises:
         InvalidBatchError: its records, or the key of the first, cannot be read.
-        BrokerError: it ends no transaction, or says it in an unknown way.
+        BrokerError: it is not the end of a transaction, or of an unknown type.
     """
     if (plain := batch.plain_marker()) is not None:
         return plain

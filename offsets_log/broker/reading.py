@@ -1,8 +1,8 @@
-"""The batches that a coordinator meets when it loads an open log, in its order.
+"""Yield the batches that a coordinator reads when it loads an open log, in its order.
 
-The log is read from its start offset, a buffer at a time: each time the batch that holds the next offset is looked for,
-and what lies behind it is taken as it stands. Where offsets go back, the same place may be read again, for ever
-(``D-7``), unless a Java coordinator notices (``D-6``).
+The log is read from its start offset, one buffer at a time: each time the coordinator searches the batch that holds the
+next offset, and takes the bytes from there on as they are. Where offsets go back, it may read the same place again and
+again forever (``D-7``), unless a Java coordinator notices (``D-6``).
 
 References: ``CoordinatorLoaderImpl.java``, ``GroupMetadataManager.scala``, ``LocalLog.read``.
 """
@@ -19,10 +19,10 @@ from offsets_log.broker.recovery import OpenLog
 from offsets_log.broker.written_offsets import WrittenOffsets
 
 LOAD_BUFFER_BYTES = 5_242_880
-"""``offsets.load.buffer.size``. The buffer grows for a larger batch, and stays so."""
+"""Default of ``offsets.load.buffer.size``. The buffer grows for a larger batch, and does not shrink again."""
 
 ROUNDS = 2
-"""How often the same place is read before that is called for ever: the second time a record may be refused."""
+"""How often the same place is read before the load counts as endless; the second time a record may be refused."""
 
 
 class LoadReading:
@@ -30,8 +30,8 @@ class LoadReading:
 
     Attributes:
         failure: what ended it before the end of the log.
-        ends: false where it reads the same place for ever.
-        next_offset: where it reads on.
+        ends: false if it reads the same place forever.
+        next_offset: the offset where it reads on.
     """
 
     def __init__(self, opened: OpenLog, written: WrittenOffsets | None) -> None:
@@ -42,7 +42,7 @@ class LoadReading:
         self._written = written
 
     def batches(self) -> Iterator[FileBatch]:
-        """Every batch that is read, twice what is read twice."""
+        """Yield every batch that is read; a batch read twice is yielded twice."""
         try:
             yield from self._read_all()
         except BrokerError as error:
@@ -65,17 +65,17 @@ class LoadReading:
             yield from self._read(file, first.position, min(file.size_bytes, first.position + buffer_bytes))
 
     def _most_reads(self) -> int:
-        """Many more than a log needs that goes forward; of one that goes to and fro for longer nobody sees the end."""
+        """Return a number of reads far above what a log needs that goes forward; a load with more counts as endless."""
         files = self._opened.files.values()
         return 100 + 2 * (len(files) + sum(file.size_bytes for file in files) // LOAD_BUFFER_BYTES)
 
     def _state(self) -> tuple[int, ...]:
-        """All that decides how it goes on."""
+        """Return everything that decides how the load continues."""
         written = self._written
         return (self.next_offset,) if written is None else (self.next_offset, written.written, written.committed)
 
     def _find(self) -> tuple[LogFile, FileBatch] | None:
-        """Where the next offset is read from."""
+        """Return where the next offset is read from. Raises BrokerError."""
         if self.next_offset < self._opened.start_offset:
             raise BrokerError(f"offset {self.next_offset} lies before the log's begin", rule="D-6")
         return self._opened.find(self.next_offset)

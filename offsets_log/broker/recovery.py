@@ -1,8 +1,8 @@
-"""A broker's start: what it cuts, deletes or refuses before a log is open.
+"""Start a broker over a log: find what it cuts, deletes or refuses before the log is open.
 
-After a clean stop it believes its files; else it reads every segment from the recovery point on, cuts the first that
-has a bad batch and deletes what lies behind it (``D-2``). A segment whose ``.index`` is missing is read on its own,
-after any stop (``D-3``). Nothing else is looked at, but the last segment for its end.
+After a clean stop it trusts its files; otherwise it reads every segment from the recovery point on, cuts the first one
+that has a bad batch, and deletes those after it (``D-2``). A segment whose ``.index`` is missing is read on its own,
+after any stop (``D-3``). Nothing else is read, except the last segment for its end.
 
 References: ``LogLoader.java``.
 """
@@ -29,17 +29,17 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
 NOT_RECOVERED = frozenset({"partition.metadata"})
-"""What lies beside the segments and decides nothing of them."""
+"""Files beside the segments that do not influence recovery."""
 SWAP = ".swap"
-"""Of a cleaned segment that is read, and of its indexes."""
+"""Suffix of a cleaned segment that is read, and of its indexes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What recovery did away with of a segment.
+    """What recovery removed of a segment.
 
     Attributes:
-        size_bytes: from ``position`` to the end of the file; all of it if the segment was deleted.
+        size_bytes: number of bytes from ``position`` to the end of the file; all of them if the segment was deleted.
     """
 
     file: str
@@ -53,11 +53,11 @@ class OpenLog:
     """A partition's log as a broker has opened it.
 
     Attributes:
-        files: by base offset, rising.
-        end_offset: the log's next offset; of one that is not open, None.
+        files: by ascending base offset.
+        end_offset: the log's next offset; None if it is not open.
         refusal: why the broker does not start (``D-8``).
-        leader_epochs: of its file, and of batches that were recovered.
-        producers: what is known of them at its end.
+        leader_epochs: those in its file, and of batches that were recovered.
+        producers: what is known of producers at its end.
     """
 
     files: dict[int, LogFile]
@@ -69,10 +69,10 @@ class OpenLog:
     producers: ProducerState = field(default_factory=lambda: ProducerState(Snapshots({})))
 
     def find(self, offset: int) -> tuple[LogFile, FileBatch] | None:
-        """Where an offset is read from: the batch that holds it, or the first behind.
+        """Find where an offset is read from: the batch that holds it, or the first one after it.
 
         Raises:
-            BrokerError: on the way there is something that is no batch.
+            BrokerError: the offset is before the log, or something on the way is no batch.
         """
         floor = floor_file(self.files, offset)
         if floor is None:
@@ -90,16 +90,18 @@ def open_log(
     finds_by_base_offset: bool,
     index_interval_bytes: int = INDEX_INTERVAL_BYTES,
     in_bulk: bool = False,
+    kind: Callable[..., Start] | None = None,
 ) -> OpenLog:
-    """Start a broker over a partition's files, which stay as they are.
+    """Start a broker over a partition's files, which are not changed.
 
     Args:
         stopped_cleanly: whether ``.kafka_cleanshutdown`` lay beside them.
         finds_by_base_offset: see `LogFile`.
-        index_interval_bytes: of the indexes that it makes anew.
-        in_bulk: plain batches that it recovers are read by a kernel.
+        index_interval_bytes: interval of the indexes that it rebuilds.
+        in_bulk: whether a kernel reads the plain batches that are recovered.
+        kind: makes another kind of `Start`, for files that are not here.
     """
-    start = _Start(
+    start = (kind or Start)(
         log,
         stopped_cleanly=stopped_cleanly,
         finds_by_base_offset=finds_by_base_offset,
@@ -114,18 +116,18 @@ def open_log(
 
 
 def has_nothing_beside(log: PartitionLog) -> bool:
-    """Whether a log is opened as it stands, after any stop, if its files hold nothing unusual.
+    """Whether a log with nothing unusual in its files is opened unchanged, after any stop.
 
-    That is: whole batches with right checksums, whose offsets rise, in segments that are not empty, do not overlap and
-    hold no offset before their base or too far from it; with producers only where the bit says a transaction, and
-    control batches of one marker each. Then each check of a recovery passes (``D-2``, ``D-3``, ``D-8``): indexes are
-    made in rising order, a transaction that ends was begun, and nobody writes outside of an open one. What stands
-    beside the segments is not believed without a look: indexes, snapshots of producers, leader epochs.
+    "Nothing unusual" means: whole batches with right checksums and ascending offsets; segments that are not empty, do
+    not overlap, and hold no offset before their base or too far from it; producers only where the bit says a
+    transaction; control batches of one marker each. Then each check of a recovery passes (``D-2``, ``D-3``, ``D-8``):
+    index entries ascend, a transaction that ends was begun, and no producer writes outside of its open one. Files
+    beside the segments must be read to know: indexes, snapshots of producers, leader epochs.
     """
     return log.beside.keys() <= NOT_RECOVERED
 
 
-class _Start:
+class Start:
     """One start of a broker over one partition."""
 
     def __init__(
@@ -154,12 +156,12 @@ class _Start:
         return self.opened.files
 
     def run(self) -> None:
-        """Raises BrokerError: it does not start."""
+        """Open the log. Raises BrokerError if the broker does not start."""
         if (leader_epochs := self.log.beside.get(LEADER_EPOCHS)) is not None:
             check_leader_epochs(leader_epochs())
             self.opened.leader_epochs.update(decode_leader_epochs(leader_epochs()))
         for segment in self.log.segments:
-            file = self._find(segment)
+            file = self.find(segment)
             self._found[file.base_offset] = file
         self._splitting(self._open_files)
         if not self._stopped_cleanly:
@@ -175,10 +177,10 @@ class _Start:
         self.opened.producers = producers
 
     def _find_first_unstable(self, producers: ProducerState) -> None:
-        """The begin of the oldest transaction is looked up (``UnifiedLog.maybeIncrementFirstUnstableOffset``).
+        """Look up the beginning of the oldest transaction (``UnifiedLog.maybeIncrementFirstUnstableOffset``).
 
         Raises:
-            BrokerError: on the way there is something that is no batch (``D-8``).
+            BrokerError: something on the way is no batch (``D-8``).
         """
         if (first := producers.first_unstable_offset) is not None:
             offset = max(first, self.opened.start_offset)
@@ -186,7 +188,7 @@ class _Start:
                 self.opened.find(offset)
 
     def _splitting(self, step: Callable[[], None]) -> None:
-        """Until no segment holds offsets that are too far from its base (``retryOnOffsetOverflow``)."""
+        """Repeat a step until no segment holds offsets that are too far from its base (``retryOnOffsetOverflow``)."""
         while True:
             try:
                 step()
@@ -198,7 +200,7 @@ class _Start:
     # ------------------------------------------------------------------------------------ segments
 
     def _open_files(self) -> None:
-        """``loadSegmentFiles``; a second time too, where the index that was missing has been made."""
+        """Open all files (``loadSegmentFiles``), even a second time; a missing index is built only the first time."""
         self._files.clear()
         for base_offset, file in sorted(self._found.items()):
             if base_offset not in self._believed:
@@ -206,11 +208,12 @@ class _Start:
                 self._recover(file)
             self._files[base_offset] = file
 
-    def _find(self, segment: Segment) -> LogFile:
+    def find(self, segment: Segment) -> LogFile:
+        """A segment with what lies beside it."""
         base_offset, view = segment.base_offset or 0, memoryview(segment.buffer)
         index, times = self._beside(segment, "index"), self._beside(segment, "timeindex")
         aborted = TransactionIndex.read(self._beside(segment, "txnindex") or b"")
-        # The index of a cleaned segment is made where there is none, to see where its offsets end.
+        # If a cleaned segment has no index, one is built to find where its offsets end.
         has_index = index is not None or segment.file.endswith(SWAP)
         if has_index and is_sane_transaction_index(base_offset, aborted):
             self._believed.add(base_offset)
@@ -233,30 +236,35 @@ class _Start:
         return None if read is None else read()
 
     def _recover(self, file: LogFile) -> int:
-        """Read a segment from its begin and cut it at the first bad batch; how many bytes that were.
+        """Read a segment from its beginning and cut it at the first bad batch; return how many bytes were cut.
 
         Raises:
-            OffsetOverflowError, InvalidOffsetError: its offsets cannot be.
-            BrokerError: nobody catches it.
+            OffsetOverflowError, InvalidOffsetError: its offsets are impossible.
+            BrokerError: any other failure, which is not caught.
         """
         producers = ProducerState(self._snapshots)
         producers.rebuild(self._files, self._checkpoint, file.base_offset, trusts_snapshots=False)
+        valid_bytes = self.read(file, producers)
+        cut = file.size_bytes - valid_bytes
+        if cut:
+            self.opened.cuts.append(Cut(file.file, valid_bytes, cut, is_deleted=False))
+        file.size_bytes = valid_bytes
+        producers.take_snapshot()
+        return cut
+
+    def read(self, file: LogFile, producers: ProducerState) -> int:
+        """Make a segment's indexes anew; how many bytes of it are whole. Raises as `_recover`."""
         recovery = SegmentRecovery(
             file, producers, self.opened.leader_epochs, self._index_interval_bytes, self._in_bulk
         )
         recovery.run()
-        cut = file.size_bytes - recovery.valid_bytes
-        if cut:
-            self.opened.cuts.append(Cut(file.file, recovery.valid_bytes, cut, is_deleted=False))
-        file.size_bytes = recovery.valid_bytes
-        producers.take_snapshot()
-        return cut
+        return recovery.valid_bytes
 
     def _split(self, error: OffsetOverflowError) -> None:
-        """A segment into several whose offsets are near enough to their bases.
+        """Split a segment into several whose offsets are near enough to their bases.
 
         Raises:
-            BrokerError: that is only done where the last of its offsets is too far (``D-8``).
+            BrokerError: the segment's last offset is not too far; only such segments are split (``D-8``).
         """
         file = next(file for file in self._found.values() if file.file == error.file)
         next_offset = file.read_next_offset()
@@ -291,7 +299,7 @@ class _Start:
                 return
 
     def _end_offset(self) -> int:
-        """Of a log that has segments; one that ends before its start is emptied (``D-10``)."""
+        """Return the end offset of a log with segments; a log that ends before its start is emptied (``D-10``)."""
         last = self._files[max(self._files)]
         end_offset = last.read_next_offset()
         if end_offset >= self._checkpoint:

@@ -1,4 +1,4 @@
-"""One segment read from its begin: its indexes made anew, and how much of it is whole.
+"""Read one segment from its beginning: rebuild its indexes, and find how much of it is whole.
 
 References: ``LogSegment.recover``, ``LocalLog.splitOverflowedSegment``.
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class SegmentRecovery:
-    """Reading one segment from its begin.
+    """The reading of one segment from its beginning.
 
     Attributes:
-        in_bulk: plain batches are read by a kernel.
-        valid_bytes: up to the first bad batch.
+        in_bulk: whether a kernel reads plain batches.
+        valid_bytes: position of the first bad batch, or the end.
     """
 
     file: LogFile
@@ -38,7 +38,7 @@ class SegmentRecovery:
     _indexing: Indexing = field(init=False)
 
     def run(self) -> None:
-        """To the first bad batch, or the end; the file's indexes are made anew."""
+        """Read to the first bad batch or the end, and rebuild the file's indexes."""
         self._indexing = Indexing.of(self.file.base_offset, self.index_interval_bytes)
         self.file.index, self.file.times = self._indexing.index, self._indexing.times
         self.file.aborted = TransactionIndex()
@@ -57,7 +57,7 @@ class SegmentRecovery:
         return Follower(self.file, self._indexing, checks=True)
 
     def _next(self, follower: Follower | None) -> FileBatch | None:
-        """The next batch that is not taken in bulk."""
+        """Return the next batch that is not read in bulk."""
         if follower is not None:
             end = follower.follow(self.valid_bytes, latest_of(self.leader_epochs))
             if end > self.valid_bytes and follower.next_offset is not None:
@@ -77,9 +77,10 @@ class SegmentRecovery:
         self.valid_bytes = batch.end
         if not batch.is_legacy:
             assign(self.leader_epochs, batch.partition_leader_epoch, batch.offset)
-            self._tell_producers(batch)
+            self.tell_producers(batch)
 
-    def _tell_producers(self, batch: FileBatch) -> None:
+    def tell_producers(self, batch: FileBatch) -> None:
+        """Note what a batch means to producers and transactions. Raises BrokerError."""
         if batch.producer_id >= 0:
             completed = self.producers.append(batch)
             if completed is not None:
@@ -90,10 +91,10 @@ class SegmentRecovery:
 
 
 def split(file: LogFile, index_interval_bytes: int = INDEX_INTERVAL_BYTES) -> Iterator[LogFile]:
-    """Several in the place of one; each begins with the first batch that the one before cannot take.
+    """Yield several segments in place of one; each begins with the first batch that the one before cannot take.
 
     Raises:
-        BrokerError: something is in the file that is no batch.
+        BrokerError: something in the file is no batch.
     """
     part: LogFile | None = None
     indexing = Indexing.of(file.base_offset)

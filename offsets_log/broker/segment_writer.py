@@ -1,4 +1,4 @@
-"""A new segment: batches one after the other, and the indexes beside them (``CL-41``, ``CL-42``, ``CL-43``)."""
+"""Write a new segment: batches one after the other, and the indexes beside them (``CL-41``, ``CL-42``, ``CL-43``)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NOTHING = (-1, -1, -1)
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Batches are not copied: what the segment holds is a row of pieces of where they came from.
+    """Collects a segment's contents as pieces of the buffers they come from, without copying batches.
 
     Attributes:
-        aborted: to be filled by whoever follows the transactions.
-        size_bytes: of all that was written.
-        indexes_each_batch: else the batches between two calls of `flush` have one entry at most, as up to 3.8.
+        aborted: filled by the caller that follows the transactions.
+        size_bytes: size of all that was written.
+        indexes_each_batch: if False, the batches between two calls of `flush` have at most one entry, as up to 3.8.
     """
 
     base_offset: int
@@ -35,14 +35,14 @@ class SegmentWriter:
 
     @property
     def pending_bytes(self) -> int:
-        """Written since the last call of `flush`."""
+        """The number of bytes written since the last call of `flush`."""
         return self.size_bytes - self._flushed_bytes
 
     def write(self, raw: bytes, last_offset: int, max_timestamp_ms: int, largest_offset: int | None = None) -> None:
-        """A new batch.
+        """Append a new batch.
 
         Args:
-            largest_offset: of its records, if that is not its last offset.
+            largest_offset: largest offset of its records, if it is not its last offset.
 
         Raises:
             BrokerError: its offset cannot be indexed here.
@@ -52,14 +52,14 @@ class SegmentWriter:
         self._index(len(raw), last_offset, max_timestamp_ms, last_offset if largest_offset is None else largest_offset)
 
     def write_run(self, raw: bytes, due: Iterable[Sequence[int]], latest: tuple[int, int], indexed_at: int) -> None:
-        """New batches behind each other; as `Indexing.take_run`. Raises as `write`."""
+        """Append consecutive new batches; as `Indexing.take_run`. Raises as `write` does."""
         self._end_run()
         self._pieces.append(raw)
         self.indexing.take_run(due, latest, indexed_at)
         self.size_bytes += len(raw)
 
     def copy(self, batch: FileBatch) -> None:
-        """A batch as it is. Raises as `write`."""
+        """Append a batch unchanged. Raises as `write` does."""
         run = self._copied
         if run is not None and run[0] is batch.view and run[2] == batch.position:
             self._copied = run[0], run[1], batch.end
@@ -69,7 +69,7 @@ class SegmentWriter:
         self._index(batch.size_bytes, batch.last_offset, batch.max_timestamp_ms, batch.last_offset)
 
     def flush(self) -> None:
-        """What was written goes to the file. Raises as `write`."""
+        """Index what was written since the last call. Raises as `write` does."""
         if self._pending is not NOTHING:
             largest_offset, max_timestamp_ms, its_offset = self._pending
             self.indexing.take(self._flushed_bytes, largest_offset, max_timestamp_ms, its_offset)
@@ -77,13 +77,13 @@ class SegmentWriter:
         self._flushed_bytes = self.size_bytes
 
     def close(self) -> None:
-        """No more batches follow."""
+        """End the segment."""
         self.flush()
         self._end_run()
         self.indexing.close()
 
     def files(self) -> Iterator[tuple[str, list[Buffer]]]:
-        """Suffix of each file and its contents, in pieces; without aborted transactions there is no ``.txnindex``."""
+        """Yield each file's suffix and its contents in pieces; without aborted transactions no ``.txnindex``."""
         yield "log", self._pieces
         yield "index", [self.indexing.index.encode()]
         yield "timeindex", [self.indexing.times.encode()]
@@ -91,7 +91,7 @@ class SegmentWriter:
             yield "txnindex", [self.aborted.encode()]
 
     def release(self) -> None:
-        """Forget the contents: they were written."""
+        """Drop the contents after they were written."""
         self._pieces.clear()
 
     def _index(self, size_bytes: int, last_offset: int, max_timestamp_ms: int, largest_offset: int) -> None:

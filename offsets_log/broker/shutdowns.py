@@ -1,6 +1,6 @@
-"""What brokers make of a partition, by how the one that wrote it was stopped: that decides what the next recovers.
+"""Find what brokers make of a partition, by how its broker was stopped: this decides what the next start recovers.
 
-The data directory tells (``.kafka_cleanshutdown``). Where a copy lacks it, both stops come into question.
+The data directory shows it (``.kafka_cleanshutdown``). If a copy lacks it, both kinds of shutdown are considered.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def outcomes_by_shutdown(
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
 ) -> dict[str, dict[Profile, Outcome]]:
-    """What brokers make of a partition after each stop that comes into question.
+    """Return what brokers make of a partition after each kind of shutdown that is possible.
 
     Args:
-        is_damaged: something was read that is no whole batch, or no record of one.
-        is_sound: nothing was read that recovery would mind (`recovery.has_nothing_beside`), and all was.
-        shutdown: the stop; None for what the data directory tells.
-        until, release: as of `on_broker`.
+        is_damaged: whether something was read that is no whole batch, or no record of one.
+        is_sound: whether all was read, and nothing that recovery would change (`recovery.has_nothing_beside`).
+        shutdown: the kind of shutdown; None for what the data directory shows.
+        until, release: see `on_broker`.
 
     Returns:
-        Nothing where brokers change nothing and load what is read here, or where there are no files.
+        Nothing if brokers change nothing and load what is read here, or if there are no files.
     """
     stops = _stops(log, shutdown)
     if not _is_on_disk(log) or (not is_damaged and _is_opened_as_it_is(log, stops, is_sound=is_sound)):
@@ -49,7 +49,7 @@ def outcomes_by_shutdown(
 
 
 def in_words(outcomes: Mapping[str, Outcome], profile_name: str, offsets_partition: str) -> Iterator[str]:
-    """A sentence for each stop, or one where it makes no difference."""
+    """Yield a sentence for each kind of shutdown, or a single one if it makes no difference."""
     where = f"offsets partition {offsets_partition}: a {profile_name} broker"
     first = next(iter(outcomes.values()))
     if all(outcome.equals(first) for outcome in outcomes.values()):
@@ -65,7 +65,7 @@ def _stops(log: PartitionLog, shutdown: str | None) -> tuple[str, ...]:
 
 
 def _is_on_disk(log: PartitionLog) -> bool:
-    """Whether there are segments with their names, and not what another tool has told of them."""
+    """Whether the log consists of segments with their names, and not of what another tool printed of them."""
     return bool(log.segments) and all(
         segment.base_offset is not None and not segment.lines and not segment.missing_columns
         for segment in log.segments

@@ -1,4 +1,4 @@
-"""How far a Java coordinator has counted what it loads: where the log's offsets go back, it notices (``D-6``).
+"""Track offsets that a Java coordinator counts while it loads: it notices where a log's offsets go back (``D-6``).
 
 References: ``CoordinatorLoaderImpl.java``, ``SnapshottableCoordinator.java``.
 """
@@ -15,10 +15,10 @@ class WrittenOffsets:
     """The last written and the last committed offset of a coordinator that loads.
 
     Attributes:
-        high_watermark: of the partition, the end of a log that has one replica.
-        commit_interval_offsets: after so many it counts below the high watermark too; None for never.
-        snapshots: of its memory: the offset they were taken at → how many batches had been replayed.
-        batches: replayed so far.
+        high_watermark: the partition's high watermark, which is the end of a log with one replica.
+        commit_interval_offsets: number of offsets after which it also counts below the high watermark; None for never.
+        snapshots: snapshots of its memory: offset where it was taken → number of batches replayed by then.
+        batches: number of batches replayed so far.
     """
 
     high_watermark: int
@@ -30,7 +30,7 @@ class WrittenOffsets:
     _committed_by_loader: int = -1
 
     def advance(self, offset: int) -> None:
-        """A batch was replayed; the next one begins at ``offset``. Raises BrokerError (``D-6``)."""
+        """Note that a batch was replayed; the next one begins at ``offset``. Raises BrokerError (``D-6``)."""
         self.batches += 1
         if offset >= self.high_watermark:
             commit = self.high_watermark
@@ -60,5 +60,5 @@ class WrittenOffsets:
 
     @property
     def answered_batches(self) -> int | None:
-        """Of how many batches it answers: those up to ``committed``; None where no snapshot is of there (``D-13``)."""
+        """How many batches its answers reflect: those up to ``committed``; None without a snapshot there (``D-13``)."""
         return self.snapshots.get(self.committed)

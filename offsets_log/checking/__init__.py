@@ -1,1 +1,1 @@
-"""Would a partition load on a release, and what else is wrong with it: what `check` finds. Begins in `report`."""
+"""Check whether a partition would load on a release, and what else is wrong with it (`check`). Begin in `report`."""

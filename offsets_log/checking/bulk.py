@@ -1,4 +1,4 @@
-"""The check of logs in bulk: kernels read what is plain, and look at it; what is not passes by as it does elsewhere."""
+"""Check logs in bulk: kernels read and inspect what is plain; everything else takes the slow path."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from offsets_log.replay.releases import Release
 
 @dataclass(slots=True)
 class _Problems(TakesNothing):
-    """What of the events ends a load; what they do to it is told by others."""
+    """Collects the problems that end a load from events; other effects of the events are recorded elsewhere."""
 
     profile: Profile
     problems: list[Problem] = field(default_factory=list)
@@ -47,31 +47,31 @@ class _Offsets:
     groups: set[str] = field(default_factory=set)
 
     def saw_offset(self, record: CoordinatorRecord, place: FindingPlace) -> None:
-        """An offset commit or its tombstone."""
+        """Note an offset commit or its tombstone."""
         if record.record_type == 0:
             self.groups.add(record.key["group"])
 
 
 @dataclass(slots=True)
 class _Transactions:
-    """Tells the kernels' arrays of transactions that were read on the slow path.
+    """Records transactions read on the slow path in the kernels' arrays.
 
     Attributes:
-        batch_at: where the batch begins in the log; None where the kernel sees the record too.
+        batch_at: where the batch begins in the log; None if the kernel reads the record too.
     """
 
     state: CheckedState
     batch_at: int | None = None
 
     def saw_record(self, event: Event, place: FindingPlace) -> None:
-        """A data record."""
+        """Note a data record."""
         if event.batch.is_transactional and self.batch_at is not None:
             self.state.open_transaction(
                 event.batch.producer_id, event.record.offset, event.record.timestamp_ms, self.batch_at
             )
 
     def saw_marker(self, producer_id: int) -> None:
-        """It ends the producer's transaction."""
+        """Note a marker, which ends the producer's transaction."""
         self.state.end_transaction(producer_id)
 
 
@@ -80,9 +80,10 @@ class CheckedState(InspectedState):
 
     Attributes:
         seen: what was read on the slow path.
-        problems_first: rules → the record that ends the load, of those.
-        types: record type → its first record: the offset if a kernel has read it.
-        batches_by_hand: how many.
+        first_problems: rules → the first problem on the slow path that ends the load.
+        first_types: record type → its first record: an offset if a kernel has read it, else its place.
+        passed: record type → its first record whose key alone was read on the slow path.
+        slow_path_batches: number of batches read on the slow path.
     """
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
@@ -97,7 +98,7 @@ class CheckedState(InspectedState):
         self.slow_path_batches = 0
 
     def saw(self, events: Sequence[LogEvent], note: Note, batch_at: int) -> None:
-        """A batch that was read on the slow path and replayed."""
+        """Note a batch that was read on the slow path and replayed."""
         self.note_types()
         self.slow_path_batches += 1
         self.transactions.batch_at = batch_at
@@ -110,7 +111,7 @@ class CheckedState(InspectedState):
                 self._first_on_slow_path(event.decoded.group)
 
     def saw_passed(self, events: Sequence[LogEvent], note: Note) -> None:
-        """A record whose key was read on the slow path; the rest of its batch is the kernel's."""
+        """Note a record whose key was read on the slow path; the kernel reads the rest of its batch."""
         known = dict(self.seen.names.types)
         self.transactions.batch_at = None
         self._see(events, note)
@@ -139,7 +140,7 @@ class CheckedState(InspectedState):
             row[a.FIRST_OFFSET_OF_GROUP] = a.SLOW_PATH
 
     def note_types(self) -> None:
-        """Take over the first records of types that the kernel has met since."""
+        """Take over the first records of types that the kernel has found since the last call."""
         counts = self.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
         firsts = self.arrays.scan_state[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
         for number in range(a.KEY_TYPES):
@@ -153,7 +154,7 @@ class CheckedState(InspectedState):
         self.passed.clear()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
-        """As `ColumnarState.merge`."""
+        """Merge as `ColumnarState.merge` does."""
         assert isinstance(right, CheckedState)
         for state in (self, right):
             state.note_types()
@@ -189,13 +190,13 @@ def _offset_of(first: int | FindingPlace) -> int:
 
 
 def _begin_behind(events: Sequence[LogEvent], record_offset: int) -> bool:
-    """Whether all of a batch is behind a record; of magic 0 and 1 the offsets inside may be any."""
+    """Whether a whole batch lies behind a record; for magic 0 and 1 this is unknown, since inner offsets may be any."""
     first = events[0] if events else None
     return isinstance(first, BatchStart) and first.batch.magic == 2 and first.batch.base_offset > record_offset
 
 
 class _CheckedPiece(InspectedPiece):
-    """One run of batches on its way, checked."""
+    """A run of batches that is being checked."""
 
     state: CheckedState
 
@@ -214,7 +215,7 @@ class _CheckedPiece(InspectedPiece):
 
 
 class _CheckingReplay(Replay):
-    """One log, cut into pieces that threads check."""
+    """The replay of one log, cut into pieces that threads check."""
 
     piece = _CheckedPiece
     profiles: tuple[Profile, ...]
@@ -234,7 +235,7 @@ def check_logs(
     pieces: int | None = None,
     advance: Advance = lambda size_bytes: None,
 ) -> Iterator[tuple[Replayed, CheckedState]]:
-    """All logs read once, in their order; arguments as of `replay_logs`."""
+    """Check all logs, reading each once, in order; arguments as in `replay_logs`."""
 
     class Checking(_CheckingReplay):
         profiles = profiles_of(releases)
@@ -262,21 +263,21 @@ def check_logs(
 
 
 def profiles_of(releases: Sequence[Release]) -> tuple[Profile, ...]:
-    """The rules of releases."""
+    """Return the distinct rules of releases."""
     return tuple(dict.fromkeys(release.profile for release in releases))
 
 
 def check_piece(
     releases: Sequence[Release], order: ScanOrder, cursor: Cursor, end: LogPlace, scanner: Scanner, note: Note
 ) -> CheckedState:
-    """The state of a piece of a log, from a cursor on; its layout must know what stands before it."""
+    """Return the state of a piece of a log, from a cursor on; the state's layout must know what precedes it."""
     state = CheckedState(profiles_of(releases))
     _CheckedPiece(order, cursor, scanner, note, state).run(end, lambda size_bytes: None)
     return state
 
 
 def complete(state: CheckedState, seen: Sequence[Seen]) -> None:
-    """Add what only the whole log tells, to the state of all of it."""
+    """Add to a whole log's state what only the whole log shows."""
     state.note_types()
     scan_state, layout = state.arrays.scan_state, state.seen.layout
     for item in seen:
@@ -290,7 +291,7 @@ def complete(state: CheckedState, seen: Sequence[Seen]) -> None:
 
 
 def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:
-    """Whether the files hold nothing unusual, as `broker.recovery.has_nothing_beside` says it."""
+    """Whether the files hold nothing unusual, as defined in `broker.recovery.has_nothing_beside`."""
     layout = state.seen.layout
     if until != EVERYTHING or state.slow_path_batches or layout.damaged_files or layout.tails:
         return False
@@ -304,7 +305,7 @@ def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:
 
 
 def _begins_in_place(segment: Segment) -> bool:
-    """Whether the first batch begins no earlier than the segment; of magic 0 and 1 its header does not tell."""
+    """Whether the first batch begins no earlier than the segment; for magic 0 and 1 its records must be read."""
     first = next(iter_batches(segment.buffer), None)
     if not isinstance(first, RecordBatch) or first.magic == NEWEST_MAGIC:
         return True

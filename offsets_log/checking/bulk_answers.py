@@ -1,4 +1,4 @@
-"""What a bulk check has found, as `partition_check` wants it: where it is, and what coordinators hold at the end."""
+"""Give `partition_check` what a bulk check has found: where it is, and what coordinators hold at the end."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ REPLACEMENT = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found in a log besides what the state has seen.
+    """What was found in a log besides what its state holds.
 
     Attributes:
-        first_records: of each kind of records that kernels have read, the first.
+        first_records: the first record of each kind that kernels have read.
     """
 
     transactions: OpenTransactions
@@ -51,7 +51,7 @@ class Findings:
 
 
 def complete(state: CheckedState, finder: Finder) -> Findings:
-    """Look up what kernels have found; the names that the state has seen are completed."""
+    """Look up what kernels have found, and complete the names in the state."""
     firsts = _first_records(state, finder)
     transactions, buried, other_names = OpenTransactions(), BuriedOffsets(), Names()
     for event in _open_transactions(state, finder):
@@ -79,14 +79,14 @@ def _first_records(state: CheckedState, finder: Finder) -> list[Event]:
 
 
 def _open_transactions(state: CheckedState, finder: Finder) -> Iterator[Event]:
-    """The first record of each transaction without a marker."""
+    """Yield the first record of each transaction without a marker."""
     found = state.arrays.region("unended")[: state.arrays.scan_state[a.PRODUCERS]]
     for row in found[found[:, a.UNENDED_COUNT] != 0].tolist():
         yield finder.record_at(row[a.UNENDED_BATCH], row[a.UNENDED_OFFSET])
 
 
 def _groups_under_type_0(state: CheckedState) -> a.Int64s:
-    """Numbers of the groups that kernels have met in keys of type 0."""
+    """Return the numbers of the groups that kernels have found in keys of type 0."""
     s = state.arrays
     rows = s.rows[: s.scan_state[a.ROWS]]
     is_type_0 = (s.arena[rows[:, a.KEY_AT]] == 0) & (s.arena[rows[:, a.KEY_AT] + 1] == 0)
@@ -107,7 +107,7 @@ def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
 
 
 def _complete_groups(state: CheckedState, names: Sequence[str], other: Names, finder: Finder) -> None:
-    """All groups that a record names, in the order of their first ones."""
+    """Complete all groups that a record names, in the order of their first records."""
     slow_path, seen = state.seen.names.groups, state.seen.names
     firsts = state.arrays.groups[: len(names), a.FIRST_OFFSET_OF_GROUP].tolist()
     unusual = {str(name): (name, place) for name, place in other.groups.items() if REPLACEMENT in name}
@@ -136,12 +136,12 @@ def _complete_groups(state: CheckedState, names: Sequence[str], other: Names, fi
 
 @dataclass(frozen=True, slots=True)
 class _Offsets:
-    """What one way to read makes of the offsets; groups by their numbers in the first state.
+    """The offsets by one set of rules; groups have their numbers in the first state.
 
     Attributes:
-        committed, pending: whether a group has such.
-        counts: committed offsets of each group.
-        firsts: of these the lowest record offset.
+        committed, pending: whether each group has such offsets.
+        counts: number of committed offsets of each group.
+        firsts: lowest record offset of these.
         open: (producer id, group) of each pending offset.
     """
 
@@ -154,7 +154,7 @@ class _Offsets:
 
     @classmethod
     def of(cls, state: ColumnarState, number_of: Mapping[str, int]) -> _Offsets:
-        """Those of a state."""
+        """Return the offsets of a state."""
         count = len(number_of)
         numbers = np.array([number_of[name] for name in tl.group_names(state)], np.int64)
         rows = state.arrays.rows
@@ -186,7 +186,7 @@ class Coordinators:
         self._shapes, self._shape_of = self._plain_timelines()
 
     def held(self, profile: Profile) -> Held:
-        """By the rules of a release."""
+        """Return what is held by the rules of a release."""
         offsets = self._offsets_of(profile)
         exists, failures = self._settled(profile, offsets)
         orphans = np.flatnonzero((offsets.counts > 0) & ~exists).tolist()
@@ -216,8 +216,7 @@ class Coordinators:
     # ------------------------------------------------------------------------------ what ends a load
 
     def _refusals(self, profile: Profile) -> Iterator[Problem]:
-        """Of batches and records: of each kind that kernels have read the first, and the first that was on the slow
-        path."""
+        """Yield problems of batches and records: the first of each kind in kernels, and the first on the slow path."""
         scan_state = self.state.arrays.scan_state
         for kind in np.flatnonzero(scan_state[a.FORMATS :][: a.FORMAT_IDS]).tolist():
             _, batch = self.finder.batch_at(int(scan_state[a.FORMATS_AT + kind]))
@@ -233,7 +232,7 @@ class Coordinators:
     # ---------------------------------------------------------------------------------------- groups
 
     def _mixed_timelines(self, scanner: Scanner) -> Iterator[tuple[str, Timeline]]:
-        """Of the groups of which records were read on the slow path."""
+        """Yield the timelines of groups with records that were read on the slow path."""
         events = {number: [*before, *self.state.latest_events(number)] for number, before in self.state.events.items()}
         pointers = [event for of_group in events.values() for event in of_group if isinstance(event, Pointer)]
         records = tl.records_at(self.layout, scanner, pointers, True)
@@ -242,7 +241,7 @@ class Coordinators:
             yield self.names[number], Timeline(timeline)
 
     def _plain_timelines(self) -> tuple[list[Timeline], a.Int64s]:
-        """Of the other groups the few timelines there can be, and the number of each one's."""
+        """Return the few timelines that other groups can have, and the number of each group's timeline."""
         groups = self.state.arrays.groups[: len(self.names)]
         has_record = groups[:, a.METADATA_OFFSET] != a.NEVER
         is_removed = has_record & (groups[:, a.IS_TOMBSTONE] != 0)
@@ -259,7 +258,7 @@ class Coordinators:
         return [Timeline([*first, *last]) for last in behind for first in before], numbers
 
     def _settled(self, profile: Profile, offsets: _Offsets) -> tuple[npt.NDArray[np.bool_], list[Problem]]:
-        """Whether each group exists, and what a load would have stumbled over."""
+        """Return whether each group exists, and the problems a load would have met."""
         exists, fails = self._settled_plain(profile, offsets)
         timelines = {name: _without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
         mixed = [self._number_of[name] for name in timelines]
@@ -279,7 +278,7 @@ class Coordinators:
     def _settled_plain(
         self, profile: Profile, offsets: _Offsets
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Of groups that no record on the slow path names: whether each exists, whether a load stumbles over it."""
+        """Return for groups without records on the slow path whether each exists, and whether a load fails on it."""
         cases = self._shape_of * 4 + offsets.committed * 2 + offsets.pending
         there_are = np.unique(cases).tolist()
         timelines = {str(case): self._shapes[case // 4] for case in there_are if self._shapes[case // 4].events}
@@ -297,7 +296,7 @@ class Coordinators:
         return exists[cases], fails[cases]
 
     def _by_first_record(self, profile: Profile, problems: list[Problem]) -> list[Problem]:
-        """What only the end shows, of several groups: in the order of the first records that made them known."""
+        """Sort problems that only the end shows by the first records that created their groups."""
         at_end = {problem.group for problem in problems if problem.is_served and problem.group is not None}
         if len(at_end) < 2:
             return problems
@@ -312,7 +311,7 @@ class Coordinators:
 
 
 def _without_skipped(timeline: Timeline, profile: Profile) -> Timeline:
-    """As the release is told of it."""
+    """Return a timeline without the records that the release skips."""
     return Timeline(
         [
             event
@@ -334,7 +333,7 @@ def partition_check(
     release: tuple[int, int] | None = None,
     shutdown: str | None = None,
 ) -> PartitionCheck:
-    """The check of a log that was read in bulk; arguments as of `PartitionCheck.read`."""
+    """Return the check of a log that was read in bulk; arguments as in `PartitionCheck.read`."""
     log, layout = replayed.log, state.seen.layout
     is_whole = not (layout.damaged_files or layout.tails)
     finder = Finder(log, replayed.layout, is_whole=is_whole, until=until, release=release)

@@ -1,7 +1,7 @@
-"""A finding: one thing to know about a partition, how bad it is, where it is, and for which releases.
+"""Describe a finding: one fact about a partition, how bad it is, where it is, and for which releases.
 
-Severities: ``fails`` ends the load of some releases; ``skipped`` is passed over by some with a warning; ``damage`` is
-what Kafka cannot have written; ``doubt`` loads but is not as it should be; ``note`` is normal and good to know.
+Severities: ``fails`` ends the load of some releases; ``skipped`` is skipped by some with a warning; ``damage`` is
+something Kafka cannot have written; ``doubt`` loads but is not as it should be; ``note`` is normal and good to know.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ VERDICT_COLUMNS = (
     "record_offset", "group", "detail",
 )  # fmt: skip
 CHECK_COLUMNS = ("kind", "offsets_partition", "severity", "releases", *VERDICT_COLUMNS)
-"""Of both kinds of rows, ``load`` and ``finding``; what does not apply is null."""
+"""Columns of both kinds of rows, ``load`` and ``finding``; columns that do not apply are null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something to know about a partition.
+    """A fact about a partition.
 
     Attributes:
-        releases: names of those it concerns, as they were asked for; empty for all.
+        releases: names of the releases it concerns, as the user gave them; empty for all.
         detail: numbers, by name.
     """
 
@@ -39,7 +39,7 @@ class Finding:
     detail: dict[str, Any] | None = None
 
     def row(self, offsets_partition: int | None) -> Row:
-        """One row of `CHECK_COLUMNS`."""
+        """Return one row of `CHECK_COLUMNS`."""
         return dict.fromkeys(CHECK_COLUMNS) | {
             "kind": "finding",
             "offsets_partition": offsets_partition,

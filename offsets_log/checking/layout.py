@@ -1,4 +1,4 @@
-"""What stands in a partition's files, whoever loads them: their sizes, damage, tails, gaps and overlaps."""
+"""Check a partition's files, whoever loads them: their sizes, damage, tails, gaps and overlaps."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class SeenFiles:
     """What was seen of the files.
 
     Attributes:
-        ends: file → where the log goes on behind its last batch.
-        damaged_files: those that hold something other than whole batches.
-        damages, tails, missing: in log order.
+        ends: file → offset where the log continues after its last batch.
+        damaged_files: files that hold anything but whole batches.
+        damages, tails, missing: findings in log order.
     """
 
     size_bytes: int = 0
@@ -38,16 +38,16 @@ class SeenFiles:
     missing: list[Finding] = field(default_factory=list)
 
     def saw_batch(self, event: BatchStart) -> None:
-        """Its records follow."""
+        """Note a batch whose records follow."""
         self.batches += 1
         self.size_bytes += event.batch.size_bytes
 
     def saw_batch_end(self, event: BatchEnd) -> None:
-        """It was read whole."""
+        """Note that a batch was read to its end."""
         self.ends[event.segment.file] = event.batch.next_offset
 
     def saw_tail(self, event: TailFound) -> None:
-        """Behind the last batch of a file."""
+        """Note the tail after the last batch of a file."""
         tail = event.tail
         self.tails.append(
             Finding(
@@ -60,17 +60,17 @@ class SeenFiles:
         )
 
     def saw_missing(self, missing: Missing) -> None:
-        """Offsets that no segment holds."""
+        """Note offsets that no segment holds."""
         self.missing.append(missing_finding(missing))
 
     def saw_damage(self, damage: Damage) -> None:
-        """A piece of a file that is no batch, or no record of one."""
+        """Note a piece of a file that is no batch, or no record of one."""
         self.damaged_files.add(damage.error.file)
         rule, broker = _damaged_batch(damage.error)
         self._add_damage(damage, rule, {"broker": broker})
 
     def saw_damaged_record(self, damage: Damage, rule: str, group: str | None) -> None:
-        """A record whose key or value cannot be read."""
+        """Note a record whose key or value cannot be read."""
         self._add_damage(damage, rule, {}, group)
 
     def _add_damage(self, damage: Damage, rule: str, detail: dict[str, Any], group: str | None = None) -> None:
@@ -86,14 +86,14 @@ class SeenFiles:
         )
 
     def overlaps(self, log: PartitionLog) -> Iterator[Finding]:
-        """Segments that begin before the one before them ends."""
+        """Yield a finding for each segment that begins before the previous one ends."""
         for segment, following in pairwise(log.segments):
             end, begin = self.ends.get(segment.file, segment.base_offset), following.base_offset
             if end is not None and begin is not None and end > begin and segment.file not in self.damaged_files:
                 yield _overlap(segment, following, end, begin)
 
     def size(self) -> Finding:
-        """How much a load reads (``J-1``)."""
+        """Return how much a load reads (``J-1``)."""
         return Finding(
             severity=NOTE,
             rule="J-1",
@@ -104,7 +104,7 @@ class SeenFiles:
 
 
 def _damaged_batch(error: OffsetsLogError) -> tuple[str, str]:
-    """The rule, and what a broker does about it; no verdict, for that depends on how it was stopped."""
+    """Return the rule, and what a broker does; there is no verdict, for it depends on how the broker was stopped."""
     recovery = "after an unclean one the log ends here (records:T4)"
     if error.field == "crc":
         return "L-7", f"after a clean stop a load reads it as it is; {recovery}"
@@ -126,7 +126,7 @@ def _overlap(segment: Segment, following: Segment, end: int, begin: int) -> Find
 
 
 def missing_finding(missing: Missing) -> Finding:
-    """What is lost is a doubt, for it loads without a word (``D-10``); what is explained is good to know."""
+    """Return a doubt for lost offsets, as the log loads without a warning (``D-10``); a note for explained ones."""
     return Finding(
         severity=DOUBT if missing.is_lost else NOTE,
         rule="D-10",

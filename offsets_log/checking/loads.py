@@ -1,8 +1,8 @@
-"""What each release makes of a partition: the dry run of its load, and the findings that follow from it.
+"""Find what each release makes of a partition: the dry run of its load, and the findings that follow from it.
 
-`dry_run` takes the events once, in pieces: every distinct set of rules replays each piece and joins it to what it has,
-until it meets the record that ends the load. Where something is damaged, what was read is not what a broker reads: then
-`judged` asks `broker` what each release would make of the files.
+`dry_run` reads the events once, in pieces: every distinct set of rules replays each piece and joins it to its state,
+until it reaches the record that ends the load. If something is damaged, what was read differs from what a broker reads:
+then `judged` asks `broker` what each release would make of the files.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Load:
 
     Attributes:
         failure: what ends the load, or keeps the broker from starting.
-        place: of the failure; its group is that of the record where the failure names none.
+        place: place of the failure; its group is the record's if the failure names none.
         served: ``all`` that can be read here, ``some`` of it or other values, or ``nothing``.
-        answers: what clients get in place of offsets; None for these.
+        answers: what clients get instead of offsets; None if they get the offsets.
         starts: false if this partition keeps the broker from starting (``D-8``).
         ends: false if the load never ends and holds up all others (``D-7``, ``L-6``).
-        log_end_offset: where the log goes on after recovery; None if the broker does not start.
-        shutdown: the broker's stop that this is about, ``clean`` or ``unclean``; None where it makes no difference.
+        log_end_offset: where the log continues after recovery; None if the broker does not start.
+        shutdown: the kind of shutdown before, ``clean`` or ``unclean``; None if it makes no difference.
     """
 
     release: Release
@@ -60,13 +60,13 @@ class Load:
         return self.starts and self.ends and self.failure is None
 
     def skips(self, record_type: int, record_offset: int) -> bool:
-        """Whether it comes to a record of this type and passes over it (``records:Y3``)."""
+        """Whether it reaches a record of this type and skips it (``records:Y3``)."""
         if not is_skipped(record_type, self.release.profile):
             return False
         return self.failure is None or self.failure.record_offset > record_offset
 
     def row(self, offsets_partition: int | None) -> Row:
-        """One row of `CHECK_COLUMNS`."""
+        """Return one row of `CHECK_COLUMNS`."""
         return dict.fromkeys(CHECK_COLUMNS) | {
             "kind": "load",
             "offsets_partition": offsets_partition,
@@ -86,7 +86,7 @@ class Load:
 
 
 def verdict_in(row: Row) -> Row:
-    """Of the row of a load, whether it loads, and where not."""
+    """Return from a load's row whether it loads, and where not."""
     return {name: row[name] for name in VERDICT_COLUMNS}
 
 
@@ -108,14 +108,14 @@ class LargeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a coordinator holds at the end of a load, as far as it is asked for.
+    """What a coordinator holds at the end of a load, as far as the check needs it.
 
     Attributes:
         failure: the record that ends the load; all others are replayed here all the same.
         end_offset: the log's next offset.
-        orphans: group that does not exist → how many offsets of it there are, and the first one's record offset.
-        pending: producer id → groups of the offsets of its open transaction, one for each.
-        served: what is served, by key.
+        orphans: group that does not exist → number of its offsets, and the first one's record offset.
+        pending: producer id → the group of each offset in its open transaction.
+        served: returns the served offsets by key.
     """
 
     failure: Problem | None
@@ -130,8 +130,8 @@ class DryRun:
     """One partition on several releases.
 
     Attributes:
-        held: by rules.
-        places: record offset → where it is; of failures and orphans.
+        held: what coordinators hold, by rules.
+        places: record offset → its place, for failures and orphans.
     """
 
     loads: tuple[Load, ...]
@@ -140,7 +140,7 @@ class DryRun:
     large_batches: tuple[LargeBatch, ...]
 
     def failures(self) -> Iterator[Finding]:
-        """Every record that ends a load, once for all releases that it ends it on."""
+        """Yield every record that ends a load, once for all releases whose load it ends."""
         releases: dict[tuple[Problem, FindingPlace], list[str]] = {}
         for load in self.loads:
             if load.failure is not None:
@@ -156,7 +156,7 @@ class DryRun:
             )
 
     def orphans(self) -> Iterator[Finding]:
-        """Offsets that a release loads and serves to nobody (``J-15``), by group, in the order of their first ones."""
+        """Yield offsets that a release loads but serves to nobody (``J-15``), by group in order of appearance."""
         releases: dict[tuple[str, int, int], list[str]] = {}
         for load in self.loads:
             if load.served == ALL and load.release.profile in self.held:
@@ -174,7 +174,7 @@ class DryRun:
             )
 
     def beyond_buffer(self) -> Iterator[Finding]:
-        """Batches that are larger than the load buffer."""
+        """Yield batches that are larger than the load buffer."""
         for batch in self.large_batches:
             yield Finding(
                 severity=NOTE,
@@ -189,7 +189,7 @@ def dry_run(log: PartitionLog, events: Iterable[list[LogEvent]], releases: Seque
     """Load a partition by the rules of every release.
 
     Args:
-        events: of this log, as far as it is to be read, in `pieces`.
+        events: events of this log, as far as it is to be read, in `pieces`.
     """
     running = {release.profile: PartialState(release.profile) for release in releases}
     large: list[LargeBatch] = []
@@ -198,7 +198,7 @@ def dry_run(log: PartitionLog, events: Iterable[list[LogEvent]], releases: Seque
         large += large_batches(piece)
         end_offset = max(end_offset, _end_of(piece))
         for profile, state in running.items():
-            if not state.problems:  # what follows the record that ends a load changes nothing
+            if not state.problems:  # records after the one that ends a load change nothing
                 state.merge(replay(piece, profile, on_damage=lambda damage: None))
     held = {profile: _held(finish(state), end_offset) for profile, state in running.items()}
     return concluded(releases, held, large, lambda record_offsets: find_places(log, record_offsets))
@@ -235,10 +235,10 @@ def concluded(
     large: Sequence[LargeBatch],
     find: Callable[[Collection[int]], dict[int, FindingPlace]],
 ) -> DryRun:
-    """The loads that follow from what coordinators hold.
+    """Return the loads that follow from what coordinators hold.
 
     Args:
-        find: where records are, by their offsets.
+        find: returns the places of records, by their offsets.
     """
     failures = {release: _failure(release, held[release.profile], large) for release in releases}
     wanted = {failure.record_offset for failure in failures.values() if failure is not None}
@@ -251,10 +251,10 @@ def concluded(
 
 
 def judged(run: DryRun, outcomes: Mapping[str, Mapping[Profile, Outcome]], log: PartitionLog) -> DryRun:
-    """The same with what brokers make of the files in place of what was read.
+    """Return a dry run in which what brokers make of the files replaces what was read.
 
     Args:
-        outcomes: by the stop before, ``clean`` or ``unclean``; None where only one comes into question.
+        outcomes: by the shutdown before, ``clean`` or ``unclean``; only those that are possible.
     """
     loads = [
         _judged(load, outcome, run.held[load.release.profile], shutdown)
@@ -269,7 +269,7 @@ def judged(run: DryRun, outcomes: Mapping[str, Mapping[Profile, Outcome]], log: 
 
 
 def _differing(outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str | None, Outcome]]:
-    """One for each stop, or only one where it makes no difference."""
+    """Yield one outcome for each kind of shutdown, or a single one if it makes no difference."""
     first = next(iter(outcomes.values()))
     if all(outcome.equals(first) for outcome in outcomes.values()):
         yield (None if len(outcomes) > 1 else next(iter(outcomes))), first
@@ -298,7 +298,7 @@ def _judged(load: Load, outcome: Outcome, read: Held, shutdown: str | None) -> L
 
 
 def _served(outcome: Outcome, read: Held) -> str:
-    """How what the broker answers compares to what can be read."""
+    """Return how what the broker answers compares to what can be read."""
     served = {value.key: value.committed_offset for value in outcome.state.iter_served()}
     readable = read.served()
     if outcome.answers is not None or (readable and not served):
@@ -313,14 +313,14 @@ def _placed(load: Load, places: Mapping[int, FindingPlace]) -> Load:
 
 
 def large_batches(events: Iterable[LogEvent]) -> Iterator[LargeBatch]:
-    """Those that are larger than the load buffer."""
+    """Yield the batches that are larger than the load buffer."""
     for event in events:
         if isinstance(event, BatchStart) and event.batch.size_bytes > LOAD_BUFFER_BYTES:
             yield LargeBatch(event.segment.file, event.batch.position, event.base_offset, event.batch.size_bytes)
 
 
 def _failure(release: Release, held: Held, large: Sequence[LargeBatch]) -> Problem | None:
-    """The first of what ends the load; an old release never gets past a large batch."""
+    """Return what ends the load first; an old release never gets past a large batch."""
     found = [held.failure] if held.failure is not None else []
     if large and not release.reads_large_batches:
         first = large[0]
@@ -329,7 +329,7 @@ def _failure(release: Release, held: Held, large: Sequence[LargeBatch]) -> Probl
 
 
 def _load(release: Release, failure: Problem | None, places: Mapping[int, FindingPlace], end_offset: int) -> Load:
-    """Of a log that a broker reads as it was read here (``L-10``, ``L-42``, ``J-3``)."""
+    """Return the load of a log that a broker reads exactly as it was read here (``L-10``, ``L-42``, ``J-3``)."""
     if failure is None:
         return Load(release=release, log_end_offset=end_offset)
     served = ALL if failure.is_served else SOME if release.serves_what_it_read else NOTHING

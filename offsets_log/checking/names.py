@@ -1,4 +1,4 @@
-"""What the records name: their types and their groups."""
+"""Check what the records name: their types and their groups."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _find_none(groups: Collection[str]) -> dict[str, FindingPlace]:
 
 @dataclass(slots=True)
 class Names:
-    """Of all data records.
+    """The names in all data records.
 
     Attributes:
-        types: record type → its records, the first and how many.
-        groups: group → its first record; None where it is to be looked up with `find`.
-        find: where the first records of groups are.
-        raw_names: names with U+FFFD → the bytes they were read from → their first record (``records:P5``).
+        types: record type → its first record's place, and the number of its records.
+        groups: group → its first record's place; None if it has to be looked up with `find`.
+        find: returns the places of the first records of groups.
+        raw_names: names with U+FFFD → the bytes they were read from → their first record's place (``records:P5``).
     """
 
     types: dict[int, tuple[FindingPlace, int]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Names:
     find: Callable[[Collection[str]], dict[str, FindingPlace]] = _find_none
 
     def saw_record(self, event: Event, place: FindingPlace) -> None:
-        """A data record, whether it could be decoded or not."""
+        """Note a data record, whether it could be decoded or not."""
         number = record_type_of(event.record.key)
         if number is not None:
             first, count = self.types.get(number, (place, 0))
@@ -52,7 +52,7 @@ class Names:
             self.raw_names.setdefault(group, {}).setdefault(raw, place)
 
     def skipped_types(self, loads: Iterable[Load]) -> Iterator[Finding]:
-        """Types of records that some releases pass over."""
+        """Yield types of records that some releases skip."""
         for number, (place, count) in sorted(self.types.items()):
             assert place.record_offset is not None
             names = tuple(load.release.name for load in loads if load.skips(number, place.record_offset))
@@ -67,7 +67,7 @@ class Names:
                 )
 
     def unknown_types(self) -> Iterator[Finding]:
-        """Types of records that nobody writes."""
+        """Yield types of records that no release writes."""
         for number, (place, count) in sorted(self.types.items()):
             if number not in RECORD_TYPES:
                 yield Finding(
@@ -79,7 +79,7 @@ class Names:
                 )
 
     def misplaced_groups(self, offsets_partition: int | None, partitions: PartitionCount) -> Iterator[Finding]:
-        """Groups that belong to another partition; only noted where the number of partitions is a guess."""
+        """Yield groups that belong to another partition; only notes if the number of partitions is a guess."""
         if offsets_partition is None:
             return
         expected = {
@@ -99,7 +99,7 @@ class Names:
             )
 
     def colliding_names(self) -> Iterator[Finding]:
-        """Groups whose names differ only in bytes that are not UTF-8."""
+        """Yield groups whose names differ only in bytes that are not UTF-8."""
         for raws in self.raw_names.values():
             if len(raws) > 1:
                 yield Finding(

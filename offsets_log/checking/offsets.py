@@ -1,4 +1,4 @@
-"""Offsets in doubtful states: waiting for the marker of an open transaction, or deleted and about to return."""
+"""Find offsets in doubtful states: waiting for the marker of an open transaction, or deleted and about to return."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from offsets_log.replay.profile import Profile
 from offsets_log.words import counted
 
 LONGEST_TRANSACTION_MS = 900_000
-"""``transaction.max.timeout.ms``: the coordinator has ended every transaction that is open for longer."""
+"""Default of ``transaction.max.timeout.ms``: the coordinator ends every transaction that is open for longer."""
 
 
 def key_of(record: CoordinatorRecord) -> GroupTopicPartition:
-    """Of an offset commit or its tombstone."""
+    """Return the group, topic and partition of an offset commit or its tombstone."""
     return record.key["group"], record.key["topic"], record.key["partition"]
 
 
@@ -31,8 +31,8 @@ class Pending:
     """What one transaction would commit, as some releases hold it after the load.
 
     Attributes:
-        groups: of the offsets, one for each; None where no release loads the partition.
-        releases: names; empty for all that load it.
+        groups: the group of each offset; None if no release loads the partition.
+        releases: names of the releases; empty for all that load it.
     """
 
     groups: tuple[str, ...] | None = None
@@ -42,7 +42,7 @@ class Pending:
 class PendingOffsets:
     """What every transaction would commit.
 
-    Which offsets a tombstone leaves pending is the rule of each release (``J-12``, ``L-18``, ``L-19``).
+    Each release has its own rule for which offsets a tombstone leaves pending (``J-12``, ``L-18``, ``L-19``).
     """
 
     def __init__(self, run: DryRun) -> None:
@@ -53,7 +53,7 @@ class PendingOffsets:
                 self._groups[profile, producer_id] = groups
 
     def of(self, producer_id: int) -> list[Pending]:
-        """Of a producer's transaction, once for all releases that hold the same."""
+        """Return what a producer's transaction would commit, once for all releases that hold the same."""
         releases: dict[tuple[str, ...], list[str]] = {}
         for name, profile in self._profiles.items():
             groups = tuple(sorted(self._groups.get((profile, producer_id), ())))
@@ -68,9 +68,9 @@ class OpenTransaction:
     """A transaction without a marker.
 
     Attributes:
-        place: of its first record.
-        first_offset: of its first batch: what the last stable offset cannot pass.
-        timestamp_ms: of its first record.
+        place: place of its first record.
+        first_offset: base offset of its first batch, which the last stable offset cannot pass.
+        timestamp_ms: timestamp of its first record, in epoch milliseconds.
     """
 
     producer_id: int
@@ -80,15 +80,16 @@ class OpenTransaction:
     timestamp_ms: int
 
     def age_ms(self, now_ms: int) -> int | None:
-        """None where one of the times is not known."""
+        """Return its age in milliseconds; None if one of the times is unknown."""
         return max(0, now_ms - self.timestamp_ms) if min(now_ms, self.timestamp_ms) >= 0 else None
 
     def finding(self, now_ms: int, pending: Pending, *, pins: bool) -> Finding:
-        """It is in doubt once it is too old.
+        """Return its finding, which is a doubt if it is too old.
 
         Args:
+            now_ms: the time at which its age is taken, in epoch milliseconds.
             pending: what it would commit.
-            pins: whether it is what the last stable offset cannot pass.
+            pins: whether the last stable offset stays at its beginning.
         """
         age_ms = self.age_ms(now_ms)
         is_old = age_ms is not None and age_ms > LONGEST_TRANSACTION_MS
@@ -117,16 +118,16 @@ class OpenTransaction:
 
 @dataclass(slots=True)
 class OpenTransactions:
-    """By producer id."""
+    """Open transactions by producer id."""
 
     by_producer: dict[int, OpenTransaction] = field(default_factory=dict)
 
     def saw_marker(self, producer_id: int) -> None:
-        """It ends the producer's transaction, whatever its epoch."""
+        """Note a marker: it ends the producer's transaction, whatever its epoch."""
         self.by_producer.pop(producer_id, None)
 
     def saw_record(self, event: Event, place: FindingPlace) -> None:
-        """A data record."""
+        """Note a data record."""
         batch = event.batch
         if batch.is_transactional and batch.producer_id not in self.by_producer:
             self.by_producer[batch.producer_id] = OpenTransaction(
@@ -138,7 +139,7 @@ class OpenTransactions:
             )
 
     def findings(self, now_ms: int, run: DryRun) -> Iterator[Finding]:
-        """Every one, by its offset; one that releases hold differently, once for each way."""
+        """Yield every open transaction, by its offset; one that releases hold differently, once for each way."""
         held = PendingOffsets(run)
         by_offset = sorted(self.by_producer.values(), key=lambda transaction: transaction.first_offset)
         for transaction in by_offset:
@@ -163,7 +164,7 @@ class BuriedOffsets:
     buried: set[GroupTopicPartition] = field(default_factory=set)
 
     def saw_offset(self, record: CoordinatorRecord, place: FindingPlace) -> None:
-        """An offset commit or its tombstone."""
+        """Note an offset commit or its tombstone."""
         key = key_of(record)
         self.buried.discard(key)
         if record.record_type == 0:
@@ -174,7 +175,7 @@ class BuriedOffsets:
             self.buried.add(key)
 
     def findings(self) -> Iterator[Finding]:
-        """By group."""
+        """Yield a finding for each group."""
         by_group: dict[str, list[FindingPlace]] = {}
         for key in self.buried:
             by_group.setdefault(key[0], []).append(self.values[key])

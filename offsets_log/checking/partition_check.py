@@ -1,4 +1,4 @@
-"""The check of one partition: what was seen of it, what each release makes of it, and the findings that follow."""
+"""Check one partition: what was seen of it, what each release makes of it, and the findings that follow."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class PartitionCheck:
         release: tuple[int, int] | None = None,
         shutdown: str | None = None,
     ) -> None:
-        """Replay all events by the rules of every release; where something is damaged, as its broker would.
+        """Replay all events by the rules of every release; if something is damaged, as its broker would.
 
         Args:
             on_damage: called once for every piece that could not be read.
-            until, release: what the events were read with.
-            shutdown: how the broker was stopped, ``clean`` or ``unclean``; None for what the data directory tells.
+            until, release: the arguments the events were read with.
+            shutdown: how the broker was stopped, ``clean`` or ``unclean``; None for what the data directory shows.
         """
         run = dry_run(self.log, self._watched(pieces(events), on_damage), self.releases)
         self._judge(run, until=until, release=release, shutdown=shutdown)
@@ -61,10 +61,10 @@ class PartitionCheck:
         release: tuple[int, int] | None = None,
         shutdown: str | None = None,
     ) -> None:
-        """The same of a log that was read in bulk.
+        """Set the results of a log that was read in bulk.
 
         Args:
-            is_sound: nothing stands in its files that recovery would mind.
+            is_sound: whether its files hold nothing that recovery would change.
         """
         self.seen, self._transactions, self._buried = seen, transactions, buried
         self._judge(run, is_sound=is_sound, until=until, release=release, shutdown=shutdown)
@@ -103,15 +103,15 @@ class PartitionCheck:
 
     @property
     def newest_ms(self) -> int:
-        """The latest timestamp of a record; -1 without one."""
+        """The latest timestamp of a record, in epoch milliseconds; -1 without one."""
         return self.seen.newest_ms
 
     def findings(self, partitions: PartitionCount, now_ms: int) -> list[Finding]:
-        """Everything but the verdicts, by severity, and by kind within each.
+        """Return everything but the verdicts, by severity, and by kind within each.
 
         Args:
-            partitions: how many `__consumer_offsets` has.
-            now_ms: up to when open transactions are old.
+            partitions: how many partitions `__consumer_offsets` has.
+            now_ms: the time at which ages of open transactions are taken, in epoch milliseconds.
         """
         layout, names = self.seen.layout, self.seen.names
         found = (

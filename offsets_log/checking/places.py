@@ -1,4 +1,4 @@
-"""Where a record or a batch lies, and the group that it names."""
+"""Find where a record or a batch lies, and the group that it names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from offsets_log.rows.tables import Row
 
 @dataclass(frozen=True, slots=True)
 class FindingPlace:
-    """Where a record or a batch lies; what is not known is None."""
+    """Where a record or a batch lies; unknown parts are None."""
 
     file: str | None = None
     position: int | None = None
@@ -24,7 +24,7 @@ class FindingPlace:
     group: str | None = None
 
     def cells(self) -> Row:
-        """The columns of a row."""
+        """Return the columns of a row."""
         return {
             "file": self.file,
             "position": self.position,
@@ -37,7 +37,7 @@ NOWHERE = FindingPlace()
 
 
 def place_of(event: Event) -> FindingPlace:
-    """Of a record that was read; a control record names no group."""
+    """Return the place of a record that was read; a control record names no group."""
     group = None
     if not event.batch.is_control:
         group = event.decoded.group if event.decoded is not None else _group_in_key(event.record)
@@ -45,14 +45,14 @@ def place_of(event: Event) -> FindingPlace:
 
 
 def find_places(log: PartitionLog, record_offsets: Collection[int]) -> dict[int, FindingPlace]:
-    """Where these are, as far as they are in the log; the batch's place where its records do not have it."""
+    """Return the places of records, as far as they are in the log; the batch's place if its records lack them."""
     return places_among(iter_log(log), record_offsets)
 
 
 def places_among(
     batches: Iterable[tuple[Segment, LogItem]], record_offsets: Collection[int]
 ) -> dict[int, FindingPlace]:
-    """The same where the batches are known that hold them."""
+    """Return the places of records among batches that are known to hold them."""
     left = sorted(record_offsets)
     found: dict[int, FindingPlace] = {}
     for segment, batch in batches if left else ():

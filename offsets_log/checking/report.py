@@ -1,4 +1,4 @@
-"""The checks of all partitions put together, as one document or as rows: what `check` answers."""
+"""Combine the checks of all partitions to one document or to rows: what `check` answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Report:
     findings: list[Row]
 
     def document(self) -> Row:
-        """The whole answer."""
+        """Return the whole answer."""
         return {
             "releases": {release.name: release.rules for release in self.releases},
             "partitions": {"count": self.partitions.number, "source": self.partitions.source},
@@ -38,7 +38,7 @@ class Report:
         }
 
     def _verdicts(self) -> Row:
-        """Offsets partition → release → verdict; that after an unclean stop, where it is another one, inside of it."""
+        """Return offsets partition → release → verdict; a different one after an unclean shutdown is nested in it."""
         verdicts: dict[str, Row] = {}
         for row in self.loads:
             of_partition = verdicts.setdefault(partition_name(row["offsets_partition"]), {})
@@ -50,11 +50,11 @@ class Report:
         return verdicts
 
     def failing(self, releases: Collection[str]) -> list[Row]:
-        """Loads that fail on one of these releases."""
+        """Return loads that fail on one of these releases."""
         return [row for row in self.loads if not row["ok"] and row["releases"][0] in releases]
 
     def wrong(self, releases: Collection[str]) -> list[Row]:
-        """Findings of damage or doubt that concern one of these releases."""
+        """Return findings of damage or doubt that concern one of these releases."""
         return [
             row
             for row in self.findings
@@ -71,13 +71,14 @@ def report(
     keep_group: Callable[[str], bool] = lambda group: True,
     absent: Sequence[Missing] = (),
 ) -> Report:
-    """Put together what was read.
+    """Combine what was read.
 
     Args:
-        partitions: how many `__consumer_offsets` has; None for what the groups show.
-        now_ms: up to when open transactions are old; None for the newest record.
-        keep_group: whose findings are shown.
-        absent: partitions of which nothing is there.
+        partitions: how many partitions `__consumer_offsets` has; None for what the groups suggest.
+        now_ms: the time at which ages of open transactions are taken, in epoch milliseconds; None for the newest
+            record's.
+        keep_group: whether findings of a group are shown.
+        absent: partitions of which no segment was found.
     """
     if partitions is not None:
         count = PartitionCount(partitions, "option")

@@ -1,4 +1,4 @@
-"""What is seen of a partition as its events pass by, once: everything that looks for something sees them."""
+"""Watch the events of a partition once, and pass them to everything that looks for something."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class SeesTransactions(Protocol):
     """Looks for transactions without a marker."""
 
     def saw_record(self, event: Event, place: FindingPlace) -> None:
-        """A data record."""
+        """Note a data record."""
 
     def saw_marker(self, producer_id: int) -> None:
-        """It ends the producer's transaction."""
+        """Note a marker, which ends the producer's transaction."""
 
 
 class SeesOffsets(Protocol):
     """Looks at offset commits."""
 
     def saw_offset(self, record: CoordinatorRecord, place: FindingPlace) -> None:
-        """One, or its tombstone."""
+        """Note an offset commit or its tombstone."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Watched:
     """What was seen.
 
     Attributes:
-        newest_ms: the latest timestamp of a record; -1 without one.
+        newest_ms: the latest timestamp of a record, in epoch milliseconds; -1 without one.
     """
 
     transactions: SeesTransactions
@@ -47,7 +47,7 @@ class Watched:
     newest_ms: int = -1
 
     def saw(self, event: LogEvent, on_damage: OnDamage) -> None:
-        """The event that is next."""
+        """Note the next event."""
         match event:
             case Damage():
                 on_damage(event)

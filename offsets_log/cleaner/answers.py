@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.group import Group
 from offsets_log.replay.partial import GroupTopicPartition, PartialState
-from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7
+from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
 from offsets_log.replay.topic_names import topic_names_in
 
 OF_GROUPS = (MODERN, CLASSIC)
@@ -28,7 +28,7 @@ class Answers:
     """The memory of every profile after a load.
 
     Attributes:
-        states: as `OF_OFFSETS`.
+        states: as the profiles asked for.
         naming: topic id → offset and group of the last record that tells its name.
     """
 
@@ -36,15 +36,20 @@ class Answers:
     naming: dict[bytes, tuple[int, str]]
 
     @classmethod
-    def of(cls, log: PartitionLog) -> Answers:
+    def of(cls, log: PartitionLog, profiles: Sequence[Profile] = OF_OFFSETS, *, passes_damage: bool = False) -> Answers:
         """Read a log once.
+
+        Args:
+            profiles: whose answers; of the first two also groups count.
+            passes_damage: read on behind what cannot be read.
 
         Raises:
             OffsetsLogError: a batch or record in it cannot be read at all.
         """
-        states = [PartialState(profile) for profile in OF_OFFSETS]
+        states = [PartialState(profile) for profile in profiles]
         naming: dict[bytes, tuple[int, str]] = {}
-        for piece in pieces(undamaged(iter_events(log))):
+        events = iter_events(log)
+        for piece in pieces(events if passes_damage else undamaged(events)):
             for state in states:
                 replay_into(state, piece, on_damage=lambda damage: None)
             for event in piece:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +44,39 @@ def takes_bulk(settings: Settings) -> bool:
     )
 
 
+class PackedKeys(NamedTuple):
+    """Keys and the offset at which each stands last, to be handed over.
+
+    Attributes:
+        arena: the keys behind each other, before each its size in `SIZE_BYTES` bytes, the least significant first.
+        begins: where each begins with its size, and behind them where the last one ends.
+    """
+
+    arena: a.Bytes
+    begins: a.Int64s
+    last_offsets: a.Int64s
+
+
+def packed(offset_map: OffsetMap) -> PackedKeys:
+    """All keys of either kind of map."""
+    if isinstance(offset_map, KeyTable):
+        return offset_map.packed()
+    keys = [len(key).to_bytes(a.SIZE_BYTES, "little") + key for key in offset_map.offsets]
+    begins = np.cumsum([0, *map(len, keys)], dtype=np.int64)
+    offsets = np.array([*offset_map.offsets.values()], np.int64)
+    return PackedKeys(np.frombuffer(b"".join(keys), np.uint8), begins, offsets)
+
+
+def fill(offset_map: OffsetMap, packed: PackedKeys) -> None:
+    """Put packed keys, which are all different, into an empty map of either kind."""
+    if isinstance(offset_map, KeyTable):
+        offset_map.fill(packed)
+        return
+    arena, begins = packed.arena.tobytes(), packed.begins.tolist()
+    keys = (arena[begin + a.SIZE_BYTES : end] for begin, end in pairwise(begins))
+    offset_map.offsets.update(zip(keys, packed.last_offsets.tolist(), strict=True))
+
+
 @dataclass(slots=True)
 class KeyTable(OffsetMap):
     """The offset map in arrays."""
@@ -71,6 +106,24 @@ class KeyTable(OffsetMap):
             self._grow()
         self.latest = offset
         return True
+
+    def packed(self) -> PackedKeys:
+        """All keys. They share the memory of this one."""
+        round_state = self.round_state
+        rows = self._keys[: int(round_state[d.KEYS])]
+        begins = np.append(rows[:, d.KEY_AT] - a.SIZE_BYTES, round_state[d.ARENA_USED])
+        return PackedKeys(self._arena[: int(round_state[d.ARENA_USED])], begins, rows[:, d.LAST_OFFSET])
+
+    def fill(self, packed: PackedKeys) -> None:
+        """Take in keys that are all different; nothing was put before."""
+        count = len(packed.last_offsets)
+        self._keys = np.zeros((max(count, len(self._keys)), d.KEY_COLUMNS), np.int64)
+        self._keys[:count, d.KEY_AT] = packed.begins[:-1] + a.SIZE_BYTES
+        self._keys[:count, d.LAST_OFFSET] = packed.last_offsets
+        self._arena = np.concatenate([packed.arena, np.zeros(1 << 21, np.uint8)])
+        self._slots = np.zeros(max(1 << (2 * count).bit_length(), len(self._slots)), np.int64)
+        self.round_state[d.KEYS], self.round_state[d.ARENA_USED] = count, len(packed.arena)
+        table.rehash(*self.arrays)
 
     def sieve(self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile) -> Sieve:
         """What does pass 2 of a segment in bulk."""

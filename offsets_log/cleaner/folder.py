@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from offsets_log.broker.leader_epochs import (
@@ -41,17 +41,30 @@ def new_files(new: NewSegment) -> Iterator[FolderFile]:
 
 def other_files(log: PartitionLog, done: Round) -> Iterator[FolderFile]:
     """All files of the folder but those of new segments."""
-    vanished = {base_offset for new in done.new.values() for base_offset in new.replaced}
-    if done.parts:
-        vanished.add(_split_base(done))
-    kept = [file for base_offset, file in done.opened.files.items() if base_offset not in vanished]
-    for file in (*done.parts, *kept):
-        yield from _segment_files(log, file)
-    there = {*done.new, *(file.base_offset for file in (*done.parts, *kept))}
-    yield from _snapshots(log, done, vanished - there)
+    for file in segments_kept(done):
+        yield from segment_files(file, log.beside)
+    yield from files_beside(log, done)
+
+
+def segments_kept(done: Round) -> list[LogFile]:
+    """Those that no new one takes the place of; parts of one that was split come first."""
+    vanished = _vanished(done)
+    return [*done.parts, *(file for base_offset, file in done.opened.files.items() if base_offset not in vanished)]
+
+
+def files_beside(log: PartitionLog, done: Round) -> Iterator[FolderFile]:
+    """What is of no segment."""
+    there = {*done.new, *(file.base_offset for file in segments_kept(done))}
+    yield from _snapshots(log, done, _vanished(done) - there)
     yield FolderFile(LEADER_EPOCHS, [_leader_epochs(log, done)])
     if METADATA in log.beside:
         yield FolderFile(METADATA, [log.beside[METADATA]()])
+
+
+def _vanished(done: Round) -> set[int]:
+    """Base offsets of segments that others take the place of."""
+    vanished = {base_offset for new in done.new.values() for base_offset in new.replaced}
+    return vanished | {_split_base(done)} if done.parts else vanished
 
 
 def _leader_epochs(log: PartitionLog, done: Round) -> Buffer:
@@ -69,13 +82,17 @@ def _split_base(done: Round) -> int:
     return base_offset
 
 
-def _segment_files(log: PartitionLog, file: LogFile) -> Iterator[FolderFile]:
-    """Of a segment that stays."""
+def segment_files(file: LogFile, beside: Container[str]) -> Iterator[FolderFile]:
+    """Of a segment that stays.
+
+    Args:
+        beside: names of files that lay beside it.
+    """
     stem = f"{file.base_offset:020}"
     yield FolderFile(f"{stem}.log", [file.view[: file.size_bytes]], file.modified_ms)
     yield FolderFile(f"{stem}.index", [file.index.encode()])
     yield FolderFile(f"{stem}.timeindex", [file.times.encode()])
-    if file.aborted.entries or f"{stem}.txnindex" in log.beside:
+    if file.aborted.entries or f"{stem}.txnindex" in beside:
         yield FolderFile(f"{stem}.txnindex", [file.aborted.encode()])
 
 

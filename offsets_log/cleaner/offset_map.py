@@ -90,14 +90,19 @@ def build_offset_map(found: OffsetMap, opened: OpenLog, bounds: Bounds) -> None:
     transactions.expect(aborted_between(opened.files.values(), bounds.log_start, first, end))
     ends = [file.base_offset for file in dirty[1:]] + [end]
     for file, next_offset in zip(dirty, ends, strict=True):
-        if not _read(file, first, found, transactions):
+        if not enter_segment(file, file.index.lookup(first), first, found, transactions):
             break
         found.latest = next_offset - 1
 
 
-def _read(file: LogFile, first_dirty: int, found: OffsetMap, transactions: Transactions) -> bool:
-    """One segment; False if the map is full (``CL-10``)."""
-    start = file.index.lookup(first_dirty)
+def enter_segment(
+    file: LogFile, start: int, first_dirty: int, found: OffsetMap, transactions: Transactions
+) -> bool:  # fmt: skip
+    """One segment from a position on; False if the map is full (``CL-10``).
+
+    Raises:
+        OffsetsLogError: something there cannot be read.
+    """
     for batch in batches(file, start, lambda position: found.enter(file, position, first_dirty, transactions)):
         is_entered = not transactions.can_discard(batch) and not batch.is_control
         if is_entered and not _enter(file, batch, first_dirty, found, transactions):

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import OffsetIndex
-from offsets_log.broker.recovery import OpenLog, open_log
+from offsets_log.broker.recovery import OpenLog, Start, open_log
+from offsets_log.cleaner.failures import CleaningError
 from offsets_log.cleaner.settings import Settings
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 
 
 def open_for_cleaning(
-    log: PartitionLog, settings: Settings, *, stopped_cleanly: bool | None = None, in_bulk: bool = False
+    log: PartitionLog,
+    settings: Settings,
+    *,
+    stopped_cleanly: bool | None = None,
+    in_bulk: bool = False,
+    kind: Callable[..., Start] | None = None,
 ) -> OpenLog:
     """Start a broker over the files: what it cuts after an unclean stop is not there to be cleaned.
 
     Args:
         stopped_cleanly: None for what the files tell.
-        in_bulk: see `open_log`.
+        in_bulk, kind: see `open_log`.
     """
     return open_log(
         log,
@@ -30,7 +36,46 @@ def open_for_cleaning(
         finds_by_base_offset=settings.rules.finds_by_base_offset,
         index_interval_bytes=settings.index_interval_bytes,
         in_bulk=in_bulk,
+        kind=kind,
     )
+
+
+def check_is_left(log: PartitionLog, opened: OpenLog) -> None:
+    """Fail for a log of which a broker's start leaves nothing, so that no round was ever begun over it.
+
+    Raises:
+        CleaningError: it begins behind its end (``D-10``), or no batch at its begin is sound (``D-2``).
+    """
+    if not log.bytes_to_read or any(file.size_bytes for file in opened.files.values()):
+        return
+    file, start = log.segments[0].file, log.checkpoints.log_start_offset or 0
+    if any(cut.is_deleted for cut in opened.cuts) and opened.end_offset == start:
+        problem = f"the log start {start} lies behind the log's end: a broker deletes all of it"
+    elif opened.cuts:
+        problem = "no batch at its begin is sound: a broker cuts all of it away at its start"
+    else:
+        return
+    raise CleaningError(problem, file=file)
+
+
+def recovered(log: PartitionLog, opened: OpenLog, settings: Settings, *, in_bulk: bool = False) -> OpenLog | None:
+    """A log as a broker opens it that recovers all of it; None of one that was opened so already.
+
+    A round copies what it does not look at: a wrong checksum, a control record of another kind (``CL-40``).
+
+    Args:
+        opened: cut by its recovery, if there was one.
+        in_bulk: see `open_log`.
+    """
+    if opened.cuts or not was_believed(log):
+        return None
+    bare = replace(log, beside={}, checkpoints=replace(log.checkpoints, recovery_point=None))
+    return open_for_cleaning(bare, settings, stopped_cleanly=False, in_bulk=in_bulk)
+
+
+def was_believed(log: PartitionLog) -> bool:
+    """Whether a start may take a segment without reading it: by its index (``D-3``)."""
+    return any(f"{segment.base_offset or 0:020}.index" in log.beside for segment in log.segments)
 
 
 def reopened(log: PartitionLog, settings: Settings) -> OpenLog:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from offsets_log.broker.indexes import Indexing
@@ -11,8 +11,9 @@ from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION
 from offsets_log.cleaner.kept import BEYOND_MAP, Kept
-from offsets_log.cleaner.round import CLEANED, NOT_STARTED, Round
+from offsets_log.cleaner.round import CHANGED, CLEANED, NOT_STARTED, Round
 from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.partition_log import PartitionLog
 
 if TYPE_CHECKING:
     from offsets_log.broker.bulk import Follower
@@ -29,37 +30,38 @@ ENDED_BEFORE = "the round ended before"
 
 
 def result_row(
-    offsets_partition: int | None,
+    log: PartitionLog,
     done: Round,
+    kept: Kept,
     before: OpenLog | None = None,
-    kept: Kept | None = None,
     *,
     in_bulk: bool = False,
 ) -> Row:
     """What became of a partition.
 
     Args:
-        before: the log from which something was taken before the round.
-        kept: why the log's bytes are there, where no round did that.
+        log: as it was given.
+        kept: why the log's bytes are there.
+        before: as it was opened, from which something was taken before the round.
         in_bulk: whether records are counted by a kernel.
     """
-    kept = _kept(done, in_bulk) if kept is None else kept
     bounds = done.bounds
-    first = done.opened if before is None else before
     records_before = kept.records_read
     if before is not None:
-        records_before = sum(_records_in(file, in_bulk) for file in before.files.values())
+        records_before = sum(records_in(file, in_bulk=in_bulk) for file in before.files.values())
+    bytes_after = sum(counted.size_bytes for counted in kept.reasons.values())
+    is_changed = before is not None and bytes_after != sum(file.size_bytes for file in before.files.values())
     return {
-        "offsets_partition": offsets_partition,
-        "outcome": done.outcome,
+        "offsets_partition": log.offsets_partition,
+        "outcome": CHANGED if is_changed and done.outcome == NOT_STARTED else done.outcome,
         "first_dirty_offset": bounds.first_dirty,
         "first_uncleanable_offset": bounds.first_uncleanable,
         "end_offset": done.end_offset,
         "log_start_offset": bounds.log_start,
         "log_end_offset": bounds.log_end,
         "held_by": bounds.held_by,
-        "bytes_before": sum(file.size_bytes for file in first.files.values()),
-        "bytes_after": sum(counted.size_bytes for counted in kept.reasons.values()),
+        "bytes_before": log.bytes_to_read or log.size_bytes,
+        "bytes_after": bytes_after,
         "records_before": records_before,
         "records_after": kept.records,
         "kept": list(_kept_rows(kept, done)),
@@ -67,23 +69,38 @@ def result_row(
     }
 
 
-def _kept(done: Round, in_bulk: bool) -> Kept:
+def kept_after(done: Round, *, in_bulk: bool) -> Kept:
+    """Why each byte is there after a round; ``in_bulk`` as `records_in`."""
+    return kept_with(done, {file.base_offset: records_in(file, in_bulk=in_bulk) for file in not_replaced(done)})
+
+
+def not_replaced(done: Round) -> list[LogFile]:
+    """The segments that the round has not come to, or that it only split."""
     replaced = {base_offset for new in done.new.values() for base_offset in new.replaced}
-    stay = [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
+    return [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
+
+
+def kept_with(done: Round, counts: Mapping[int, int]) -> Kept:
+    """Why each byte is there after a round.
+
+    Args:
+        counts: of each segment `not_replaced`, by its base offset, how many records it has.
+    """
     kept = Kept()
     kept.add(done.kept)
-    for file in stay:
-        counted = _records_in(file, in_bulk)
+    for file in not_replaced(done):
+        counted = counts[file.base_offset]
         kept.records_read += counted
         kept.count(_why_untouched(file, done), file.size_bytes, counted)
     return kept
 
 
-def refused_row(offsets_partition: int | None, outcome: str, problem: OffsetsLogError) -> Row:
+def refused_row(log: PartitionLog, outcome: str, problem: OffsetsLogError) -> Row:
     """The same of a log that no broker opens."""
     nothing = dict.fromkeys(CLEAN_COLUMNS)
     return nothing | {
-        "offsets_partition": offsets_partition, "outcome": outcome, "kept": [], "problem": str(problem),
+        "offsets_partition": log.offsets_partition, "outcome": outcome, "bytes_before": log.bytes_to_read or log.size_bytes, "kept": [],
+        "problem": str(problem),
     }  # fmt: skip
 
 
@@ -129,8 +146,12 @@ def _open_transaction(done: Round) -> Row:
     return row
 
 
-def _records_in(file: LogFile, in_bulk: bool) -> int:
-    """How many records a segment has, as far as it can be read."""
+def records_in(file: LogFile, *, in_bulk: bool) -> int:
+    """How many records a segment has, as far as it can be read.
+
+    Args:
+        in_bulk: whether a kernel counts them.
+    """
     follower = _follower(file) if in_bulk else None
     count = 0
     try:

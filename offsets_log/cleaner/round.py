@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from offsets_log.broker.batches import FileBatch
-from offsets_log.broker.indexes import Indexing
+from offsets_log.broker.indexes import AbortedTransaction, Indexing
 from offsets_log.broker.log_file import LogFile
-from offsets_log.broker.producers import files_between
+from offsets_log.broker.producers import Producers, files_between
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.broker.segment_recovery import split
 from offsets_log.broker.segment_writer import SegmentWriter
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 CLEANED, NOT_STARTED, FAILED, ABORTED = "cleaned", "not started", "failed", "aborted"
 """How a round comes out: nothing to clean; an exception (``CL-7``); given up, to be tried anew (``CL-39``)."""
+CHANGED = "changed"
+"""Nothing to clean either, of a log that lost before what a user wants out of it."""
+OUTCOMES = (CLEANED, CHANGED, NOT_STARTED, FAILED, ABORTED)
 
 
 @dataclass(slots=True)
@@ -77,6 +80,15 @@ class Round:
     kept: Kept = field(default_factory=Kept)
     problem: OffsetsLogError | None = None
 
+    def take(self, new: NewSegment, kept: Kept) -> None:
+        """A group is done."""
+        self.new[new.writer.base_offset] = new
+        self.kept.add(kept)
+
+    def split(self, error: SegmentOverflowError) -> None:
+        """Split the segment that an error is about (``CL-39``). Raises BrokerError: that cannot be done."""
+        self.parts = list(split(self.opened.files[error.base_offset], self.settings.index_interval_bytes))
+
 
 def clean(
     opened: OpenLog,
@@ -96,7 +108,7 @@ def clean(
     if not bounds.cleanable_bytes:
         return done
     try:
-        offset_map = _offset_map(settings, in_bulk)
+        offset_map = new_offset_map(settings, in_bulk=in_bulk)
         build_offset_map(offset_map, opened, bounds)
         _Cleaning(done, offset_map, emit, advance).run()
         done.outcome = CLEANED
@@ -107,8 +119,8 @@ def clean(
     return done
 
 
-def _offset_map(settings: Settings, in_bulk: bool) -> OffsetMap:
-    """An empty one."""
+def new_offset_map(settings: Settings, *, in_bulk: bool) -> OffsetMap:
+    """An empty one; ``in_bulk`` as `clean`."""
     if in_bulk:
         from offsets_log.cleaner.bulk import KeyTable, takes_bulk
 
@@ -121,54 +133,98 @@ class _Cleaning:
     """Pass 2."""
 
     def __init__(self, done: Round, offset_map: OffsetMap, emit: Emit, advance: Advance) -> None:
-        self._round, self._map, self._emit, self._advance = done, offset_map, emit, advance
-        self._bounds, self._settings = done.bounds, done.settings
+        self._round, self._map, self._emit = done, offset_map, emit
         self._files = done.opened.files
-        self._producers = done.opened.producers.active(self._settings.now_ms, self._settings.producer_id_expiration_ms)
-        self._transactions = Transactions()
+        self._groups = GroupCleaning(
+            offset_map, active_producers(done), done.bounds.first_uncleanable, done.settings,
+            old_tombstones_until(done), Transactions(), self._expected, advance,
+        )  # fmt: skip
+
+    def _expected(self, file: LogFile, end: int) -> list[AbortedTransaction]:
+        return aborted_between(self._files.values(), self._round.bounds.log_start, file.base_offset, end)
 
     def run(self) -> None:
         """All groups, each of which becomes a segment or fails as a whole."""
         end = self._map.latest + 1
         cleaned = files_between(self._files, 0, end)
-        old_tombstones_until = self._old_tombstones_until()
-        for group in groups_of(cleaned, self._bounds.first_uncleanable, self._settings):
+        for group in groups_of(cleaned, self._round.bounds.first_uncleanable, self._round.settings):
             kept = Kept()
-            new = self._clean_group(group, old_tombstones_until, kept)
-            self._round.new[new.writer.base_offset] = new
-            self._round.kept.add(kept)
+            try:
+                new = self._groups.clean(group, kept)
+            except SegmentOverflowError as error:
+                self._round.split(error)
+                raise
+            self._round.take(new, kept)
             self._emit(new)
             new.writer.release()
         self._round.end_offset = end
 
-    def _old_tombstones_until(self) -> int:
-        """Segments written up to then keep no tombstones of magic 0 and 1 (``CL-23``)."""
-        below = files_between(self._files, 0, self._bounds.first_dirty)
-        return modified(below[-1], self._settings.now_ms) - self._settings.delete_retention_ms if below else 0
 
-    def _clean_group(self, group: list[LogFile], old_tombstones_until: int, kept: Kept) -> NewSegment:
-        """One new segment, even if nothing is in it (``CL-38``)."""
-        settings = self._settings
+def active_producers(done: Round) -> Producers:
+    """Those that are known at the log's end, and not expired (``CL-27``)."""
+    return done.opened.producers.active(done.settings.now_ms, done.settings.producer_id_expiration_ms)
+
+
+def old_tombstones_until(done: Round) -> int:
+    """Segments written up to then keep no tombstones of magic 0 and 1 (``CL-23``)."""
+    settings = done.settings
+    below = files_between(done.opened.files, 0, done.bounds.first_dirty)
+    return modified(below[-1], settings.now_ms) - settings.delete_retention_ms if below else 0
+
+
+Expected = Callable[[LogFile, int], list[AbortedTransaction]]
+"""Of a segment and the offset where it ends: the aborted transactions with data before that (``CL-14``)."""
+
+
+@dataclass(slots=True)
+class GroupCleaning:
+    """Pass 2 of one group after the other.
+
+    Attributes:
+        producers: those that are active.
+        old_tombstones_until: see there.
+        transactions: as they are where the next group begins.
+    """
+
+    map: OffsetMap
+    producers: Producers
+    first_uncleanable: int
+    settings: Settings
+    old_tombstones_until: int
+    transactions: Transactions
+    expected: Expected
+    advance: Advance
+
+    def clean(self, group: Sequence[LogFile], kept: Kept) -> NewSegment:
+        """One new segment, even if nothing is in it (``CL-38``).
+
+        Raises:
+            SegmentOverflowError: one of the old segments is to be split, for the new one cannot take its offsets.
+            OffsetsLogError: something cannot be read, or not be written.
+        """
+        settings = self.settings
         base_offset = group[0].base_offset
         indexing = Indexing.of(base_offset, settings.index_interval_bytes, settings.segment_index_bytes)
         writer = SegmentWriter(base_offset, indexing, settings.rules.indexes_each_batch)
-        self._transactions.kept = writer.aborted
-        ends = [file.base_offset for file in group[1:]] + [None]
-        for file, end in zip(group, ends, strict=True):
-            end = file.read_next_offset() if end is None else end
-            entries = aborted_between(self._files.values(), self._bounds.log_start, file.base_offset, end)
-            self._transactions.expect(entries)
+        self.transactions.kept = writer.aborted
+        for file, end in ends_of(group):
+            self.transactions.expect(self.expected(file, file.read_next_offset() if end is None else end))
             retention = Retention(
-                self._map,
-                self._producers,
-                self._bounds.first_uncleanable,
+                self.map,
+                self.producers,
+                self.first_uncleanable,
                 settings,
-                keeps_old_tombstones=modified(file, settings.now_ms) > old_tombstones_until,
+                keeps_old_tombstones=modified(file, settings.now_ms) > self.old_tombstones_until,
             )
-            _Copying(retention, self._transactions, writer, kept).run(file, self._round)
-            self._advance(file.size_bytes)
+            _Copying(retention, self.transactions, writer, kept).run(file)
+            self.advance(file.size_bytes)
         writer.close()
         return NewSegment(writer, [file.base_offset for file in group], modified(group[-1], settings.now_ms))
+
+
+def ends_of(group: Sequence[LogFile]) -> Iterator[tuple[LogFile, int | None]]:
+    """Each segment of a group and where the one behind begins; None of the last one (``CL-14``)."""
+    return zip(group, [*(file.base_offset for file in group[1:]), None], strict=True)
 
 
 @dataclass(slots=True)
@@ -181,11 +237,11 @@ class _Copying:
     kept: Kept
     sieve: Sieve | None = None
 
-    def run(self, file: LogFile, done: Round) -> None:
+    def run(self, file: LogFile) -> None:
         """All of them.
 
         Raises:
-            SegmentOverflowError: the segment was split, for the new one cannot take its offsets.
+            SegmentOverflowError: the segment is to be split, for the new one cannot take its offsets.
             OffsetsLogError: something cannot be read, or not be written.
         """
         buffers = Buffers(self.retention.settings, self.writer)
@@ -195,10 +251,10 @@ class _Copying:
                 buffers.before(batch)
                 self._take(batch)
                 buffers.behind(batch)
-            except SegmentOverflowError:
+            except SegmentOverflowError as error:
                 if not _overflows(file):
                     raise CleaningError("the segment is not split: its offsets fit", file=file.file) from None
-                done.parts = list(split(file, done.settings.index_interval_bytes))
+                error.base_offset = file.base_offset
                 raise
         self.writer.flush()
         if self.sieve is not None:

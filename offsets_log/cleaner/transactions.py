@@ -59,10 +59,14 @@ class Transactions:
         Raises:
             OffsetsLogError: the first record of a control batch cannot be read.
         """
-        while self._coming and self._coming[0][0] <= batch.last_offset:  # CL-15
+        self.reach(batch.last_offset)
+        return self._take_control(batch) if batch.is_control else self._take_data(batch)
+
+    def reach(self, last_offset: int) -> None:
+        """A batch ends there: what has begun by then is open (``CL-15``)."""
+        while self._coming and self._coming[0][0] <= last_offset:
             entry = heapq.heappop(self._coming)[2]
             self.aborted.setdefault(entry.producer_id, _Aborted(entry))
-        return self._take_control(batch) if batch.is_control else self._take_data(batch)
 
     def _take_data(self, batch: FileBatch) -> bool:
         """``CL-16``."""
@@ -77,7 +81,7 @@ class Transactions:
 
     def _take_control(self, batch: FileBatch) -> bool:
         """``CL-17``."""
-        kind, producer_id = _kind_of(batch), batch.producer_id
+        kind, producer_id = control_kind(batch), batch.producer_id
         if kind is None:
             return True
         if kind == "ABORT":
@@ -93,7 +97,7 @@ class Transactions:
         return False
 
 
-def _kind_of(batch: FileBatch) -> str | None:
+def control_kind(batch: FileBatch) -> str | None:
     """What the first record of a control batch says; None without any.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Group states, committed offsets and logs' ends of a live cluster, as `offsets_log.restore` asks for them.
+"""Read group states, committed offsets and log ends of a live cluster, and set offsets, for `offsets_log.restore`.
 
-Commits are OffsetCommit up to version 8 (dpkp/kafka-python, kafka/admin/_groups.py), which carries leader epoch and
-metadata; brokers before Kafka 2.1 know no version that has the epoch. The commit time is the broker's own.
+Commits use OffsetCommit up to version 8 (dpkp/kafka-python, kafka/admin/_groups.py), which carries leader epoch and
+metadata; brokers before Kafka 2.1 have no version with the epoch. The commit time is the broker's own.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from offsets_log.restore.target import NO_GROUP, Committed, Offsets, PartitionNo
 
 
 class Cluster:
-    """A `Target` on the network, to be closed.
+    """A `Target` on the network; close it after use.
 
     Raises:
-        ClusterError: it cannot be reached, or refuses; also from every method, and ClusterLostError from there.
+        ClusterError: the cluster cannot be reached, or refuses. Every method raises it too, and ClusterLostError.
     """
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
@@ -31,12 +31,12 @@ class Cluster:
         self._leaders: dict[TopicPartition, int] = {}
 
     def cluster_id(self) -> str | None:
-        """The cluster's own id."""
+        """Return the cluster's own id."""
         found: str | None = self._ask(self._admin.describe_cluster).get("cluster_id")
         return found
 
     def group_states(self) -> dict[str, str]:
-        """Group → state, of all groups there are."""
+        """Return group → state, for all groups."""
         groups: dict[str, str] = {row["group_id"]: row.get("group_state") for row in self._ask(self._admin.list_groups)}
         missing_columns = [group for group, state in groups.items() if not state]  # before Kafka 2.6
         if missing_columns:
@@ -45,11 +45,11 @@ class Cluster:
         return groups
 
     def topics(self) -> dict[str, int]:
-        """Topic → number of partitions, of all topics that may be seen."""
+        """Return topic → number of partitions, for all topics that the user may see."""
         return {row["name"]: len(row["partitions"]) for row in self._ask(self._admin.describe_topics)}
 
     def partitions(self, wanted: Collection[TopicPartition]) -> dict[TopicPartition, PartitionNow]:
-        """What these partitions, which exist, are now."""
+        """Return the present state of partitions, which must exist."""
         from kafka.admin import OffsetSpec
         from kafka.structs import TopicPartition as Key
 
@@ -74,7 +74,7 @@ class Cluster:
         return found
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Where each partition's records of a leader epoch, and of those before, end (OffsetForLeaderEpoch)."""
+        """Return where the records of a leader epoch and earlier ones end in each partition (OffsetForLeaderEpoch)."""
         by_leader: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
         for key, epoch in epochs.items():
             if self._leaders.get(key, -1) >= 0:
@@ -89,7 +89,7 @@ class Cluster:
         return ends
 
     def offsets(self, group: str) -> dict[TopicPartition, Committed]:
-        """What a group has committed."""
+        """Return what a group has committed."""
         answer = self._ask(lambda: self._admin.list_group_offsets({group: None}), _about(group))[group]
         return {
             (key.topic, key.partition): Committed(
@@ -99,7 +99,7 @@ class Cluster:
         }
 
     def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
-        """Commit for a group without members; what was refused → why."""
+        """Commit offsets for a group without members; return what was refused → why."""
         from kafka.structs import OffsetAndMetadata
         from kafka.structs import TopicPartition as Key
 
@@ -110,7 +110,7 @@ class Cluster:
         return self._alter(group, lambda: self._admin.alter_group_offsets(group, wanted)) if wanted else {}
 
     def delete(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
-        """Delete offsets of a group (OffsetDelete, Kafka 2.4); what was refused → why."""
+        """Delete offsets of a group (OffsetDelete, Kafka 2.4); return what was refused → why."""
         from kafka.errors import GroupIdNotFoundError
         from kafka.structs import TopicPartition as Key
 
@@ -118,12 +118,12 @@ class Cluster:
             try:
                 return self._admin.delete_group_offsets(group, [Key(*key) for key in partitions])
             except GroupIdNotFoundError:
-                return {}  # nor has it an offset
+                return {}  # so it has no offset either
 
         return self._alter(group, delete) if partitions else {}
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._connection.close()
 
     def _alter(self, group: str, question: Callable[[], Any]) -> dict[TopicPartition, str]:
@@ -132,7 +132,7 @@ class Cluster:
         def asked() -> Any:
             answer = question()
             for error in answer.values():
-                if issubclass(error, coordinator_errors()):  # said of each partition, meant of the group
+                if issubclass(error, coordinator_errors()):  # reported for each partition, but it concerns the group
                     raise error()
             return answer
 
@@ -162,7 +162,7 @@ def _epoch_request(epochs: Mapping[TopicPartition, int]) -> Any:
 
 
 def _topic_id(value: str | None) -> str | None:
-    """Kafka's text of a topic id, of a UUID's; the zero id is none."""
+    """Return a topic id in Kafka's text form, from a UUID's; None for the zero id."""
     found = UUID(value or "0" * 32)
     return base64.urlsafe_b64encode(found.bytes).decode().rstrip("=") if found.int else None
 

@@ -1,4 +1,4 @@
-"""Why a cluster cannot be reached: each server is tried once, and what went wrong with it said in words."""
+"""Find out why a cluster cannot be reached: try each server once, and say what went wrong."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ CONNECT_SECONDS = 5.0
 
 
 def reach(servers: Sequence[str], options: Mapping[str, Any], *, has_key: bool) -> None:
-    """Come back as soon as one server answers.
+    """Return as soon as one server answers.
 
     Args:
         servers: ``HOST:PORT``.
-        options: kafka-python's.
-        has_key: whether the client has a key of its own for TLS.
+        options: kafka-python's options.
+        has_key: whether the client has its own key for TLS.
 
     Raises:
-        ClusterError: none does, and why, for each that has a cause of its own.
+        ClusterError: no server answers; the error says why, once for each different cause.
     """
     causes: dict[str, list[str]] = {}
     for server in servers:
@@ -34,7 +34,7 @@ def reach(servers: Sequence[str], options: Mapping[str, Any], *, has_key: bool) 
 
 
 class _Attempt:
-    """One server, and how far a connection to it comes: network, TLS, first answer, login, first question."""
+    """One attempt to connect to a server: network, TLS, first answer, login, first question."""
 
     def __init__(self, server: str, options: Mapping[str, Any], has_key: bool) -> None:
         self.server, self.options, self.has_key = server, options, has_key
@@ -46,7 +46,7 @@ class _Attempt:
         return str(self.options.get("security_protocol", "PLAINTEXT"))
 
     def cause(self) -> str | None:
-        """Why it cannot be used, or None."""
+        """Return why the server cannot be used; None if it can."""
         return self._network() or self._kafka()
 
     def _network(self) -> str | None:
@@ -71,7 +71,7 @@ class _Attempt:
             client._manager.run(self._ask, client._manager)
         except (KafkaError, OSError, ValueError) as error:
             return self._in_words(error)
-        except (ImportError, RuntimeError) as error:  # a library that a mechanism needs
+        except (ImportError, RuntimeError) as error:  # a mechanism needs a library that is missing
             return str(error)
         finally:
             client.close()
@@ -141,7 +141,7 @@ TLS_CAUSES = (
     ("WRONG_VERSION_NUMBER", NOT_TLS),
     ("Handshake failed", "TLS fails: {said}"),
 )
-"""What OpenSSL's error has in it → the cause, the first that fits."""
+"""Part of OpenSSL's error → the cause; the first match counts."""
 
 LOGIN_CAUSES = {
     "IllegalSaslStateError": "the port wants no login, and the client does: set security.protocol without SASL",
@@ -150,12 +150,12 @@ LOGIN_CAUSES = {
 
 
 def _reason(said: str) -> str:
-    """OpenSSL's words without the place in its source."""
+    """Return OpenSSL's message without the place in its source."""
     return said.rpartition("] ")[2].rpartition(" (_ssl")[0] or said
 
 
 def _speaks_tls(host: str, port: int) -> bool:
-    """Whether a port answers a TLS greeting with TLS, be it a refusal."""
+    """Whether a port answers a TLS greeting with TLS, even if it refuses."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with contextlib.suppress(OSError), socket.create_connection((host, port), CONNECT_SECONDS) as plain:

@@ -1,6 +1,6 @@
-"""A connection to a cluster through kafka-python, the only way to the network: made, asked again, given up.
+"""Connect to a cluster through kafka-python, the only way to the network, and retry or give up.
 
-kafka-python (extra ``restore``) it is, since confluent-kafka 2.16 commits metadata with a NUL behind it, and refuses
+kafka-python (extra ``restore``) is used because confluent-kafka 2.16 commits metadata with a NUL appended, and refuses
 some groups.
 """
 
@@ -19,16 +19,16 @@ from offsets_log.cluster.stores import has_key
 from offsets_log.errors import ClusterError, ClusterLostError
 
 PATIENCE_SECONDS = 60.0
-"""How long a broker that does not answer is asked again, each time; and all coordinators that are not ready, in all."""
+"""How long a broker that does not answer is asked again, per question; coordinators that are not ready, in total."""
 FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.1, 3.0
 RECONNECT_MS = 500
 
 
 class Connection:
-    """A connection, to be closed.
+    """A connection; close it after use.
 
     Raises:
-        ClusterError: no server can be reached, and why; ``ask`` too.
+        ClusterError: no server can be reached, with the reasons; ``ask`` raises it too.
         InputError: a property makes no sense.
     """
 
@@ -37,7 +37,7 @@ class Connection:
             from kafka.admin import KafkaAdminClient
         except ImportError:
             raise ClusterError("kafka-python is not installed: pip install 'offsets-log[restore]'") from None
-        logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)  # its errors come back as exceptions too
+        logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)  # its errors are raised as exceptions too
         options = client_options(properties)
         self.servers = bootstrap_servers
         self._patience = patience_seconds(properties, PATIENCE_SECONDS)
@@ -53,14 +53,14 @@ class Connection:
             )
 
     def ask(self, question: Callable[[], Any], about: str = "") -> Any:
-        """An answer; again while a coordinator is being made or found, and while a broker is away.
+        """Return the answer to a question; retry while a coordinator is being found or created, or a broker is away.
 
         Args:
-            about: what the question is about, for words.
+            about: what the question is about, for error messages.
 
         Raises:
-            ClusterLostError: no broker answers for as long as there is patience.
-            ClusterError: the answer is an error, or a coordinator never gets ready.
+            ClusterLostError: no broker answers before the patience ends.
+            ClusterError: the answer is an error, or a coordinator never becomes ready.
         """
         since, pause = time.monotonic(), FIRST_PAUSE_SECONDS
         while True:
@@ -76,12 +76,12 @@ class Connection:
                         raise ClusterLostError(
                             f"{self.servers}: no answer for {self._patience:.0f} s: {in_words(error)}"
                         ) from None
-            self.admin._manager.cluster._coordinators.clear()  # it may be another broker by now
+            self.admin._manager.cluster._coordinators.clear()  # the coordinator may have moved
             time.sleep(pause * random.uniform(0.8, 1.2))
             pause = min(pause * 2, LAST_PAUSE_SECONDS)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self.admin.close()
 
     @contextmanager
@@ -95,18 +95,18 @@ class Connection:
 
 
 def coordinator_errors() -> tuple[type[Exception], ...]:
-    """Errors of coordinators that pass by themselves."""
+    """Return the errors of coordinators that pass by themselves."""
     from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
 
     return CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError
 
 
 def _lost_errors() -> tuple[type[Exception], ...]:
-    """Errors of brokers that went away, or of partitions whose leader did."""
+    """Return the errors of brokers that went away, or of partitions whose leader did."""
     from kafka import errors
 
     return (
-        RuntimeError,  # kafka-python's, of a request that meets the end of its connection
+        RuntimeError,  # kafka-python raises it for a request whose connection ends
         errors.Cancelled,
         errors.CorrelationIdError,
         errors.KafkaConnectionError,
@@ -123,7 +123,7 @@ def _lost_errors() -> tuple[type[Exception], ...]:
 
 
 def in_words(error: Any) -> str:
-    """An error class or object of kafka-python as its name and what it says."""
+    """Return a kafka-python error, class or object, as its name and message."""
     if isinstance(error, type):
         return f"{error.__name__}: {getattr(error, 'description', '') or getattr(error, 'message', '')}".rstrip(": ")
     said = str(error)

@@ -1,8 +1,8 @@
-"""Java's own key store format, JKS: certificates, and private keys behind a password.
+"""Read JKS, Java's own key store format: certificates, and private keys protected by a password.
 
-The form, from OpenJDK: src/java.base/share/classes/sun/security/provider/JavaKeyStore.java, ``engineLoad``; the keys'
-protection, from KeyProtector.java beside it, ``recover``: a key stream of SHA-1 digests, with a digest of the key
-behind it.
+The form comes from OpenJDK: src/java.base/share/classes/sun/security/provider/JavaKeyStore.java, ``engineLoad``; the
+protection of keys from KeyProtector.java beside it, ``recover``: a key stream of SHA-1 digests, followed by a digest of
+the key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAGIC = bytes.fromhex("feedfeed")
 DIGEST_BYTES = 20
 WHITENER = b"Mighty Aphrodite"
 PROTECTION = bytes.fromhex("060a2b060104012a02110101")
-"""The object identifier of this way of protecting keys, as DER has it."""
+"""The object identifier of this protection of keys, in DER."""
 
 _TEXT = Prefixed(Int16ub, GreedyBytes)
 _CERTIFICATE = Struct("type" / _TEXT, "der" / Prefixed(Int32ub, GreedyBytes))
@@ -44,7 +44,7 @@ _STORE = Struct(Const(MAGIC), Const(2, Int32ub), "entries" / PrefixedArray(Int32
 
 
 class JksStore(NamedTuple):
-    """What a store holds.
+    """The contents of a store.
 
     Attributes:
         key: the first private key as PKCS #8 DER; None without one.
@@ -58,11 +58,11 @@ class JksStore(NamedTuple):
 
 
 def read_jks(data: bytes, password: str | None, key_password: str | None) -> JksStore:
-    """What a store holds.
+    """Read a store.
 
     Args:
-        password: of the store; without one its digest is not looked at, as in Java.
-        key_password: of the key, where that is another one.
+        password: the store's password; without one its digest is not verified, as in Java.
+        key_password: the key's password, if it differs.
 
     Raises:
         ValueError: it is no such store, or a password is wrong.
@@ -84,7 +84,7 @@ def read_jks(data: bytes, password: str | None, key_password: str | None) -> Jks
 
 
 def _recover(protected: bytes, password: str) -> bytes:
-    """A key in the clear."""
+    """Return a decrypted key. Raises ValueError."""
     if PROTECTION not in protected[:32]:
         raise ValueError("the key is protected in a way that is not JKS's")
     cover = _octets(protected)
@@ -100,7 +100,7 @@ def _recover(protected: bytes, password: str) -> bytes:
 
 
 def _octets(der: bytes) -> bytes:
-    """The octet string at the end of ``SEQUENCE { SEQUENCE { algorithm }, OCTET STRING }``."""
+    """Return the octet string at the end of ``SEQUENCE { SEQUENCE { algorithm }, OCTET STRING }``."""
     _, outer, _ = _element(der)
     _, _, rest = _element(outer)
     _, octets, _ = _element(rest)
@@ -108,7 +108,7 @@ def _octets(der: bytes) -> bytes:
 
 
 def _element(der: bytes) -> tuple[int, bytes, bytes]:
-    """Tag, content and what follows of a DER element."""
+    """Return a DER element's tag and content, and the bytes after it."""
     if len(der) < 2:
         raise ValueError("the key is cut off")
     size, start = der[1], 2

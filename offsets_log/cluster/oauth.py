@@ -1,6 +1,7 @@
-"""Tokens for SASL OAUTHBEARER: of an identity provider for a client's own credentials, of a file, or unsigned ones.
+"""Get tokens for SASL OAUTHBEARER: from an identity provider, from a file, or unsigned ones.
 
-As ``OAuthBearerLoginCallbackHandler`` and ``OAuthBearerUnsecuredLoginCallbackHandler`` of Java's client do.
+An identity provider gets the client's own credentials. This follows ``OAuthBearerLoginCallbackHandler`` and
+``OAuthBearerUnsecuredLoginCallbackHandler`` of Java's client.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ SPARE_SECONDS = 60
 
 
 class Tokens:
-    """Where a token comes from.
+    """A source of tokens.
 
     Args:
-        properties: the client's.
+        properties: the client's properties.
         login: name → value of the line for Java's login module.
     """
 
     def __init__(self, properties: Mapping[str, str], login: Mapping[str, str]) -> None:
-        own = "sasl.oauthbearer.client.credentials.client."  # since Kafka 4.1, in place of the login's
+        own = "sasl.oauthbearer.client.credentials.client."  # since Kafka 4.1, instead of the login's
         self._url = properties.get(URL)
         self._id = properties.get(f"{own}id") or login.get("clientId")
         self._secret = properties.get(f"{own}secret") or login.get("clientSecret")
@@ -43,14 +44,14 @@ class Tokens:
             raise InputError("it is needed with a clientId and clientSecret, or as file:PATH of a token", field=URL)
 
     def token(self) -> str:
-        """A token that is still good."""
+        """Return a token that is still valid. Raises ClusterError."""
         if time.time() >= self._until:
             self._token, seconds = self._fetch()
             self._until = time.time() + seconds - SPARE_SECONDS
         return self._token
 
     def _fetch(self) -> tuple[str, float]:
-        """A token, and how many seconds it is good."""
+        """Return a token, and for how many seconds it is valid."""
         if self._url is None:
             return _unsigned(self._subject or ""), UNSIGNED_SECONDS
         if self._url.startswith("file:"):
@@ -69,7 +70,7 @@ class Tokens:
 
 
 def provider(tokens: Tokens) -> Any:
-    """kafka-python's form of it."""
+    """Return the tokens as kafka-python's token provider."""
     from kafka.net.sasl.oauth import AbstractTokenProvider
 
     class Provider(AbstractTokenProvider):  # type: ignore[misc]
@@ -80,7 +81,7 @@ def provider(tokens: Tokens) -> Any:
 
 
 def _unsigned(subject: str) -> str:
-    """For brokers that are tried out, which take any (``OAuthBearerUnsecuredValidatorCallbackHandler``)."""
+    """Return an unsigned token, which test brokers accept (``OAuthBearerUnsecuredValidatorCallbackHandler``)."""
     now = int(time.time())
     parts = ({"alg": "none"}, {"sub": subject, "iat": now, "exp": now + UNSIGNED_SECONDS})
     encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)

@@ -1,6 +1,7 @@
-"""A client's properties file, as Kafka's own tools take with ``--command-config``, for kafka-python.
+"""Translate a client's properties file, as Kafka's own tools take with ``--command-config``, for kafka-python.
 
-The names are those of Java's admin client (``AdminClientConfig``, 3.9 and 4.3), and librdkafka's where Java has none.
+The names are those of Java's admin client (``AdminClientConfig``, 3.9 and 4.3), and those of librdkafka where Java has
+none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"
 
 
 def _one_of(*values: str) -> Callable[[str], str]:
-    """kafka-python waits for ever with others."""
+    """Return a reader that accepts only these values: with others kafka-python waits forever."""
 
     def read(value: str) -> str:
         if value.upper() not in values:
@@ -45,7 +46,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "sasl.username": ("sasl_plain_username", str),
     "security.protocol": ("security_protocol", _one_of(*PROTOCOLS)),
 }
-"""Property → kafka-python's option and how to read the value."""
+"""Property → kafka-python's option, and how to read the value."""
 
 PATIENCE = "default.api.timeout.ms"
 LOGIN = "sasl.jaas.config"
@@ -56,12 +57,12 @@ TLS = (
     "ssl.ca.*", "ssl.certificate.*", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm", "ssl.key.*",
     "ssl.keystore.*", "ssl.truststore.*",
 )  # fmt: skip
-"""Globs of what `stores` makes a TLS context of."""
+"""Globs of the properties that `stores` makes a TLS context from."""
 
 OAUTH = (
     "sasl.oauthbearer.client.credentials.*", "sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url",
 )  # fmt: skip
-"""Globs of what `oauth` gets tokens by."""
+"""Globs of the properties that `oauth` uses."""
 
 WITHOUT_EFFECT = (
     "auto.include.jmx.reporter", "bootstrap.servers", "client.dns.lookup", "enable.metrics.push", "metadata.recovery.*",
@@ -70,18 +71,17 @@ WITHOUT_EFFECT = (
     "sasl.login.retry.*", "send.buffer.bytes", "socket.connection.setup.*", "ssl.keymanager.algorithm", "ssl.protocol",
     "ssl.provider", "ssl.secure.random.implementation", "ssl.trustmanager.algorithm",
 )  # fmt: skip
-"""Globs of properties of Java's client that a connection does not depend on here."""
+"""Globs of properties of Java's client that make no difference to a connection here."""
 
 OF_JAVA_ALONE = (
     "bootstrap.controllers", "config.providers", "sasl.client.callback.*", "sasl.login.callback.*", "sasl.login.class",
     "sasl.oauthbearer.*", "security.providers", "ssl.cipher.suites", "ssl.engine.factory.class",
 )  # fmt: skip
-"""Globs of properties that name Java's classes, or brokers that are not asked: a connection may fail for want of
-them."""
+"""Globs of properties that name Java classes, or brokers that are not asked; without them a connection may fail."""
 
 
 def doubtful(properties: Mapping[str, str]) -> Iterator[str]:
-    """Of properties that are passed over, a sentence each."""
+    """Yield one sentence for each property that is ignored."""
     for name in sorted(properties):
         if _is_one_of(name, (*OPTIONS, *TLS, *OAUTH, *WITHOUT_EFFECT, LOGIN, PATIENCE)):
             continue
@@ -96,7 +96,7 @@ def _is_one_of(name: str, globs: Iterable[str]) -> bool:
 
 
 def client_options(properties: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's options.
+    """Return kafka-python's options.
 
     Raises:
         InputError: a value makes no sense, or a store cannot be read.
@@ -123,7 +123,7 @@ def client_options(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def patience_seconds(properties: Mapping[str, str], default: float) -> float:
-    """How long a cluster that does not answer is asked again."""
+    """Return how many seconds to retry a cluster that does not answer. Raises InputError."""
     value = properties.get(PATIENCE)
     if value is None:
         return default
@@ -134,7 +134,7 @@ def patience_seconds(properties: Mapping[str, str], default: float) -> float:
 
 
 def _login(jaas: str) -> dict[str, str]:
-    """Name → value of a line for Java's login modules."""
+    """Return name → value of a line for Java's login modules."""
     return {
         name: re.sub(r"\\(.)", r"\1", double or single) if double or single else bare
         for name, double, single, bare in _LOGIN.findall(jaas)
@@ -142,7 +142,7 @@ def _login(jaas: str) -> dict[str, str]:
 
 
 def _check_login(options: Mapping[str, Any]) -> None:
-    """kafka-python waits for ever for what is missing here."""
+    """Raise InputError for missing login settings, for which kafka-python would wait forever."""
     if not options.get("security_protocol", "").startswith("SASL"):
         return
     if "sasl_mechanism" not in options:

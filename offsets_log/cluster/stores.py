@@ -1,6 +1,6 @@
-"""Keys and certificates of a client's properties, from PEM, JKS and PKCS #12 stores, as a TLS context.
+"""Make a TLS context from keys and certificates of a client's properties: PEM, JKS and PKCS #12 stores.
 
-What a file is, its first bytes tell, as in Java, and not ``ssl.keystore.type``.
+The first bytes of a file tell its format, not ``ssl.keystore.type``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DER_SEQUENCE = b"0"
 
 
 class Material(NamedTuple):
-    """PEM texts: a private key (empty without one), its certificates, and those of others."""
+    """PEM texts: a private key (empty without one), its certificates, and certificates of others."""
 
     key: str = ""
     chain: str = ""
@@ -34,10 +34,10 @@ class Material(NamedTuple):
 
 
 def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """The context of the ``ssl.…`` properties; by default the system's authorities are trusted.
+    """Return the context for the ``ssl.…`` properties; by default the system's authorities are trusted.
 
     Raises:
-        InputError: a store cannot be read, with the line that makes one of it that can.
+        InputError: a store cannot be read; the error has a command line that converts it to one that can.
     """
     context = ssl.create_default_context()
     context.check_hostname = bool(properties.get("ssl.endpoint.identification.algorithm", "https"))
@@ -52,7 +52,7 @@ def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
                 raise ValueError("it holds no private key with a certificate")
             with _file_of(material.key + material.chain) as path:
                 try:
-                    context.load_cert_chain(path, password=key.key_password or "")  # never asked for on the terminal
+                    context.load_cert_chain(path, password=key.key_password or "")  # never ask on the terminal
                 except ssl.SSLError:
                     raise ValueError(
                         "ssl.key.password does not open the key, or the key is not the certificate's"
@@ -61,7 +61,7 @@ def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def has_key(properties: Mapping[str, str]) -> bool:
-    """Whether a client has a key of its own."""
+    """Whether a client has its own key."""
     return _Place(properties, "keystore").is_given
 
 
@@ -82,7 +82,7 @@ VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3
 
 
 def _limit_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    """Of ``ssl.enabled.protocols``; 1.2 and 1.3 without it, as in Java's clients."""
+    """Limit TLS to ``ssl.enabled.protocols``; without it to 1.2 and 1.3, as in Java's clients."""
     names = [name.strip() for name in properties.get("ssl.enabled.protocols", ",".join(VERSIONS)).split(",")]
     versions = [VERSIONS[name] for name in names if name in VERSIONS]
     if not versions:
@@ -91,7 +91,7 @@ def _limit_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> N
 
 
 class _Place:
-    """Where a client's keys, or the certificates that it trusts, are said to be."""
+    """Where the properties put a client's keys, or the certificates that it trusts."""
 
     def __init__(self, properties: Mapping[str, str], store: str) -> None:
         self._store = store
@@ -102,7 +102,7 @@ class _Place:
         self.is_given = bool(self._inline or self._files)
 
     def material(self) -> Material:
-        """What is there."""
+        """Return the keys and certificates."""
         if self._inline:
             return pem_material(self._inline)
         found = [self._read(Path(file).read_bytes()) for file in self._files]
@@ -111,7 +111,7 @@ class _Place:
     def _read(self, data: bytes) -> Material:
         if data.startswith(MAGIC):
             key, chain, trusted = read_jks(data, self.password, self.key_password)
-            self.key_password = None  # it is in the clear
+            self.key_password = None  # it is decrypted
             return Material(
                 "" if key is None else _pem("PRIVATE KEY", key),
                 "".join(_pem("CERTIFICATE", der) for der in chain),
@@ -124,7 +124,7 @@ class _Place:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """What cannot be read is said with the way out."""
+        """Raise what cannot be read as an InputError with a way to fix it."""
         try:
             yield
         except (OSError, ValueError, UnicodeError) as error:
@@ -143,11 +143,11 @@ _FILES = {
     "keystore": ("ssl.keystore.location", "ssl.key.location", "ssl.certificate.location"),
     "truststore": ("ssl.truststore.location", "ssl.ca.location"),
 }
-"""Properties that hold PEM texts, and files: of Java's clients, and librdkafka's."""
+"""Properties with PEM texts, and with file names: of Java's clients, and of librdkafka."""
 
 
 def _way_out(file: str, store: str) -> str:
-    """The line that shows what is wrong with a PEM file, or makes one of another store."""
+    """Return a command line that shows what is wrong with a PEM file, or converts another store to one."""
     name = shlex.quote(file)
     start = Path(file).read_bytes()[:8] if Path(file).is_file() else b""
     if not start:
@@ -164,7 +164,7 @@ def _way_out(file: str, store: str) -> str:
 
 
 def pem_material(text: str) -> Material:
-    """Keys and certificates of a text, whose line breaks may have become spaces (DefaultSslEngineFactory)."""
+    """Return keys and certificates of a text, whose line breaks may have become spaces (DefaultSslEngineFactory)."""
     blocks = [(name, headers, re.sub(r"\s", "", body)) for name, headers, body in _PEM.findall(text)]
     if not blocks:
         raise ValueError("it holds no PEM block, and is no JKS or PKCS #12 store")
@@ -211,7 +211,7 @@ def _pkcs12_material(data: bytes, password: str | None) -> Material:
 
 @contextmanager
 def _file_of(text: str) -> Iterator[str]:
-    """A name under which OpenSSL finds a text: in memory where the system can, so that no key is put on a disk."""
+    """Yield a file name under which OpenSSL finds a text: in memory where possible, so that no key is on a disk."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("offsets-log")
         try:
@@ -220,7 +220,7 @@ def _file_of(text: str) -> Iterator[str]:
         finally:
             os.close(descriptor)
         return
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # which nobody else may read
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # nobody else may read it
         file.write(text)
         file.flush()
         yield file.name

@@ -1,11 +1,11 @@
-"""Archives and packed segments as folders in memory; nothing is ever extracted to a disk.
+"""Open archives and packed segments as folders in memory; nothing is ever extracted to a disk.
 
-zip, tar, and either tar or one segment inside gzip or zstd, told by their first bytes. Members of a plain tar are
-slices of it; all others are read into memory, within limits (`packed`). Symbolic links, devices and members no rule
-looks at are skipped.
+It reads zip, tar, gzip and zstd (around a tar or a single segment), and tells them apart by their first bytes. Members
+of a plain tar are slices of it; all other members are read into memory, within limits (`packed`). Symbolic links,
+devices and members that no rule looks at are skipped.
 
-An archive that is cut or damaged is read as far as it goes: members that are whole, and of a segment what is there.
-Where it breaks is told as damage; one of which nothing can be read is an `InputError`.
+A cut or damaged archive is read as far as possible: whole members, and the readable beginning of a segment. The place
+where it breaks is reported as damage; an archive of which nothing can be read is an `InputError`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from typing import NamedTuple
 
 from offsets_log.disk.folder import IN_DATA_DIRECTORY, SEGMENT, Folder, lies_beside, lies_in, matters_in
 from offsets_log.disk.packed import BROKEN, Budget, Inflated, Problems, Reader, unpack_zstd
@@ -25,6 +26,8 @@ from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
 MAX_TAR_HEADER_BYTES = 1 << 20
+MAX_SECONDS = 1 << 33
+"""Of a file's time."""
 CHUNK_BYTES = 1 << 20
 
 PACKED_SUFFIXES = (".gz", ".tgz", ".zst", ".tzst", ".zip", ".tar", ".bz2", ".xz", ".7z", ".lz4")
@@ -32,28 +35,42 @@ TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18")
-"""A frame, or the skippable frame pzstd begins with."""
+"""Magic numbers: a zstd frame, and the skippable frame that pzstd begins with."""
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
 Wanted = Callable[[str, str], bool]
 OnDamage = Callable[[Damage], None]
-Members = dict[str, Buffer]
+
+
+class Member(NamedTuple):
+    """What is read of a file in an archive.
+
+    Attributes:
+        modified_ms: when it was last written; None where the archive does not tell in a time zone.
+    """
+
+    data: Buffer
+    modified_ms: int | None = None
+
+
+Members = dict[str, Member]
 
 
 def unpack(
     file: str, buffer: Buffer, wanted: Wanted = matters_in, on_damage: OnDamage | None = None
 ) -> list[Folder] | Buffer:
-    """The folders of an archive; the contents of a single packed file; or the buffer itself if it is neither.
+    """Return the folders of an archive, the contents of a single packed file, or the buffer itself if it is neither.
 
     Args:
         file: name to show.
-        wanted: whether to read a member, asked with the own name of its directory and its name.
-        on_damage: told of every place where a broken archive cannot be read, the position in bytes of its file; None
-            to refuse it.
+        wanted: tells whether to read a member; it is called with the last component of the member's directory and its
+            name.
+        on_damage: called for every place where a broken archive cannot be read, with the position in bytes of its file;
+            None to refuse a broken archive.
 
     Raises:
-        InputError: an archive that is broken so that nothing is left, or refused; one too large; or a file with an
-            archive's name that is none.
+        InputError: the archive is broken so that nothing is left, or refused, or too large; or a file has an archive's
+            name but is none.
     """
     view, problems = memoryview(buffer), Problems()
     unpacked: Members | Buffer | None = None
@@ -70,10 +87,12 @@ def unpack(
 
 
 def unpack_one(file: str, buffer: Buffer, on_damage: OnDamage | None = None) -> Buffer:
-    """The contents of a single packed segment; as `unpack`. Raises InputError."""
+    """Return the contents of a single packed segment, as `unpack` does. Raises InputError."""
     unpacked = unpack(file, buffer, on_damage=on_damage)
     if isinstance(unpacked, list):
-        raise InputError("an archive under the name of a segment", file=file)
+        raise InputError(
+            "an archive under the name of a segment: give it the ending of its kind, such as .gz", file=file
+        )
     return unpacked
 
 
@@ -86,7 +105,7 @@ def _tell(file: str, problems: Problems, on_damage: OnDamage | None) -> None:
 
 
 def _unpacked(file: str, view: memoryview, wanted: Wanted, problems: Problems) -> Members | Buffer:
-    """Members of an archive, the contents of a packed file, or the view itself."""
+    """Return the members of an archive, the contents of a packed file, or the view itself."""
     budget = Budget(file, len(view))
     magic = view[:4].tobytes()
     if magic in _ZIP:
@@ -96,7 +115,7 @@ def _unpacked(file: str, view: memoryview, wanted: Wanted, problems: Problems) -
         if not _is_tar(stream.head(512)):
             return _no_tar(file, budget.read(stream), problems)
         members = _tar_members(stream, None, wanted, budget, problems)
-        while stream.read(CHUNK_BYTES):  # to the end, where the checksum stands
+        while stream.read(CHUNK_BYTES):  # read to the end, where the checksum stands
             pass
         return members
     unpacked = unpack_zstd(view, budget, problems) if magic in _ZSTD else view
@@ -107,7 +126,7 @@ def _unpacked(file: str, view: memoryview, wanted: Wanted, problems: Problems) -
 
 
 def _no_tar(file: str, contents: Buffer, problems: Problems) -> Buffer:
-    """What is left of a broken tar before its first member is no segment."""
+    """Return the contents, but nothing for a tar that breaks before its first member: that rest is no segment."""
     return b"" if problems and file.endswith(TAR_SUFFIXES) else contents
 
 
@@ -115,7 +134,7 @@ def _no_tar(file: str, contents: Buffer, problems: Problems) -> Buffer:
 
 
 class _StrictTarInfo(tarfile.TarInfo):
-    """tarfile takes a bad or missing header for the end of the archive; only zeros are."""
+    """Refuse a bad or missing header, which tarfile takes for the end of the archive; only zeros end it."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _StrictTarInfo:
@@ -131,7 +150,7 @@ class _StrictTarInfo(tarfile.TarInfo):
 
 
 def _is_tar(head: bytes) -> bool:
-    """A segment begins with the high byte of an offset, which is 0; a tar with a name."""
+    """Whether the bytes begin a tar: it begins with a name, a segment with the high byte of an offset, which is 0."""
     if len(head) < 512 or head[0] == 0:
         return False
     try:
@@ -144,10 +163,10 @@ def _is_tar(head: bytes) -> bool:
 def _tar_members(
     stream: Reader | Inflated, view: memoryview | None, wanted: Wanted, budget: Budget, problems: Problems
 ) -> Members:
-    """Members by path.
+    """Return members by path.
 
     Args:
-        view: the same bytes as the stream, if they lie in memory unpacked: members are slices then.
+        view: the bytes of the stream if they lie unpacked in memory: members are then slices of it.
     """
     members: Members = {}
     try:
@@ -162,11 +181,11 @@ def _tar_members(
             elif info.isreg():
                 data = _tar_member(archive, info, stream, view, budget)
                 if len(data) == info.size or SEGMENT.fullmatch(_place(path)[1]):
-                    members[path] = data
+                    members[path] = Member(data, _in_ms(info.mtime))
                 if len(data) < info.size:
                     raise tarfile.ReadError(f"it ends inside {path}")
     except BROKEN as error:
-        if not problems:  # else it is known why the stream ended
+        if not problems:  # otherwise the reason why the stream ended is noted already
             problems.note(error, stream.packed_position)
     return members
 
@@ -180,7 +199,7 @@ def _iter_tar(stream: Reader | Inflated) -> Iterator[tuple[tarfile.TarFile, tarf
 def _tar_member(
     archive: tarfile.TarFile, info: tarfile.TarInfo, stream: Reader | Inflated, view: memoryview | None, budget: Budget
 ) -> Buffer:
-    """What there is of a member; of one with holes all or nothing."""
+    """Return what there is of a member; a sparse one is read whole or not at all."""
     is_preallocated = lies_beside(_place(info.name)[1])
     if info.issparse():
         content = archive.extractfile(info)
@@ -193,13 +212,18 @@ def _tar_member(
     return budget.read(stream, info.size, is_preallocated=is_preallocated)
 
 
+def _in_ms(seconds: float) -> int | None:
+    """A time of a header, which may be any number; None of one that no file system has."""
+    return int(seconds * 1000) if 0 <= seconds <= MAX_SECONDS else None
+
+
 # ------------------------------------------------------------------------------------------------- zip
 
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 LOCAL_MAGIC, CENTRAL_MAGIC = b"PK\x03\x04", b"PK\x01\x02"
 STORED, DEFLATED = 0, 8
 ENCRYPTED, SIZE_FOLLOWS = 1, 8
-"""Flags of a member; where its size is not known before its data, a descriptor is behind these."""
+"""Flags of a member: encrypted; its size is not known before its data and follows them in a descriptor."""
 MAX_DESCRIPTOR_BYTES = 24
 
 
@@ -215,14 +239,14 @@ def _zip_members(view: memoryview, wanted: Wanted, budget: Budget, problems: Pro
             if kind in (0, stat.S_IFREG) and not info.is_dir() and wanted(*_place(path)):
                 try:
                     with archive.open(info) as content:
-                        members[path] = budget.read(content, is_preallocated=lies_beside(_place(path)[1]))
+                        members[path] = Member(budget.read(content, is_preallocated=lies_beside(_place(path)[1])))
                 except BROKEN as error:
                     problems.note(f"{path}: {error}", info.header_offset)
     return members
 
 
 def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, problems: Problems) -> Members:
-    """Without the directory, which stands at the end: from header to header, as far as these lead."""
+    """Read members from header to header, without the directory at the end, which is missing."""
     members: Members = {}
     at = 0
     while view[at : at + 4] == LOCAL_MAGIC and len(view) - at >= LOCAL_HEADER.size:
@@ -241,7 +265,7 @@ def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, prob
             data = budget.read(stream)
             end, is_whole = stream.packed_position, not own
         if not path.endswith("/") and wanted(*_place(path)) and (is_whole or SEGMENT.fullmatch(_place(path)[1])):
-            members[path] = data
+            members[path] = Member(data)
         if not is_whole:
             break
         behind = view[end : end + MAX_DESCRIPTOR_BYTES + 4].tobytes() if flags & SIZE_FOLLOWS else b""
@@ -265,13 +289,15 @@ def _as_is(data: Buffer) -> Buffer:
 
 def _folders(file: str, members: Members, on_damage: OnDamage | None) -> list[Folder]:
     folders: dict[str, Folder] = {}
-    for path, data in members.items():
+    for path, (data, modified_ms) in members.items():
         directory, name = posixpath.split(path)
         prefix = f"{file}!{directory}/" if directory else f"{file}!"
         folder = folders.setdefault(directory, Folder(prefix, posixpath.basename(directory)))
         is_packed = name.endswith((".gz", ".zst"))
         read = cache(partial(unpack_one, folder.shown(name), data, on_damage)) if is_packed else partial(_as_is, data)
         (folder.beside if lies_in(folder.name, name) else folder.files)[name] = read
+        if modified_ms is not None:
+            folder.modified_ms[name] = modified_ms
     for directory, folder in folders.items():
         above = folders.get(posixpath.dirname(directory)) if directory else None
         if above is not None:

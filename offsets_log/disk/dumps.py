@@ -1,4 +1,4 @@
-"""Files that are no segments but tell of some: dumps of other tools, and our own tables."""
+"""Read files that are not segments but describe some: dumps of other tools, and our own tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from offsets_log.log_format.segment import Buffer
 
 
 class Dumps:
-    """Takes dumps out of folders, file by file, and gives the logs they tell of.
+    """Take dumps out of folders, file by file, and return the logs they describe.
 
     Attributes:
-        damages: what could not be read; the position is the line.
-        notes: what is told of the sources, one sentence each.
+        damages: what could not be read; the position is the line number.
+        notes: remarks about the sources, one sentence each.
     """
 
     def __init__(self, input_format: str | None) -> None:
@@ -62,14 +62,14 @@ class Dumps:
                 f"{shown}: this source does not tell, and the answer has null for: {', '.join(missing_columns)}"
             )
         if not logs and not built.damages:
-            raise InputError(f"no {format_name} records are in it", file=shown)
+            raise InputError(f"no {format_name} records are in it: --input-format says what else it is", file=shown)
         self._logs += logs
 
     def logs(self, as_partition: int | None) -> list[PartitionLog]:
-        """What was read: segments of one partition together, a segment that comes again as a replica.
+        """Return the logs that were read; segments of one partition are joined, a repeated segment is a replica.
 
         Args:
-            as_partition: the offsets partition where none is told.
+            as_partition: the offsets partition of logs whose source names none.
         """
         joined: list[PartitionLog] = []
         for log in self._logs:

@@ -1,4 +1,4 @@
-"""Paths of all kinds → the folders that may hold segments of ``__consumer_offsets``."""
+"""Turn paths of all kinds into the folders that may hold segments of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from offsets_log.words import counted
 
 STDIN = "-"
 PARQUET_SUFFIX = ".parquet"
-"""A directory of tables that `decode -o parquet` has written is read whole."""
+"""Suffix of the tables that `decode -o parquet` writes; a directory of them is read whole."""
 MAX_DEPTH = 2
-"""How far below a given directory a data directory may lie."""
+"""How many levels below a given directory a data directory may lie."""
 
 
 class Finder:
-    """Collects folders from one given path after the other; a file named twice is found once.
+    """Collect folders from one given path after the other; a file named twice is found once.
 
     Attributes:
         notes: directories and files that were left out, one sentence each.
-        damages: of archives that are cut or broken; the position is in the archive's bytes.
-        files: real paths of what was opened.
+        damages: what could not be read of cut or broken archives; the position is in the archive's bytes.
+        files: real paths of the files that were opened.
         user_partitions: directories of other topics' partitions in data directories.
-        topic_files: topics besides ``__consumer_offsets`` and their ``partition.metadata``.
-        partitions_seen: of ``__consumer_offsets``, whether asked for or not.
-        leftovers: those of directories that a broker deletes or moves, which are not read.
-        data_directories: those given, or below one given, by their own files: name → how to read it.
+        topic_files: topics other than ``__consumer_offsets``, each with how to read its ``partition.metadata``.
+        partitions_seen: partitions of ``__consumer_offsets``, whether asked for or not.
+        leftovers: partitions of directories that a broker deletes or moves, which are not read.
+        data_directories: for each data directory among or below the given paths its own files: name → how to read it.
     """
 
     def __init__(self, partitions: Collection[int], stack: ExitStack) -> None:
@@ -74,7 +74,10 @@ class Finder:
         self._openers: dict[Path, Opener] = {}
 
     def folders(self) -> list[Folder]:
-        """What was found. A directory named like another topic's partition counts only if there is nothing else."""
+        """Return the folders that were found.
+
+        A directory named like another topic's partition counts only if there is nothing else.
+        """
         for path, folder in self._folders.items():
             folder.is_choice = bool(folder.named) and self._is_choice(Path(path), folder)
         found = [folder for folder in self._folders.values() if folder.files]
@@ -95,7 +98,7 @@ class Finder:
         return True
 
     def add(self, given: str) -> None:
-        """Find what a user's path, glob or ``-`` names. Raises InputError."""
+        """Find what a user's path, glob or ``-`` (standard input) names. Raises InputError."""
         if given == STDIN:
             with input_errors(STDIN):
                 contents = spool(sys.stdin.buffer, self._stack)
@@ -122,7 +125,7 @@ class Finder:
             self._add_contents(str(path), path.name, self._map(path, folder), folder)
 
     def _add_contents(self, file: str, name: str, buffer: Buffer, folder: Folder) -> None:
-        """An archive's folders, or a file without a segment's name in the folder it lies in."""
+        """Add an archive's folders, or a file without a segment's name to the folder it lies in."""
         contents = unpack(file, buffer, self._is_wanted, self.damages.append)
         if isinstance(contents, list):
             for inner in contents:
@@ -134,7 +137,7 @@ class Finder:
         folder.named.add(name)
 
     def _add_folder(self, folder: Folder) -> None:
-        """A folder of an archive."""
+        """Add a folder of an archive."""
         parsed = DirectoryName.parse(folder.name)
         if own := {name: read for name, read in folder.files.items() if name in IN_DATA_DIRECTORY}:
             self.data_directories.append(own)
@@ -146,12 +149,13 @@ class Finder:
             self._folders[folder.prefix] = folder
 
     def _walk(self, path: Path, depth: int, *, is_named: bool = False) -> None:
-        """A directory and, unless it is a partition's, what lies below.
+        """Add a directory and, unless it is a partition's, those below it.
 
-        A data directory is known by its offsets partitions: of its other directories only the topic ids are read.
+        A data directory is recognised by its offsets partitions; of its other directories only the topic ids are read.
 
         Args:
-            is_named: by the user, himself and by no glob: then what a broker is about to delete or move is read too.
+            is_named: whether the user named it directly, not by a glob; then it is read even if a broker is about to
+                delete or move it.
         """
         folder = self._folder_at(path)
         parsed = DirectoryName.parse(folder.name)
@@ -187,7 +191,7 @@ class Finder:
     def _note_data_directory(
         self, path: Path, folder: Folder, names: list[str], broken: list[str]
     ) -> dict[str, Opener]:
-        """Note what a directory that may hold partitions tells by links that lead nowhere; return its own files."""
+        """Note partition links of a data directory that lead nowhere; return its own files."""
         if own := {name: self._opener(path / name) for name in names if name in IN_DATA_DIRECTORY}:
             self.data_directories.append(own)
         self.notes += [
@@ -236,7 +240,7 @@ class Finder:
             self.topic_files.append((parsed.topic, read))
 
     def _folder_at(self, path: Path) -> Folder:
-        """The folder of a directory on disk; the same one whatever links lead there."""
+        """Return the folder of a directory on disk; all links to one directory give the same folder."""
         real = real_path(path)
         if str(real) not in self._folders:
             name = path.name if DirectoryName.parse(path.name).topic else real.name  # "." and links say nothing
@@ -256,7 +260,7 @@ class Finder:
         return unpack_one(str(path), buffer, self.damages.append) if path.suffix in (".gz", ".zst") else buffer
 
     def _map(self, path: Path, folder: Folder | None) -> Buffer:
-        """A file's contents; a hole at its end is told to the folder that it is a segment of."""
+        """Map a file's contents; a hole at its end is noted in the folder that the segment belongs to."""
         self.files.add(str(real_path(path)))
         if folder is None:
             return map_file(path, self._stack)

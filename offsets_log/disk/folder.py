@@ -1,6 +1,6 @@
-"""Folders of named, readable files, and what Kafka's names mean: the seam between any file system and the rules.
+"""Represent folders of named, readable files, and parse Kafka's names: the seam between file systems and the rules.
 
-A disk, an archive, a pipe (and later a remote store) each hand out `Folder`; nothing behind it knows which it was.
+A disk, an archive and a pipe each return `Folder`s; the code that uses them does not know which it was.
 
 References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java``; ``records.md`` §2.
 """
@@ -22,7 +22,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 METADATA = "partition.metadata"
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-"""Lies in a data directory from a broker's orderly stop to its next start."""
+"""File that lies in a data directory from a broker's orderly stop to its next start."""
 
 CHECKPOINTS = {
     "cleaned_until": "cleaner-offset-checkpoint",
@@ -30,13 +30,13 @@ CHECKPOINTS = {
     "log_start_offset": "log-start-offset-checkpoint",
     "recovery_point": "recovery-point-offset-checkpoint",
 }
-"""Attribute of `Checkpoints` → file of a data directory, a line a partition."""
+"""Attribute of `Checkpoints` → file of a data directory with one line for each partition."""
 
 IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, "meta.properties"})
-"""What is read of a data directory's own files; any of them tells that it is one."""
+"""Files of a data directory itself that are read; a directory with any of them is a data directory."""
 
 Opener = Callable[[], Buffer]
-"""Gives a file's whole contents. Raises InputError."""
+"""Returns a file's whole contents. Raises InputError."""
 
 SEGMENT = re.compile(r"([0-9]{20})\.log(\.deleted|\.cleaned|\.swap)?(\.gz|\.zst)?")
 CLEANED = re.compile(r"([0-9]{20})\..*\.cleaned")
@@ -53,15 +53,16 @@ class Folder:
     """A directory and those of its files that may matter.
 
     Attributes:
-        prefix: stands before a file's name to show it: ``data/__consumer_offsets-3/``, ``a.tar!``.
-        name: its own name, which tells topic and partition.
+        prefix: text before a file's name when it is shown: ``data/__consumer_offsets-3/``, ``a.tar!``.
+        name: the directory's last component, which contains topic and partition.
         files: name → how to read it.
-        named: files the user named one by one; they are read where a directory's files of such names are not.
-        beside: name → how to read what a broker keeps beside the segments: indexes, snapshots of producers.
-        above: the same for the checkpoints of the directory above.
-        zeros_behind: name → of a file that was read, zeros behind its contents that nobody ever wrote.
-        modified_ms: name → when a file on disk that was read was last written.
-        is_choice: whether only some of a partition's files were named, or files that tell no partition.
+        named: files the user named one by one; they are read even where files of such names in a directory are not.
+        beside: name → how to read what a broker keeps beside the segments: indexes, producer snapshots.
+        above: name → how to read the checkpoints of the directory above.
+        zeros_behind: name of a file that was read → number of zero bytes after its contents that were never written.
+        modified_ms: name of a file that was read → when it was last written, in epoch milliseconds, as far as its
+            disk or archive tells.
+        is_choice: whether only some of a partition's files were named, or files whose partition is unknown.
     """
 
     prefix: str
@@ -75,21 +76,21 @@ class Folder:
     is_choice: bool = False
 
     def shown(self, name: str) -> str:
-        """A file's name with its place, as text: a name of other bytes than UTF-8 with U+FFFD in their place."""
+        """Return a file's name with its place, as text; bytes that are not UTF-8 become U+FFFD."""
         return (self.prefix + name).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     @property
     def shown_path(self) -> str:
-        """The folder itself, to show."""
+        """The path of the folder itself, to show."""
         return self.prefix.rstrip("/!") or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryName:
-    """What a directory's name says: ``<topic>-<partition>``, with a suffix while a broker deletes or moves it.
+    """What a directory's name means: ``<topic>-<partition>``, with a suffix while a broker deletes or moves it.
 
     Attributes:
-        topic: "" where the name is not of this form; a user's own folder, perhaps.
+        topic: "" for a name not of this form, perhaps a user's own folder.
         partition: −1 without a topic.
         leftover: ``.<id>-delete``, ``-future`` or ``-stray``, else "".
     """
@@ -100,39 +101,39 @@ class DirectoryName:
 
     @classmethod
     def parse(cls, name: str) -> DirectoryName:
-        """The partition is what follows the last ``-``."""
+        """Parse a directory's name; the partition follows the last ``-``."""
         match = _DIRECTORY.fullmatch(name)
         return cls(match[1], int(match[2]), match[3] or "") if match else cls("", -1, "")
 
     @property
     def is_offsets(self) -> bool:
-        """A partition of ``__consumer_offsets``, or what is left of one."""
+        """Whether it is a partition of ``__consumer_offsets``, or what is left of one."""
         return self.topic == OFFSETS_TOPIC
 
     @property
     def is_foreign(self) -> bool:
-        """Another topic's partition."""
+        """Whether it is another topic's partition."""
         return self.topic not in ("", OFFSETS_TOPIC)
 
 
 def never_a_segment(name: str) -> bool:
-    """Files Kafka keeps beside segments (``records:L3``)."""
+    """Whether Kafka keeps a file of this name beside segments (``records:L3``)."""
     return bool(_NEVER_A_SEGMENT.fullmatch(name))
 
 
 def matters(name: str) -> bool:
-    """Whether the rules look at a file of a partition directory: ``.deleted`` is ignored (``records:L2``)."""
+    """Whether a file of a partition directory can be part of its log; ``.deleted`` is ignored (``records:L2``)."""
     match = SEGMENT.fullmatch(name)
     return match[2] != ".deleted" if match else bool(CLEANED.fullmatch(name))
 
 
 def lies_beside(name: str) -> bool:
-    """Whether a file of a partition directory is one of those that decide what a broker recovers at its start."""
+    """Whether a file of a partition directory decides what a broker recovers at its start."""
     return bool(_BESIDE.fullmatch(name))
 
 
 def lies_in(folder: str, name: str) -> bool:
-    """Whether a file of a folder of this name is no segment, but belongs beside a partition's segments."""
+    """Whether a file is no segment but belongs beside the segments of a partition folder with this name."""
     return lies_beside(name) or (name == METADATA and DirectoryName.parse(folder).is_offsets)
 
 
@@ -140,7 +141,7 @@ def matters_in(directory: str, name: str) -> bool:
     """Whether a file of an archive has to be read.
 
     Args:
-        directory: the own name of the directory it is in.
+        directory: last component of the directory that holds the file.
     """
     parsed = DirectoryName.parse(directory)
     if name in IN_DATA_DIRECTORY or parsed.is_foreign:
@@ -149,9 +150,9 @@ def matters_in(directory: str, name: str) -> bool:
 
 
 def checkpoints(folder: Folder) -> Checkpoints:
-    """What the data directory above a partition says of it; of what is left of one, nothing.
+    """Return what the data directory above says of a partition, or nothing for the remains of a moved or deleted one.
 
-    It speaks of the partition that took the place of what is left.
+    For such remains, the checkpoints describe the partition that took their place.
     """
     parsed = DirectoryName.parse(folder.name)
     told = {} if parsed.leftover else all_checkpoints(folder.above)
@@ -160,9 +161,9 @@ def checkpoints(folder: Folder) -> Checkpoints:
 
 
 def all_checkpoints(above: Mapping[str, Opener]) -> dict[int, Checkpoints]:
-    """What a data directory says of each offsets partition that it names.
+    """Return what a data directory says of each offsets partition that it names.
 
-    A checkpoint that is empty, of another version or makes no sense says nothing, as to a broker.
+    A checkpoint that is empty, of another version or malformed is ignored, as a broker does.
 
     Args:
         above: the directory's own files.
@@ -178,7 +179,7 @@ def all_checkpoints(above: Mapping[str, Opener]) -> dict[int, Checkpoints]:
 
 
 def _offsets_in(checkpoint: Opener) -> Mapping[int, int]:
-    """The partitions of the offsets topic in a checkpoint file, and the offset of each."""
+    """Return the partitions of the offsets topic in a checkpoint file, each with its offset."""
     try:
         return _offsets_of_offsets_topic(bytes(checkpoint()))
     except (InputError, CorruptFileError):
@@ -192,13 +193,37 @@ def _offsets_of_offsets_topic(text: bytes) -> Mapping[int, int]:
     return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}
 
 
+def broken_checkpoints(folder: Folder) -> Iterator[str]:
+    """A sentence for each checkpoint above a partition that makes no sense to a broker, or that cannot be read."""
+    place = folder.prefix.rstrip("/").rpartition("/")[0]
+    for name in CHECKPOINTS.values():
+        if name not in folder.above:
+            continue
+        try:
+            problem = _problem_of(bytes(folder.above[name]()))
+        except InputError as error:
+            problem = error.problem
+        if problem is not None:
+            shown = f"{place}/{name}".encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            yield f"{shown} is broken and says nothing, as to a broker: {problem}"
+
+
+def _problem_of(checkpoint: bytes) -> str | None:
+    """Return what a broker says against a checkpoint (``CL-48``)."""
+    try:
+        decode_offset_checkpoint(checkpoint, "checkpoint")
+    except CorruptFileError as error:
+        return error.problem
+    return None
+
+
 def absent_partitions(
     data_directories: Iterable[Mapping[str, Opener]], known: Collection[int], asked: Collection[int]
 ) -> list[Missing]:
-    """Partitions that a data directory's checkpoints name and of which nothing was found.
+    """Return the partitions that a data directory's checkpoints name but of which nothing was found.
 
     Args:
-        data_directories: of each its own files.
+        data_directories: for each data directory its own files.
         known: partitions that were found, in whatever state.
         asked: partitions that were asked for; empty for all.
     """

@@ -1,10 +1,12 @@
-"""Folders of files whose contents come in pieces, and where no output may go."""
+"""Write files from pieces, and refuse output folders inside inputs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from offsets_log.disk.folder import IN_DATA_DIRECTORY, DirectoryName
 from offsets_log.errors import OutputError
@@ -14,10 +16,10 @@ WRITTEN_AT_ONCE = 64 << 20
 
 
 def write_file(path: Path, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
-    """A new file.
+    """Write a new file.
 
     Args:
-        modified_ms: when it counts as last written.
+        modified_ms: modification time to set, in epoch milliseconds.
     """
     with path.open("xb") as file:
         for piece in pieces:
@@ -28,15 +30,41 @@ def write_file(path: Path, pieces: Iterable[Buffer], modified_ms: int | None = N
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
 
+class Place(Protocol):
+    """A new directory that folders are written into."""
+
+    def write(self, name: str, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
+        """A file.
+
+        Args:
+            name: with its folder before it, if it is in one.
+            modified_ms: when it counts as last written, where that is kept.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPlace:
+    """One on this machine's disk."""
+
+    path: str
+
+    def write(self, name: str, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
+        """As `Place.write`."""
+        target = Path(self.path, name)
+        target.parent.mkdir(exist_ok=True)
+        write_file(target, pieces, modified_ms)
+
+
 def refuse_inside_inputs(target: str, given: Sequence[str], files: Iterable[str]) -> None:
-    """An output must not lie where inputs do.
+    """Refuse an output that lies where inputs do.
 
     Args:
         given: paths that a user named.
-        files: that were opened.
+        files: files that were opened.
 
     Raises:
-        OutputError: it would be in a directory given, in one of a partition, or in a data directory around that.
+        OutputError: the output would be in a given directory, in a partition's directory, or in the data directory
+            around it.
     """
     directories = {Path(path) for path in given if Path(path).is_dir()}
     for parent in {Path(file).parent for file in files}:
@@ -47,4 +75,4 @@ def refuse_inside_inputs(target: str, given: Sequence[str], files: Iterable[str]
     resolved = Path(target).resolve()
     for directory in directories:
         if resolved.is_relative_to(directory.resolve()):
-            raise OutputError(f"this is inside of {directory}, which is an input", file=target)
+            raise OutputError(f"this is inside of {directory}, which is an input: write elsewhere", file=target)

@@ -1,4 +1,4 @@
-"""A file of lines that only grows: what is announced in it is on the disk before it is done."""
+"""Append lines to a file; lines announced as durable are on the disk before the call returns."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from offsets_log.errors import OutputError
 
 
 class GrowingFile:
-    """An open file, this process's alone; use `growing_file`."""
+    """An open file locked for this process; use `growing_file`."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path, self._descriptor = path, descriptor
         self._is_whole = False
 
     def read(self) -> str:
-        """What it holds, as UTF-8; a last line may be cut off."""
+        """Return its contents, decoded as UTF-8; the last line may be cut off."""
         return self._path.read_bytes().decode("utf-8", "replace")
 
     def append(self, text: str, is_durable: bool) -> None:
-        """Add lines in the place of a cut off last one.
+        """Add lines, overwriting a last line that was cut off.
 
         Args:
-            is_durable: come back when they are on the disk, to outlast the machine and not only the process.
+            is_durable: return only when the lines are on the disk, so that they outlast the machine and not only the
+                process.
 
         Raises:
-            OutputError: it cannot be written.
+            OutputError: the file cannot be written.
         """
         with output_errors(self._path):
             if not self._is_whole:
@@ -45,10 +46,10 @@ class GrowingFile:
 
 @contextmanager
 def growing_file(path: str | Path) -> Iterator[GrowingFile]:
-    """A file to append to, made if it is not there.
+    """Open a file to append to, and create it if it is missing.
 
     Raises:
-        OutputError: it cannot be opened, or another process has it open for the same.
+        OutputError: it cannot be opened, or another process holds it open in the same way.
     """
     path = Path(path)
     with output_errors(path):
@@ -57,7 +58,9 @@ def growing_file(path: str | Path) -> Iterator[GrowingFile]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise OutputError("another run writes it at this moment", file=str(path)) from None
+            raise OutputError(
+                "another run writes it at this moment: let that end, or write elsewhere", file=str(path)
+            ) from None
         with output_errors(path):
             _sync(path.parent)
         yield GrowingFile(path, descriptor)
@@ -66,7 +69,7 @@ def growing_file(path: str | Path) -> Iterator[GrowingFile]:
 
 
 def _sync(folder: Path) -> None:
-    """The file's name is on the disk too."""
+    """Sync the folder, so that the file's name is on the disk too."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""The disk of this machine, read-only: mapped files, pipes, directories as folders.
+"""Read the disk of this machine, read-only: mapped files, pipes, directories as folders.
 
-A mapped file is as long as it was when it was opened. One that is cut shorter afterwards must not be read on: the
-system ends the process. Brokers cut only replicas that fell out of step with their leader.
+A mapped file keeps the length it had when it was opened. If it is truncated afterwards, reading beyond its new end
+makes the system kill the process. Brokers truncate only replicas that diverged from their leader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from offsets_log.log_format.segment import Buffer
 
 @contextmanager
 def input_errors(file: str | Path) -> Iterator[None]:
-    """Whatever the system says against reading a file, as an InputError that names it."""
+    """Raise whatever the system says against reading a file as an InputError that names the file."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -33,11 +33,11 @@ def input_errors(file: str | Path) -> Iterator[None]:
 
 
 HOLE_KEPT_BYTES = 1 << 20
-"""So much of the hole at a sparse file's end is mapped with the data: whoever looks behind these sees the zeros."""
+"""Length of the hole at a sparse file's end that is mapped with the data, so that readers past the data see zeros."""
 
 
 def map_file(path: Path, stack: ExitStack) -> Buffer:
-    """A file's contents; a pipe is read to its end. The mapping ends with the stack.
+    """Map a file's contents until the stack closes; a pipe is read to its end.
 
     Raises:
         InputError: the file vanished, may not be read, or is a directory.
@@ -46,7 +46,10 @@ def map_file(path: Path, stack: ExitStack) -> Buffer:
 
 
 def map_data(path: Path, stack: ExitStack) -> tuple[Buffer, int]:
-    """As `map_file`, but without a hole at the end (of more than `HOLE_KEPT_BYTES`); and how many zeros that is."""
+    """Map a file without a hole at its end; return the mapping and the number of zero bytes left out.
+
+    `HOLE_KEPT_BYTES` of the hole are mapped all the same. Pipes and errors are as in `map_file`.
+    """
     zeros = 0
 
     def without_hole(descriptor: int, size_bytes: int) -> int:
@@ -59,7 +62,7 @@ def map_data(path: Path, stack: ExitStack) -> tuple[Buffer, int]:
 
 
 def end_of_data(descriptor: int, size_bytes: int) -> int:
-    """Where a file's last written piece ends; its size where the system does not tell."""
+    """Return where a file's last written extent ends, or its size where the system does not say."""
     end = 0
     try:
         while end < size_bytes:
@@ -68,13 +71,13 @@ def end_of_data(descriptor: int, size_bytes: int) -> int:
     except AttributeError:
         return size_bytes
     except OSError as error:
-        if error.errno != errno.ENXIO:  # which says that no data follows
+        if error.errno != errno.ENXIO:  # ENXIO means that no data follows
             return size_bytes
     return end
 
 
 HowMuch = Callable[[int, int], int]
-"""Of an open file and its size, how many bytes to map."""
+"""Takes an open file's descriptor and its size; returns how many bytes to map."""
 
 
 def _mapped(path: Path, stack: ExitStack, how_much: HowMuch) -> Buffer:
@@ -84,7 +87,7 @@ def _mapped(path: Path, stack: ExitStack, how_much: HowMuch) -> Buffer:
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
-            # A mapping holds a descriptor, and logs have thousands of segments.
+            # A mapping holds a descriptor, and logs have thousands of segments: raise the limit and try again.
             _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
             return _map(path, stack, how_much)
@@ -99,7 +102,7 @@ def _map(path: Path, stack: ExitStack, how_much: HowMuch) -> Buffer:
 
 
 def spool(stream: IO[bytes], stack: ExitStack) -> Buffer:
-    """A pipe's contents to its end, mapped from a temporary file that has no name."""
+    """Read a pipe to its end, and map the contents from an unnamed temporary file."""
     with tempfile.TemporaryFile() as file:
         shutil.copyfileobj(stream, file, 1 << 20)
         file.flush()
@@ -116,18 +119,18 @@ def _map_open(file: IO[bytes], size: int, stack: ExitStack) -> Buffer:
 
 
 def _unmap(mapping: mmap.mmap, view: memoryview) -> None:
-    with suppress(BufferError):  # a view someone still holds keeps the mapping until it goes too
+    with suppress(BufferError):  # a view that is still held keeps the mapping open until it is released too
         view.release()
         mapping.close()
 
 
 def real_path(path: Path) -> Path:
-    """With all links followed; unlike `Path.resolve` it takes a loop of links too."""
+    """Return the path with all links followed; unlike `Path.resolve` it accepts a loop of links."""
     return Path(os.path.realpath(path))
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file, as far as one may look."""
+    """Whether the path is a regular file; False if it may not be looked at."""
     try:
         return path.is_file()
     except OSError:
@@ -135,13 +138,16 @@ def is_file(path: Path) -> bool:
 
 
 def modified_ms(path: Path) -> int:
-    """When a file was last written, in epoch milliseconds. Raises InputError."""
+    """Return when a file was last written, in epoch milliseconds. Raises InputError."""
     with input_errors(path):
         return path.stat().st_mtime_ns // 1_000_000
 
 
 def list_directory(path: Path) -> tuple[list[str], list[str], list[str]]:
-    """Names in a directory, links followed, sorted: files, directories, and what is neither. Raises InputError."""
+    """Return the sorted names in a directory, links followed: files, directories, and what is neither.
+
+    Raises InputError.
+    """
     files: list[str] = []
     directories: list[str] = []
     others: list[str] = []
@@ -153,13 +159,13 @@ def list_directory(path: Path) -> tuple[list[str], list[str], list[str]]:
 
 
 def expand(pattern: str) -> list[Path]:
-    """A path as it is if it exists, else as a glob.
+    """Return the path if it exists, else the paths that match it as a glob.
 
     Raises:
         InputError: nothing has this name or matches.
     """
     if not pattern:
-        raise InputError("an empty path")
+        raise InputError("an empty path: name a data directory, a partition directory or a segment")
     path = Path(pattern)
     with input_errors(pattern):
         if os.path.lexists(path):

@@ -1,6 +1,6 @@
-"""Bytes inside gzip and zstd, unpacked in memory as far as they go, within limits.
+"""Unpack gzip and zstd bytes in memory as far as possible, within limits.
 
-A stream that is cut or damaged gives what comes before that place; `Problems` keep what is wrong with it.
+A stream that is cut or damaged yields what comes before that place; `Problems` records what is wrong with it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from offsets_log.log_format.segment import Buffer
 MAX_MEMBER_BYTES = 2 << 30
 MAX_UNPACKED_BYTES = 8 << 30
 MAX_RATIO = 1100
-"""Deflate cannot do better than 1032. Above it only `FREE_BYTES` are unpacked: zstd shrinks preallocated zeros more."""
+"""Limit of unpacked to packed bytes; deflate cannot exceed 1032.
+
+Beyond it only `FREE_BYTES` are unpacked, although zstd can shrink preallocated zeros further.
+"""
 FREE_BYTES = 512 << 20
 CHUNK_BYTES = 1 << 20
 INPUT_BYTES = 1 << 16
 GZIP_BITS = zlib.MAX_WBITS | 16
-"""A gzip member, header and checksum included, for `zlib`."""
+"""Window bits for `zlib` to read a gzip member with its header and checksum."""
 
 BROKEN = (
     tarfile.TarError,
@@ -45,17 +48,17 @@ BROKEN = (
     RuntimeError,
     MemoryError,
 )
-"""What the readers of archives raise for bytes that make no sense."""
+"""Exceptions that the readers of archives raise for bytes that make no sense."""
 
 
 @dataclass(slots=True)
 class Problems:
-    """What is wrong with an archive: in words, and where, in bytes from the begin of its file (None: not known)."""
+    """What is wrong with an archive: in words, and where, in bytes from the start of its file (None: not known)."""
 
     found: list[tuple[str, int | None]] = field(default_factory=list)
 
     def note(self, problem: str | Exception, position: int | None) -> None:
-        """One more; an error in its own words."""
+        """Add a problem; an error is noted by its own message."""
         words = problem if isinstance(problem, str) else str(problem) or type(problem).__name__
         self.found.append((words, position))
 
@@ -71,20 +74,20 @@ class Budget:
         self.left = min(MAX_UNPACKED_BYTES, max(FREE_BYTES, MAX_RATIO * packed_bytes))
 
     def too_large(self) -> InputError:
-        """The error that says so."""
+        """Return the error that says so."""
         return InputError("it unpacks to too many bytes for memory; unpack it and name the files", file=self.file)
 
     def read(
         self, stream: IO[bytes] | io.BufferedIOBase | io.RawIOBase, limit: int = -1, *, is_preallocated: bool = False
     ) -> Buffer:
-        """A stream to its end.
+        """Read a stream to its end.
 
         Args:
-            limit: so many bytes at most; −1 for all.
-            is_preallocated: most of it may be zeros, such as an index of 10 MiB: they take no memory.
+            limit: read at most this many bytes; −1 for all.
+            is_preallocated: whether most of it may be zeros, such as an index of 10 MiB: these take no memory.
 
         Raises:
-            InputError: too many bytes.
+            InputError: there are too many bytes.
         """
         out = bytearray()
         size = 0
@@ -99,7 +102,7 @@ class Budget:
 
 
 def _with_zeros(head: bytearray, size: int) -> memoryview:
-    """Bytes and the zeros behind them, in pages that nobody touches."""
+    """Return the bytes followed by zeros up to a size, in pages that are never touched."""
     room = mmap.mmap(-1, size)
     room[: len(head)] = bytes(head)
     return memoryview(room).toreadonly()
@@ -118,24 +121,24 @@ class Reader(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """The next byte's position."""
+        """Return the position of the next byte."""
         return self._position
 
     @property
     def packed_position(self) -> int | None:
-        """The next byte's position in the file; None where it lies packed there."""
+        """The position of the next byte in the file; None where the file holds it packed."""
         return None if self._is_packed else min(self._position, len(self._view))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """As of a file; places behind the end hold nothing."""
+        """Move as a file does; reading after the end returns nothing."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._view)}[whence]
         if base + offset < 0:
             raise ValueError("a place before the file's begin")
@@ -143,7 +146,7 @@ class Reader(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """So many bytes, fewer at the end."""
+        """Return that many bytes, fewer at the end."""
         end = len(self._view) if size is None or size < 0 else self._position + size
         data = self._view[self._position : end].tobytes()
         self._position += len(data)
@@ -151,14 +154,14 @@ class Reader(io.RawIOBase):
 
 
 class Inflated(io.RawIOBase):
-    """What deflated data unpack to, as a file that is read forwards; it ends where they end or make no sense.
+    """Deflated data as a file that is read forwards; it ends where the data end or make no sense.
 
     Args:
-        bits: the kind, as `zlib` calls it; members of gzip may follow each other.
-        start: where they begin in the view.
+        bits: the window bits of `zlib`; with those of gzip, members may follow each other.
+        start: where the data begin in the view.
 
     Attributes:
-        packed_position: of the next byte that was not unpacked.
+        packed_position: position of the next byte that was not unpacked.
     """
 
     def __init__(self, view: memoryview, problems: Problems, *, bits: int = GZIP_BITS, start: int = 0) -> None:
@@ -172,25 +175,25 @@ class Inflated(io.RawIOBase):
         self._is_at_end = False
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Forwards."""
+        """Return True; `seek` moves forwards only."""
         return True
 
     def tell(self) -> int:
-        """The next byte's position in what is unpacked."""
+        """Return the position of the next byte in the unpacked data."""
         return self._position
 
     def head(self, size: int) -> bytes:
-        """So many of the next bytes, which are read again."""
+        """Return that many of the next bytes, which will be read again."""
         while len(self._held) < size and (more := self._unpack(size)):
             self._held += more
         return self._held[:size]
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Forwards only."""
+        """Move forwards to a position. Raises ValueError for any other move."""
         left = offset - self._position
         if whence != io.SEEK_SET or left < 0:
             raise ValueError("a packed file is read forwards only")
@@ -199,7 +202,7 @@ class Inflated(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """So many bytes, fewer at the end."""
+        """Return that many bytes, fewer at the end."""
         wanted = CHUNK_BYTES if size is None or size < 0 else size
         parts = [self._held[:wanted]]
         self._held = self._held[wanted:]
@@ -211,7 +214,7 @@ class Inflated(io.RawIOBase):
         return b"".join(parts)
 
     def _unpack(self, most: int) -> bytes:
-        """Some of the bytes that follow; none at the end."""
+        """Unpack some of the bytes that follow; return none at the end."""
         while not self._is_at_end:
             data = self._unpacker.unconsumed_tail
             if not data:
@@ -242,9 +245,9 @@ class Inflated(io.RawIOBase):
 
 
 def unpack_zstd(view: memoryview, budget: Budget, problems: Problems) -> memoryview:
-    """cramjam takes whole frames only: give it all the room there may be; untouched pages cost nothing.
+    """Unpack a zstd stream into all the room that the budget allows: cramjam takes whole frames only.
 
-    Of a broken one, the whole blocks before that place.
+    Pages that are not touched cost nothing. A broken stream yields the whole blocks before the place where it breaks.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     room = mmap.mmap(-1, budget.left, flags=flags)
@@ -260,7 +263,7 @@ def unpack_zstd(view: memoryview, budget: Budget, problems: Problems) -> memoryv
 
 
 def _size_of_broken(view: memoryview) -> int:
-    """How many bytes come before the place where it breaks; they are known to fit."""
+    """Return how many bytes come before the place where a stream breaks; they are known to fit."""
     out = cramjam.Buffer()
     with suppress(cramjam.DecompressionError):
         cramjam.zstd.decompress_into(view, out)

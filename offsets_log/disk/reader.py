@@ -1,10 +1,10 @@
-"""From what a user names to the logs of offsets partitions: the only way into the files.
+"""Open the logs of offsets partitions from what a user names: the only way into the files.
 
 data directory ─┐
 partition, glob ┼─► `Folder`s, on disk or in memory ─► segments (`records:L2`) ─► replicas ─► `PartitionLog`s
 archive, pipe  ─┘                                   └► dumps of other tools, made segments (`dumps`) ┘
 
-Everything is opened read-only; `DiskLogs` holds the mappings and ends them.
+Everything is opened read-only; `DiskLogs` holds the mappings and closes them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from typing import Self
 from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
-from offsets_log.disk.folder import SEGMENT, DirectoryName, Folder, Opener, absent_partitions, checkpoints
+from offsets_log.disk.folder import (
+    SEGMENT,
+    DirectoryName,
+    Folder,
+    Opener,
+    absent_partitions,
+    broken_checkpoints,
+    checkpoints,
+)
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError
@@ -32,19 +40,19 @@ _NO_TOPIC_ID = bytes(16)
 
 NAMED = "only files that were named are read"
 OTHER_TOPIC = "this is another topic, from which records may be deleted"
-"""Why nothing is missing around segments."""
+"""Why nothing is reported missing around segments."""
 
 
 class DiskLogs:
-    """Open logs; a context manager. After its end their buffers must not be used.
+    """Open logs; a context manager. After it closes their buffers must not be used.
 
     Attributes:
-        logs: by offsets partition, those of an unknown one last.
-        notes: what was left out, one sentence each. What concerns one log is in its own notes.
-        damages: what could not be read of dumps, the position is the line; and of archives.
-        files: real paths of the files that were opened: what no output may replace.
+        logs: sorted by offsets partition; those of an unknown one come last.
+        notes: what was left out, one sentence each. Notes about one log are in the log itself.
+        damages: what could not be read of dumps (the position is the line) and of archives.
+        files: real paths of the files that were opened; no output may replace them.
         user_partitions: directories of other topics' partitions in data directories.
-        absent: partitions that a data directory knows, and that were asked for, without a segment.
+        absent: partitions that a data directory names and that were asked for, but that have no segment.
     """
 
     def __init__(
@@ -66,7 +74,7 @@ class DiskLogs:
 
     @cached_property
     def topic_ids(self) -> dict[bytes, str]:
-        """Topic id (16 bytes) → name, from other topics' ``partition.metadata``; what cannot be read says nothing."""
+        """Topic id (16 bytes) → name, from other topics' ``partition.metadata``; unreadable files are ignored."""
         ids: dict[str, bytes] = {}
         for topic, read in self._topic_files:
             if topic not in ids and (topic_id := topic_id_in(read)):
@@ -81,7 +89,7 @@ class DiskLogs:
                 error.position = segment.lines.get(error.record_offset, error.position)
 
     def close(self) -> None:
-        """End the mappings."""
+        """Close the mappings."""
         self._stack.close()
 
     def __enter__(self) -> Self:
@@ -103,10 +111,10 @@ def open_logs(
     """Find and open all segments in data directories, partition directories, files, globs, archives and ``-``.
 
     Args:
-        as_partition: offsets partition of files whose directory's name tells none.
+        as_partition: offsets partition of files whose directory's name has none.
         partitions: offsets partitions to open; empty for all.
-        input_format: what files without a segment's name are: ``segments`` or one of `dumps.formats.FORMATS`; None to
-            guess by their first bytes.
+        input_format: format of files without a segment's name: ``segments`` or one of `dumps.formats.FORMATS`; None to
+            guess it from their first bytes.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -116,12 +124,15 @@ def open_logs(
         for path in dict.fromkeys(paths):
             finder.add(path)
         logs: dict[int | None, list[PartitionLog]] = {}
+        broken: dict[str, None] = {}
         for folder in finder.folders():
             dumps.take(folder)
             parsed = DirectoryName.parse(folder.name)
             offsets_partition = parsed.partition if parsed.is_offsets else as_partition
             if not partitions or offsets_partition in partitions:
                 logs.setdefault(offsets_partition, []).extend(_logs_in(folder, offsets_partition))
+                broken |= dict.fromkeys(broken_checkpoints(folder))
+        finder.notes += broken
         for log in dumps.logs(as_partition):
             if not partitions or log.offsets_partition in partitions:
                 logs.setdefault(log.offsets_partition, []).append(log)
@@ -154,8 +165,8 @@ def _partition(item: tuple[int | None, list[PartitionLog]]) -> int:
 
 
 def _logs_in(folder: Folder, offsets_partition: int | None) -> list[PartitionLog]:
-    """The segments of a folder as one log, and each named file without a segment's name as a log of its own."""
-    told = checkpoints(folder)  # first: segments opened behind them hold at least what they tell, also of a live log
+    """Return the segments of a folder as one log, and each named file without a segment's name as a log of its own."""
+    told = checkpoints(folder)  # read first: segments opened later hold at least what these say, also in a live log
     files, notes = select_segments(folder)
     segments = tuple(_segment(folder, f.name, f.base_offset) for f in files)
     selection = NAMED if folder.is_choice else OTHER_TOPIC if DirectoryName.parse(folder.name).is_foreign else None
@@ -177,7 +188,7 @@ def _segment(folder: Folder, name: str, base_offset: int | None) -> Segment:
 
 
 def topic_id_in(read: Opener) -> bytes | None:
-    """The topic id of a ``partition.metadata``; None where it says none or cannot be read."""
+    """Return the topic id in a ``partition.metadata``; None if there is none or the file cannot be read."""
     try:
         match = _TOPIC_ID.search(bytes(read()))
     except InputError:

@@ -1,4 +1,4 @@
-"""Several copies of one partition: the longest good one is read, differences where they overlap are told."""
+"""Choose between copies of one partition: the longest good one is read, and differences in the overlap are noted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from offsets_log.words import counted
 
 
 def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
-    """The one that begins first, and of those the one whose readable batches reach the highest offset; then the least
-    damaged, the largest, the first. Files without a segment's name that follow each other are one log, not replicas.
+    """Return the replica that begins first and, of those, the one whose readable batches reach the highest offset.
 
-    Reads every replica whole. The notes of the answer tell the choice, the first difference from each other one, and
-    what another one has beyond the end of it. It should reach the highest of their high watermarks.
+    Ties are decided by the least damage, then by size, then by order. Files without a segment's name that follow each
+    other are joined to one log; they are not replicas.
+
+    Every replica is read whole. The notes of the answer tell the choice, the first difference from each other replica,
+    and what another one has beyond its end. Its high watermark is the highest of all replicas'.
     """
     if len(replicas) == 1:
         return replicas[0]
@@ -51,7 +53,7 @@ def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, end: 
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """What a replica holds: offsets from ``begin`` to below ``end``, so many damaged pieces, so many bytes."""
+    """What a replica holds: offsets from ``begin`` to below ``end``, number of damaged pieces, size in bytes."""
 
     begin: int
     end: int
@@ -64,7 +66,7 @@ class _Extent:
 
 
 def _join(logs: Sequence[PartitionLog], extents: Sequence[_Extent]) -> PartitionLog | None:
-    """Files the user named that hold one piece of the log each, in their order; None if any two overlap."""
+    """Join named files that each hold one piece of the log, in order of offsets; return None if any two overlap."""
     if any(log.segments[0].base_offset is not None for log in logs):
         return None
     order = sorted(range(len(logs)), key=lambda i: extents[i].begin)
@@ -74,7 +76,7 @@ def _join(logs: Sequence[PartitionLog], extents: Sequence[_Extent]) -> Partition
 
 
 def first_difference(one: PartitionLog, other: PartitionLog) -> int | None:
-    """The first base offset where two replicas differ, between the later beginning and the earlier end of both.
+    """Return the first base offset where two replicas differ, between the later beginning and the earlier end of both.
 
     A difference is a batch only one of them has, or two of the same base offset with other bytes. The partition
     leader epoch is not compared: it is no part of what was appended, nor of the checksum.
@@ -97,7 +99,7 @@ def _extent(log: PartitionLog) -> _Extent:
 
 
 def _begin(log: PartitionLog) -> int:
-    """From the first file's name: a compacted log begins there too, even if its first batches are gone."""
+    """Return the base offset in the first file's name: a compacted log begins there even without its first batches."""
     named = log.segments[0].base_offset
     return named if named is not None else next((batch.base_offset for batch in _batches(log)), 0)
 

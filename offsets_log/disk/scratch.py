@@ -1,4 +1,4 @@
-"""Bytes and arrays in temporary files: what must be put together or in order, and may be larger than the memory."""
+"""Keep bytes and arrays in temporary files, where they must be joined or sorted and may be larger than the memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from offsets_log.log_format.segment import Buffer
 
 
 def mapped(stack: ExitStack, pieces: Iterable[Buffer]) -> Buffer:
-    """Bytes that may be more than the memory takes, put together in a temporary file; none of them if there are none.
+    """Join pieces of bytes in a temporary file and map it; return empty bytes if there are none.
 
     Args:
-        stack: when it ends, so does the file.
+        stack: closes the file when it ends.
 
     Raises:
         OutputError: they do not fit the folder for temporary files.
@@ -36,14 +36,14 @@ def mapped(stack: ExitStack, pieces: Iterable[Buffer]) -> Buffer:
 
 
 class Scratch:
-    """An array that grows.
+    """An array that grows, in a temporary file.
 
     Args:
-        stack: when it ends, so does the file.
-        shape: to begin with; the first number doubles.
+        stack: closes the file when it ends.
+        shape: initial shape; growing doubles its first number.
 
     Attributes:
-        array: exchanged for another on the same bytes when it grows.
+        array: replaced by a larger array over the same bytes when it grows.
     """
 
     def __init__(self, stack: ExitStack, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
@@ -52,7 +52,7 @@ class Scratch:
         self.array: Any = self._mapped(shape)
 
     def grow(self) -> None:
-        """Twice the room.
+        """Double the room.
 
         Raises:
             OutputError: it does not fit the folder for temporary files.
@@ -63,7 +63,7 @@ class Scratch:
     def _mapped(self, shape: tuple[int, ...]) -> Any:
         size = self._dtype.itemsize * int(np.prod(shape))
         with output_errors(tempfile.gettempdir()):
-            # Room is taken before it is written to: a mapping has no way to say that the disk is full.
+            # Reserve the space before writing: a mapping has no way to report that the disk is full.
             take_room = getattr(os, "posix_fallocate", None)  # not on macOS
             take_room(self._file.fileno(), 0, size) if take_room else self._file.truncate(size)
             mapped = mmap.mmap(self._file.fileno(), size)

@@ -1,7 +1,8 @@
-"""Which files of a partition directory are its log, and how they fit together.
+"""Choose the files of a partition directory that are its log, and decide how they fit together.
 
-A broker that starts imitates nothing: it deletes. An offline reader leaves the same files out (``records:L2``): what
-an interrupted cleaning left behind (``.cleaned``), and the segments a finished one replaces (``.swap``).
+A starting broker deletes the files that do not belong to the log. This reader leaves the same files out instead
+(``records:L2``): what an interrupted cleaning left behind (``.cleaned``), and the segments that a finished one replaces
+(``.swap``).
 
 References: ``LogLoader.java``.
 """
@@ -20,7 +21,7 @@ LAST_OFFSET_DELTA_POSITION = 23
 
 @dataclass(frozen=True, slots=True, order=True)
 class SegmentFile:
-    """A file with a segment's name. A packed one (``.log.gz``) sorts behind its plain twin."""
+    """A file with a segment's name. A packed one (``.log.gz``) sorts after its plain twin."""
 
     base_offset: int
     suffix: str
@@ -29,10 +30,10 @@ class SegmentFile:
 
 
 def select_segments(folder: Folder) -> tuple[list[SegmentFile], list[str]]:
-    """The files that make up a partition's log, by base offset, and notes on those a suffix rule left out.
+    """Return the files of a partition's log, by base offset, and notes on files that a suffix rule left out.
 
-    Files the user named are all read where none of them is a plain segment. Beside plain segments the rules hold for
-    them too, but a named ``.deleted`` file is read unless one of the segments covers it.
+    If no named file is a plain segment, all files the user named are read. Otherwise the rules hold for named files
+    too, but a named ``.deleted`` file is read unless one of the segments covers it.
     """
     files, notes = _segment_files(folder)
     plain = [file for file in files if file.suffix == ""]
@@ -66,7 +67,7 @@ def _segment_files(folder: Folder) -> tuple[list[SegmentFile], list[str]]:
 def _without_replaced(
     folder: Folder, plain: list[SegmentFile], swaps: list[SegmentFile], notes: list[str]
 ) -> list[SegmentFile]:
-    """The plain segments no finished swap replaces: those outside [first swap's base, last swap's next offset)."""
+    """Return the plain segments outside [first swap's base, last swap's next offset): no finished swap covers them."""
     if not swaps:
         return plain
     swapped = {swap.base_offset for swap in swaps}
@@ -94,10 +95,10 @@ def _is_covered(folder: Folder, file: SegmentFile, kept: list[SegmentFile]) -> b
 
 
 def next_offset(buffer: Buffer, base_offset: int) -> int | None:
-    """Where the log goes on behind a segment, from its batch headers alone; no checksum is looked at.
+    """Return the offset where the log continues after a segment, from batch headers alone, without checksums.
 
     Args:
-        base_offset: of the file, which is the answer for an empty one.
+        base_offset: base offset of the file, which is the answer for an empty one.
 
     Returns:
         None where the headers do not lead to the very end of the file: it is torn or damaged.

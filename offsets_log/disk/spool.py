@@ -1,4 +1,4 @@
-"""Parts of an output that are made side by side and go out one after the other."""
+"""Keep parts of an output that are made side by side and written one after the other."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from offsets_log.disk.writer import output_errors
 from offsets_log.log_format.segment import Buffer
 
 BYTES_IN_MEMORY = 1 << 26
-"""Of one part; the rest of a larger one waits in a temporary file."""
+"""Bytes of one part kept in memory; all of a larger part waits in a temporary file."""
 GROWING_BYTES_IN_MEMORY = 1 << 22
 PIECE = 1 << 20
 
 
 class Growing:
-    """Bytes that grow: in memory as long as they are few, else in a temporary file that is mapped to be read."""
+    """Bytes that grow: in memory while they are few, else in a temporary file that is mapped for reading."""
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._file: IO[bytes] | None = None
 
     def append(self, data: bytes) -> None:
-        """Some more.
+        """Append bytes.
 
         Raises:
-            OutputError: they do not fit the folder for temporary files.
+            OutputError: the bytes do not fit the folder for temporary files.
         """
         self._held += data
         if len(self._held) > GROWING_BYTES_IN_MEMORY:
@@ -49,7 +49,7 @@ class Growing:
         self._held = bytearray()
 
     def buffer(self) -> Buffer:
-        """All of them, read-only; none come behind."""
+        """Return all bytes, read-only; none may be appended afterwards."""
         if self._file is None:
             return memoryview(self._held).toreadonly()
         self._write()
@@ -58,7 +58,7 @@ class Growing:
 
 @dataclass(slots=True)
 class _Part:
-    """Pieces that are kept as they are; where they are too many all of them stand in the file."""
+    """The pieces of a part, uncopied; once they are too many, all of them are in a file."""
 
     pieces: deque[bytes | memoryview] = field(default_factory=deque)
     size_bytes: int = 0
@@ -78,7 +78,7 @@ class _Part:
                 self.file.write(self.pieces.popleft())
 
     def take(self) -> Iterator[bytes | memoryview]:
-        """All pieces; none is there any more."""
+        """Yield all pieces, and remove them."""
         while self.pieces:
             yield self.pieces.popleft()
         if self.file is not None:
@@ -92,13 +92,13 @@ class _Part:
 
 
 class Spool:
-    """Parts by their numbers; different ones may be written by different threads. A context manager."""
+    """Parts by number; several threads may write different ones. A context manager."""
 
     def __init__(self) -> None:
         self._parts: dict[int, _Part] = {}
 
     def write(self, number: int, pieces: Iterable[bytes | memoryview]) -> None:
-        """Keep a part, instead of what was there before. The pieces are not changed any more.
+        """Keep a part, and replace what was there before. The pieces must not be changed afterwards.
 
         Raises:
             OutputError: it does not fit the folder for temporary files.
@@ -109,7 +109,7 @@ class Spool:
             part.add(piece)
 
     def release(self, number: int, write: Callable[[bytes | memoryview], object]) -> None:
-        """Let a part go out, in pieces."""
+        """Write a part out, piece by piece, and drop it."""
         for piece in self._parts[number].take():
             write(piece)
         self._drop(number)
@@ -130,14 +130,14 @@ class Spool:
 
 
 class Shelf:
-    """Plain values put aside in their order, the most in a temporary file. A context manager."""
+    """Plain values kept in order, most of them in a temporary file. A context manager."""
 
     def __init__(self) -> None:
         self._file = tempfile.SpooledTemporaryFile(BYTES_IN_MEMORY >> 2)  # noqa: SIM115
         self._sizes: list[int] = []
 
     def add(self, value: Any) -> None:
-        """Put a value behind the others: of numbers, texts, bytes, tuples and lists.
+        """Append a value, made of numbers, texts, bytes, tuples and lists.
 
         Raises:
             OutputError: it does not fit the folder for temporary files.
@@ -148,7 +148,7 @@ class Shelf:
         self._sizes.append(len(data))
 
     def __iter__(self) -> Iterator[Any]:
-        """All values; nothing is put behind them any more."""
+        """Yield all values; none may be added afterwards."""
         self._file.seek(0)
         for size in self._sizes:
             yield marshal.loads(self._file.read(size))

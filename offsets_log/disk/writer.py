@@ -1,9 +1,10 @@
-"""Outputs that appear whole or not at all: written beside their place, synced, renamed."""
+"""Write outputs that appear whole or not at all: written beside their place, synced, renamed."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,12 +16,12 @@ from typing import BinaryIO
 from offsets_log.errors import OutputError
 
 SYNCS_AT_ONCE = 16
-"""Files of a directory."""
+"""How many files of a directory are synced at the same time."""
 
 
 @contextmanager
 def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Iterator[BinaryIO]:
-    """A new binary file that takes its name when the block ends well; else nothing is left.
+    """Open a new binary file that takes its name when the block succeeds; otherwise nothing is left.
 
     Args:
         inputs: files that must not be replaced.
@@ -31,9 +32,9 @@ def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Ite
     with output_errors(path):
         target = Path(path).resolve()
         if target in {Path(file).resolve() for file in inputs}:
-            raise OutputError("this is one of the inputs, it is not overwritten", file=str(path))
+            raise OutputError("this is one of the inputs, it is not overwritten: write elsewhere", file=str(path))
         if target.exists() and not target.is_file():
-            raise OutputError("this exists and is no regular file", file=str(path))
+            raise OutputError("this exists and is no regular file: write elsewhere", file=str(path))
         temporary = _beside(target)
         try:
             with temporary.open("xb") as file:
@@ -47,7 +48,7 @@ def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Ite
 
 @contextmanager
 def atomic_directory(path: str | Path) -> Iterator[Path]:
-    """A new directory to make files in, which takes its name when the block ends well; else nothing is left.
+    """Make a new directory that takes its name when the block succeeds; otherwise nothing is left.
 
     Raises:
         OutputError: the path exists and is not an empty directory, or the system refuses.
@@ -55,12 +56,12 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
     with output_errors(path):
         target = Path(path).resolve()
         if target.exists() and not (target.is_dir() and next(target.iterdir(), None) is None):
-            raise OutputError("this exists and is not an empty directory", file=str(path))
+            raise OutputError("this exists and is not an empty directory: give a new one", file=str(path))
         temporary = _beside(target)
         try:
             temporary.mkdir()
             yield temporary
-            with ThreadPoolExecutor(SYNCS_AT_ONCE) as pool:  # which a file system writes together
+            with ThreadPoolExecutor(SYNCS_AT_ONCE) as pool:  # the file system writes them together
                 deque(pool.map(_sync, (*temporary.rglob("*"), temporary)), 0)
             temporary.replace(target)
         finally:
@@ -70,13 +71,23 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def output_errors(path: str | Path) -> Iterator[None]:
-    """What the system refuses in the block is an OutputError of this file."""
+    """Raise what the system refuses in the block as an OutputError that names this file."""
     try:
         yield
-    except BrokenPipeError:  # of standard output: no file gives it
+    except BrokenPipeError:  # standard output is closed: no file causes this
         raise
     except OSError as error:
         raise OutputError(f"cannot be written: {error.strerror or error}", file=str(path)) from error
+
+
+def left_beside(path: str | Path) -> list[Path]:
+    """What lies beside an output's place under a name that it had while it was written."""
+    target = Path(path).resolve()
+    name = re.compile(rf"\.{re.escape(target.name[:200])}\.[0-9a-f]{{8}}\.tmp")
+    try:
+        return sorted(found for found in target.parent.iterdir() if name.fullmatch(found.name))
+    except OSError:
+        return []
 
 
 def _beside(target: Path) -> Path:

@@ -1,14 +1,14 @@
-"""The text of kafka-dump-log, of every release since 0.9, as a person has pasted it.
+"""Read the text of kafka-dump-log, of every release since 0.9, even as somebody has pasted it.
 
-0.9 – 2.1    a line a record, with the facts of its batch
-2.2 – 2.8    a line a batch, and lines ``| `` of records that repeat the batch's facts
-3.0 and on   a line a batch, and lines ``| `` of records with their own facts; 3.8 prints Kafka's JSON
+0.9 – 2.1    one line for each record, with the facts of its batch
+2.2 – 2.8    one line for each batch, and lines ``| `` of records that repeat the batch's facts
+3.0 and on   one line for each batch, and lines ``| `` of records with their own facts; 3.8 prints Kafka's JSON
 
-An entry goes on until a line that begins another one: metadata may hold line breaks, a console breaks long lines,
-blank lines may stand between. Which of these a break is, the sizes tell that are printed of key and value: an entry is
-taken as the first reading of it that has them.
+An entry continues until a line that begins another one: metadata may hold line breaks, a console breaks long lines, and
+blank lines may stand between them. The printed sizes of key and value decide which of these a break is: the first
+reading of an entry that has these sizes is taken.
 
-What keys and values look like is in `dump_log_text`. References: ``DumpLogSegments.scala``, ``DumpLogSegments.java``;
+Keys and values are read by `dump_log_text`. References: ``DumpLogSegments.scala``, ``DumpLogSegments.java``;
 ``formats.md`` §3c.
 """
 
@@ -49,7 +49,7 @@ RECORD_LINE = re.compile(
     r"(?:\| )?offset: -?\d+ (?:position|isvalid|isValid|CreateTime|LogAppendTime|NoTimestampType): "
 )
 BARE_LINE = re.compile(r"\|  ?(?:key|payload): ")
-"""A record of --skip-record-metadata."""
+"""A record's line without its facts, as --skip-record-metadata prints it."""
 TAIL_LINE = re.compile(r"Found \d+ invalid bytes at the end of ")
 ORDER_LINE = re.compile(r"Non-consecutive offsets in |  -?\d+ is followed by -?\d+$")
 CRASH_LINE = re.compile(r"Exception in thread |(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error)(?:: |$)|\tat [\w$.]+\(")
@@ -68,7 +68,7 @@ KEY_SIZES = ("keySize", "keysize")
 VALUE_SIZES = ("valueSize", "valuesize", "payloadsize")
 MAX_LINES_OF_ENTRY = 10_000
 BULK_FROM_BYTES = 4 << 20
-"""From here on a compiled kernel is worth its start."""
+"""Size in bytes from which a compiled kernel is worth its start."""
 
 Facts = dict[str, str]
 
@@ -79,12 +79,12 @@ KEYLESS_TOMBSTONES = Remark(
 
 
 def is_dump_log(text: str) -> bool:
-    """Whether one of the lines is the tool's."""
+    """Whether one of the lines is printed by the tool."""
     return any(form.match(line) for line in text.split("\n") for form in (FILE_LINE, BATCH_LINE, RECORD_LINE))
 
 
 def read(buffer: Buffer) -> Iterator[Piece]:
-    """The batches of a dump, in its order."""
+    """Yield the batches of a dump, in its order."""
     reader, at, line = _Reader(), 0, 1
     if len(buffer) >= BULK_FROM_BYTES:
         from offsets_log.columnar.texts.reading import EMBEDDED, BatchText
@@ -100,7 +100,7 @@ def read(buffer: Buffer) -> Iterator[Piece]:
 
 
 def _in_bulk(text: BatchText, place: SegmentPlace, at: int, line: int) -> Iterator[Piece]:
-    """Plain batches from a position on."""
+    """Yield plain batches from a position on."""
     for some in text.batches(at, line):
         missing_columns = frozenset({BYTES} if some.is_resized else ()) | (
             UNTOLD_OF_EXPANDED if some.is_expanded else set()
@@ -111,10 +111,10 @@ def _in_bulk(text: BatchText, place: SegmentPlace, at: int, line: int) -> Iterat
 def _slow_path(
     reader: _Reader, buffer: Buffer, at: int, begun_at: int, *, is_bulk: bool
 ) -> Generator[Piece, None, tuple[int, int]]:
-    """Entries from a position on.
+    """Yield pieces from entries read line by line, from a position on; return the position and line number of the end.
 
     Args:
-        is_bulk: whether to come back before the second batch, and where that one is.
+        is_bulk: whether to return before the second batch begins.
     """
     entry: list[str] = []
     for position, number, raw in iter_placed_lines(buffer, at, begun_at):
@@ -130,7 +130,7 @@ def _slow_path(
             if len(entry) > MAX_LINES_OF_ENTRY:
                 yield damaged_line(begun_at, "\n".join(entry).encode(), "it goes on for too many lines")
                 entry = []
-        # What stands before the first entry is what a person wrote.
+        # Text before the first entry was written by a person.
     yield from reader.entry(begun_at, entry)
     yield from reader.end()
     return len(buffer), begun_at
@@ -142,7 +142,7 @@ def _begins_entry(line: str) -> bool:
 
 @dataclass(slots=True)
 class _Open:
-    """A batch whose records are being read; ``facts`` are those of its line, or of its first record's."""
+    """A batch whose records are being read; ``facts`` are those of its line, or of its first record's line."""
 
     line: int
     facts: Facts
@@ -154,14 +154,14 @@ class _Open:
 
 
 class _Reader:
-    """Puts entries together to batches."""
+    """Assemble entries to batches."""
 
     def __init__(self) -> None:
         self.place: SegmentPlace | None = SegmentPlace()
         self.batch: _Open | None = None
 
     def entry(self, line: int, lines: list[str]) -> Iterator[Piece]:
-        """An entry with all its lines."""
+        """Process an entry with all its lines."""
         if not lines:
             return
         first = lines[0]
@@ -194,7 +194,7 @@ class _Reader:
         yield damaged_line(line, "\n".join(lines).encode(), "it is no whole line of a batch")
 
     def end(self) -> Iterator[Piece]:
-        """The batch has no more records."""
+        """Finish the batch: it has no more records."""
         batch, self.batch = self.batch, None
         if batch is None or self.place is None:
             return
@@ -265,7 +265,7 @@ class _Reader:
         yield Damage(error.at(position=line), "\n".join(lines).encode())
 
     def _read_record(self, line: int, text: str) -> _Found:
-        """One reading of an entry. Raises OffsetsLogError if it is not right."""
+        """Return one reading of an entry as a record. Raises OffsetsLogError if the reading is wrong."""
         text = text.removeprefix("| ")
         content = CONTENT.search(text)
         control = CONTROL.search(text) if content is None else None
@@ -290,7 +290,7 @@ class _Reader:
         return _Found(facts, replace(made, key=key, value=value), missing_columns=missing_columns)
 
     def _next_offset(self) -> int | None:
-        """Of a record without one: where --skip-record-metadata leaves it out."""
+        """Return the offset of a record whose line has none, because --skip-record-metadata leaves it out."""
         if self.batch is None:
             return None
         if self.batch.records:
@@ -298,7 +298,7 @@ class _Reader:
         return _number(self.batch.facts, "baseOffset", "offset")
 
     def _take(self, line: int, found: _Found) -> Iterator[Piece]:
-        """Into its batch; of the texts without lines of batches it tells the batch itself, by its position."""
+        """Add a record to its batch; where batches have no line, records of one position and producer form a batch."""
         batch, facts = self.batch, found.facts
         begins = batch is None or (not batch.has_line and not _same_batch(batch.facts, facts))
         if begins:
@@ -317,7 +317,7 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A record's line: its facts; the record itself where it could be read."""
+    """A record's line: its facts, and the record if it could be read."""
 
     facts: Facts
     record: Record | None = None
@@ -326,7 +326,7 @@ class _Found:
 
 
 def _readings(lines: list[str]) -> Iterator[tuple[str, int]]:
-    """What an entry of several lines may say, the likeliest first, and how many of its lines that takes."""
+    """Yield readings of an entry of several lines, the most likely first, each with the number of lines it takes."""
     whole = "\n".join(lines)
     yield whole, len(lines)
     if len(lines) == 1:
@@ -341,7 +341,7 @@ def _readings(lines: list[str]) -> Iterator[tuple[str, int]]:
 
 
 def _facts(text: str) -> Facts | None:
-    """The ``name: value`` pairs; None if there is anything else."""
+    """Return the ``name: value`` pairs of a text; None if it holds anything else."""
     facts: Facts = {}
     end = 0
     for found in FACT.finditer(text):
@@ -359,12 +359,15 @@ def _facts_of_record(text: str) -> Facts | None:
 
 
 def _same_batch(one: Facts, other: Facts) -> bool:
-    """Compressed records stand at their batch's position; an uncompressed message of magic 0 and 1 has its own."""
+    """Whether two records' lines are of one batch.
+
+    Compressed records have their batch's position; an uncompressed message of magic 0 and 1 has its own.
+    """
     return all(one.get(name) == other.get(name) for name in ("position", "magic", "producerId", "isTransactional"))
 
 
 def _missing(facts: Facts, seen: int, count: int) -> OffsetsLogError:
-    """Of a batch of which the text has fewer records than it had."""
+    """Return the error of a batch of which the text has fewer records than it had."""
     if seen:
         return CorruptBatchError(f"{count - seen} of its {count} records are not in the text")
     if facts.get("isControl") == "true":
@@ -373,7 +376,7 @@ def _missing(facts: Facts, seen: int, count: int) -> OffsetsLogError:
 
 
 def _is_dense(facts: Facts) -> bool:
-    """Whether the records of a batch have all its offsets: then they follow from their order."""
+    """Whether the records of a batch fill all its offsets, so that each offset follows from the order."""
     span = _number(facts, "lastOffset", default=0) - _number(facts, "baseOffset", default=0) + 1
     return _number(facts, "count", default=1) == span
 
@@ -383,10 +386,10 @@ def _time(facts: Facts) -> int:
 
 
 def _number(facts: Facts, *names: str, default: int | None = None) -> int:
-    """A fact, under the first name it has, as a number.
+    """Return a fact as a number, under the first of the names that is present.
 
     Raises:
-        CorruptRecordError: it is none, or it is missing and there is no default.
+        CorruptRecordError: the fact is no number, or it is missing and there is no default.
     """
     name = next((name for name in names if name in facts), names[0])
     text = facts.get(name)

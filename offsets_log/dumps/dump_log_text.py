@@ -1,4 +1,4 @@
-"""Keys and values as kafka-dump-log has printed them, back to bytes, one function for each form.
+"""Turn keys and values that kafka-dump-log printed back to bytes, with one function for each form.
 
 0.9 – 2.3     ``offset::group:topic:partition`` and ``123:metadata``; tombstones without key and payload
 0.9 – 0.11    ``metadata::group`` and ``type:protocol:generation:{member=[topic-0]}``
@@ -8,8 +8,8 @@
 3.8 and on    Kafka's JSON with types and versions as text, ``<DELETE>`` for a tombstone
 any           the bytes themselves as UTF-8, where --offsets-decoder was not given
 
-Nothing escapes what stands inside, so a text has more than one reading: the one is taken whose bytes have the sizes
-that are printed of key and value.
+The contents are not escaped, so a text has several readings. The one is taken whose bytes have the printed sizes of key
+and value.
 
 References: ``GroupMetadataManager.formatRecordKeyAndValue``, ``DumpLogSegments.OffsetsMessageParser``,
 ``CoordinatorRecordMessageParser``; ``formats.md`` §3c.
@@ -35,11 +35,11 @@ from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_
 
 
 class NotTold(UnsupportedError):
-    """Kafka wrote a record there, and the text does not tell what."""
+    """Kafka wrote a record there, but the text does not hold its contents."""
 
 
 class KeylessTombstone(NotTold):
-    """Before 2.4 the tool prints no key beside a null value."""
+    """A tombstone printed before 2.4: the tool prints no key beside a null value."""
 
 
 UNTOLD_OF_COMMITS = frozenset(
@@ -48,7 +48,7 @@ UNTOLD_OF_COMMITS = frozenset(
         "commitTimestamp", "leaderEpoch", "expireTimestamp",
     }
 )  # fmt: skip
-"""Columns, and fields of Kafka's JSON."""
+"""Columns, and fields of Kafka's JSON, that the text of an offset commit lacks."""
 UNTOLD_OF_GROUPS = frozenset(
     {
         "leader", "current_state_timestamp_ms", "client_id", "host", "group_instance_id", "rack_id",
@@ -59,10 +59,10 @@ UNTOLD_OF_GROUPS = frozenset(
     }
 )  # fmt: skip
 UNTOLD_OF_EXPANDED = frozenset({"assignment_base64"})
-"""The version of a consumer's assignment, which is shown without it."""
+"""The column lost with a consumer's assignment: it is printed without its version."""
 
 COMMIT_SIZES = {24: 3, 28: 1, 20: 2}
-"""Bytes of an offset commit's value around its metadata → its version; 0 has the fields of 2."""
+"""Bytes of an offset commit's value besides its metadata → its version; version 0 has the fields of version 2."""
 GROUP_VALUE_VERSION = 3
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 DELETED = "<DELETE>"
@@ -72,18 +72,21 @@ OTHER_MEMBER = re.compile(r"(?P<member>.+?)=[0-9A-F]*(?:,|$)")
 
 
 Told = tuple[bytes, bytes | None, frozenset[str]]
-"""Key, value, and the columns that the text does not tell."""
+"""Key, value, and the columns that the text does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Bytes of key and value as printed; −1 for null, None where they are not printed."""
+    """Printed sizes of key and value in bytes; −1 for null, None where they are not printed."""
 
     key: int | None
     value: int | None
 
     def check(self, told: Told, text: str) -> None:
-        """Raises CorruptRecordError if the bytes are not of these sizes; text that was not UTF-8 has others."""
+        """Raise CorruptRecordError if the bytes do not have these sizes.
+
+        Sizes are not compared for text that was not UTF-8.
+        """
         key, value, missing_columns = told
         if REPLACED in text:
             return
@@ -100,7 +103,11 @@ Form = Callable[[str, str | None, Sizes], Told]
 
 
 def coordinator_bytes(text: str | None, sizes: Sizes, record_offset: int | None) -> Told:
-    """Key, value and what is missing_columns, from what a line has from ``key: `` on; None if it has nothing.
+    """Return key, value and missing columns from a line's text from ``key: `` on.
+
+    Args:
+        text: None if the line has no key.
+        record_offset: for the errors.
 
     Raises:
         NotTold: the text does not hold them.
@@ -125,7 +132,7 @@ def coordinator_bytes(text: str | None, sizes: Sizes, record_offset: int | None)
 
 
 def _splits(text: str) -> Iterator[tuple[str, str | None]]:
-    """Where the payload may begin: a group's name may hold ``payload: `` too."""
+    """Yield (key, payload) for each place where the payload may begin; a group's name may hold ``payload: `` too."""
     text = text.removeprefix("key: ")
     at = text.find(" payload: ")
     if at < 0:
@@ -156,7 +163,7 @@ def _from_json(key: str, payload: str | None, sizes: Sizes) -> Told:
 
 
 def parse_json(text: str, root: str) -> Any:
-    """A JSON text. Raises CorruptRecordError."""
+    """Parse a JSON text. Raises CorruptRecordError."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -167,7 +174,7 @@ def parse_json(text: str, root: str) -> Any:
 
 
 def _offset_colons(key: str, payload: str | None, sizes: Sizes) -> Told:
-    """``offset::group:topic:partition``: a topic holds no colon, a group may."""
+    """Read ``offset::group:topic:partition``: a group may hold colons, a topic may not."""
     parts = key.removeprefix("offset::").rsplit(":", 2)
     if len(parts) != 3:
         raise CorruptRecordError("it does not tell group, topic and partition", field="key")
@@ -179,7 +186,7 @@ def _offset_colons(key: str, payload: str | None, sizes: Sizes) -> Told:
 
 
 def _offset_commit(key: str, payload: str | None, sizes: Sizes) -> Told:
-    """``offset_commit::group=g,partition=topic-0``: a topic holds no comma, a group may."""
+    """Read ``offset_commit::group=g,partition=topic-0``: a group may hold commas, a topic may not."""
     group, comma, topic_partition = key.removeprefix("offset_commit::group=").rpartition(",partition=")
     topic, dash, partition = topic_partition.rpartition("-")
     if not comma or not dash:
@@ -227,7 +234,7 @@ def _group_colons(key: str, payload: str | None, sizes: Sizes) -> Told:
     protocol_name = None if protocol == "null" else protocol
     group = key.removeprefix("metadata::")
     key_bytes, value, missing_columns = _group(group, protocol_type, protocol_name, generation, "{" + assignment)
-    # Up to 0.11 the tool prints none of an Empty group, whatever the record has.
+    # Up to 0.11 the tool prints no protocol type for an Empty group, even if the record has one.
     return key_bytes, value, missing_columns if protocol_type else missing_columns | {"protocol_type", "protocolType"}
 
 
@@ -254,7 +261,7 @@ def _group_payload(group: object, payload: str | None) -> Told:
 
 
 def _group(group: str, protocol_type: Any, protocol: Any, generation: str, assignment: Any) -> Told:
-    """What every text before 3.8 tells of a group."""
+    """Build what every text before 3.8 contains of a group."""
     if not isinstance(protocol_type, str | None) or not isinstance(protocol, str | None):
         raise CorruptRecordError("the protocol is no text", field="value")
     value = {
@@ -280,7 +287,7 @@ def _members(protocol_type: str | None, assignment: object) -> Iterator[dict[str
             data = None if found is None else _assignment(found["partitions"], found["user_data"])
         else:
             found = OTHER_MEMBER.match(text, at)
-            data = b""  # as one number, without its leading zeros
+            data = b""  # printed as one number, without leading zeros
         if found is None or data is None:
             raise CorruptRecordError(f"the assignment is not readable from {text[at : at + 40]!r} on", field="value")
         at = found.end()
@@ -317,7 +324,7 @@ def _not_decoded(key: str, payload: str | None, sizes: Sizes) -> Told:
 
 
 def _raw(key: str, payload: str | None, sizes: Sizes) -> Told:
-    """Bytes that the tool has read as UTF-8: they come back if all of them were, which their number shows."""
+    """Return bytes that the tool printed as UTF-8; their number shows whether all of them were valid."""
     data = key.encode(errors="replace")
     value = None if sizes.value == -1 else (payload or "").encode(errors="replace")
     if (
@@ -341,4 +348,4 @@ FORMS: tuple[tuple[str, Form], ...] = (
     ("Error at offset ", _not_decoded),
     ("", _raw),
 )
-"""What a key begins with → how it is read."""
+"""Beginning of a key → how it is read; the first match counts."""

@@ -1,7 +1,7 @@
-"""Rows of ``decode -o parquet`` to batches, a column at a time: nothing is done record by record in Python.
+"""Turn rows of ``decode -o parquet`` to batches, column by column: nothing is done record by record in Python.
 
-Takes only rows that are plainly right, of batches of magic 2: of all others `encode_batches` gives None, and they are
-read row by row. Batches are written uncompressed, whatever codec they had.
+Only plainly valid rows of batches of magic 2 are taken: for any other row `encode_batches` returns None, and the table
+is read row by row. Batches are written uncompressed, whatever codec they had.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ HEADER = np.dtype(
         ("records_count", ">i4"),
     ]
 )  # fmt: skip
-"""`log_format.batch.BATCH_HEADER`, many at once."""
+"""`log_format.batch.BATCH_HEADER` as a NumPy type, to fill many headers at once."""
 CRC = struct.Struct(">I")
 
 
 def batch_starts(table: pa.Table) -> Int64s:
-    """The rows at which a batch begins."""
+    """Return the numbers of the rows at which a batch begins."""
     changes = np.zeros(len(table), np.bool_)
     changes[:1] = True
     for name in FACTS_OF_BATCH:
@@ -60,7 +60,7 @@ def batch_starts(table: pa.Table) -> Int64s:
 
 
 def encode_batches(table: pa.Table) -> list[SegmentPiece] | None:
-    """Whole batches as bytes of segments; None if a row is not plain."""
+    """Return whole batches as bytes of segments; None if a row is not plain."""
     if not _is_plain(table):
         return None
     try:
@@ -79,7 +79,7 @@ def _is_plain(table: pa.Table) -> bool:
 
 
 def _codes(column: pa.ChunkedArray) -> Any:
-    """A column as numbers that are equal where its values are."""
+    """Return a column as numbers that are equal where its values are equal."""
     array = column.combine_chunks()
     if pa.types.is_string(array.type):
         array = array.dictionary_encode()
@@ -138,7 +138,7 @@ def _pieces(table: pa.Table, starts: Int64s) -> Iterator[SegmentPiece]:
 
 
 def _written(headers: Any, data: memoryview, begins: Any, ends: Any) -> list[bytes]:
-    """Each batch with its checksum."""
+    """Return each batch as bytes with its checksum."""
     written = []
     heads, size = headers.tobytes(), b.BATCH_HEADER_SIZE
     for i, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
@@ -155,7 +155,7 @@ def _int32(numbers: Any) -> Any:
 
 
 def _records(table: pa.Table, time_deltas: Int64s, offset_deltas: Int64s) -> pa.BinaryArray:
-    """Each record with its length; `log_format.record.RECORD`, many at once."""
+    """Return each record with its length, like `log_format.record.RECORD` but many at once."""
     keys, values = _keys(table), _values(table)
     body = _join(
         _constant(b"\0", len(table)),
@@ -171,7 +171,7 @@ def _records(table: pa.Table, time_deltas: Int64s, offset_deltas: Int64s) -> pa.
 
 
 def _lengths(column: pa.BinaryArray) -> Int64s:
-    """−1 for null."""
+    """Return the length of each value; −1 for null."""
     lengths: Int64s = pc.fill_null(pc.binary_length(column).cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
     return lengths
 
@@ -180,7 +180,7 @@ def _lengths(column: pa.BinaryArray) -> Int64s:
 
 
 def _keys(table: pa.Table) -> pa.BinaryArray:
-    """As they are where the row has them, else of an offset commit from its columns."""
+    """Return keys: raw where the row has them, else encoded from the columns of an offset commit."""
     raw, types = table["key"].combine_chunks(), table["record_type"].fill_null(-1).combine_chunks()
     is_raw = raw.is_valid().to_numpy(zero_copy_only=False)
     return _by_class(
@@ -217,7 +217,7 @@ def _values(table: pa.Table) -> pa.BinaryArray:
 
 
 def _by_class(classes: Int64s, encode: Any) -> pa.BinaryArray:
-    """Rows of each class made at once, put back into their order."""
+    """Make the rows of each class at once, and put them back into their order."""
     order = np.argsort(classes, kind="stable")
     parts = []
     for number in np.unique(classes):
@@ -229,7 +229,7 @@ def _by_class(classes: Int64s, encode: Any) -> pa.BinaryArray:
 
 
 def _message(message: Message, version: int, table: pa.Table) -> pa.BinaryArray:
-    """The fields of one version, by its schema table."""
+    """Encode the fields of one version, by its schema table."""
     if not message.has_version(version):
         raise ValueError(f"{message.name} has no version {version}")
     flexible = message.is_flexible(version)
@@ -255,7 +255,7 @@ def _field(field: Field, table: pa.Table, flexible: bool) -> pa.BinaryArray:
 
 
 def _tags(fields: list[Field], table: pa.Table) -> pa.BinaryArray:
-    """The section of tagged fields: at most one, a topic id, which null leaves out."""
+    """Encode the section of tagged fields: at most one, a topic id, which is left out where it is null."""
     (field,) = fields
     ids = table[field.name].combine_chunks().cast(pa.string()).dictionary_encode()
     head = bytes((1, field.tag or 0, len(Uuid(16))))
@@ -275,7 +275,7 @@ def _constant(data: bytes, count: int) -> pa.BinaryArray:
 
 
 def _fixed(numbers: Int64s, dtype: str) -> pa.BinaryArray:
-    """Numbers as big-endian bytes of one width."""
+    """Return numbers as big-endian bytes of one width. Raises OverflowError."""
     made = numbers.astype(dtype)
     if (made != numbers).any():
         raise OverflowError
@@ -284,7 +284,7 @@ def _fixed(numbers: Int64s, dtype: str) -> pa.BinaryArray:
 
 
 def _varints(numbers: Int64s) -> pa.BinaryArray:
-    """Kafka's varint and varlong: zigzag, seven bits a byte."""
+    """Encode numbers as Kafka's varint and varlong: zigzag, seven bits in each byte."""
     return _uvarints((numbers << 1) ^ (numbers >> 63))
 
 

@@ -1,4 +1,4 @@
-"""The JSON Lines of ``decode -o jsonl``, and the rows of its tables: everything a record holds, and its place."""
+"""Read the JSON Lines of ``decode -o jsonl``, and rows of its tables: all that a record holds, and its place."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_events_json(text: str) -> bool:
 
 
 def read(buffer: Buffer) -> Iterator[Piece]:
-    """The batches of JSON Lines."""
+    """Yield the batches of JSON Lines."""
     yield from batches(_rows(buffer), bytes_of_row)
 
 
@@ -62,7 +62,7 @@ BytesOf = Callable[[Row], tuple[bytes | None, bytes | None]]
 
 @dataclass(slots=True)
 class _Open:
-    """Rows of one batch."""
+    """The rows of one batch."""
 
     key: tuple[Any, ...]
     line: int
@@ -77,10 +77,10 @@ FACTS_OF_BATCH = (
 
 
 def batches(rows: Iterable[tuple[int, Row] | Damage], bytes_of: BytesOf) -> Iterator[Piece]:
-    """Rows that follow each other and have the same facts of a batch are one.
+    """Join consecutive rows that have the same facts of a batch to one batch.
 
     Args:
-        bytes_of: key and value of a data record's row. Raises OffsetsLogError.
+        bytes_of: returns key and value of a data record's row. Raises OffsetsLogError.
     """
     opened: _Open | None = None
     for item in rows:
@@ -160,7 +160,7 @@ def _record(line: int, row: Row, bytes_of: BytesOf) -> Record:
 
 
 def bytes_of_row(row: Row) -> tuple[bytes | None, bytes | None]:
-    """Key and value of a data record, byte for byte. Raises OffsetsLogError."""
+    """Return key and value of a data record, byte for byte. Raises OffsetsLogError."""
     if "key_hex" in row or "value_hex" in row:
         return _from_hex(row.get("key_hex")), _from_hex(row.get("value_hex"))
     record = coordinator_record(row["record_type"], row.get("key"), row.get("value_version"), row.get("value"))
@@ -180,7 +180,7 @@ def _from_hex(text: Any) -> bytes | None:
 
 
 def _put_back(record: CoordinatorRecord, row: Row) -> None:
-    """Unknown tagged fields, and the raw bytes of names that are not UTF-8."""
+    """Put back unknown tagged fields, and the raw bytes of names that are not UTF-8."""
     parts = dict((*walk(record.key, "key"), *walk(record.value, "value")))
     for tag in row.get("unknown_tags", ()):
         part = parts.get(tag["path"])
@@ -197,7 +197,7 @@ def _put_back(record: CoordinatorRecord, row: Row) -> None:
 
 
 def _parent(path: str, parts: dict[str, Any]) -> tuple[Any, Any]:
-    """The container of a part, and the part's name or index in it."""
+    """Return the container of a part, and the part's name or index in it."""
     at = max(path.rfind("."), path.rfind("["))
     above, last = parts.get(path[:at]), PATH.fullmatch(path[at:])
     if path not in parts or last is None:

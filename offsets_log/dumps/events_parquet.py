@@ -1,4 +1,4 @@
-"""The tables of ``decode -o parquet``."""
+"""Read the tables of ``decode -o parquet``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ROWS_AT_ONCE = 1 << 17
 
 
 def is_parquet(head: bytes) -> bool:
-    """Whether it begins as Parquet does."""
+    """Whether a file begins as Parquet does."""
     return head.startswith(PARQUET)
 
 
 def read(buffer: Buffer) -> Iterator[Piece]:
-    """The batches of a table, many at once where all is plain, else row by row; a row counts as a line."""
+    """Yield the batches of a table, in bulk if all is plain, else row by row; a row counts as a line."""
     import pyarrow as pa
 
     from offsets_log.dumps.events_columns import encode_batches
@@ -39,7 +39,7 @@ def read(buffer: Buffer) -> Iterator[Piece]:
 
 
 def _tables(buffer: Buffer) -> Iterator[Any]:
-    """Arrow tables of whole batches, texts not as dictionaries."""
+    """Yield Arrow tables of whole batches, with dictionaries of texts turned to plain texts."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -63,7 +63,7 @@ def _tables(buffer: Buffer) -> Iterator[Any]:
 
 
 def bytes_of_row(row: Row) -> tuple[bytes | None, bytes | None]:
-    """Key and value: as they are where the row has them, else from its columns. Raises OffsetsLogError."""
+    """Return key and value: raw where the row has them, else encoded from its columns. Raises OffsetsLogError."""
     if row.get("key") is not None or row.get("value") is not None or row.get("error") is not None:
         return row.get("key"), row.get("value")
     return encode_coordinator_record(_commit(row))

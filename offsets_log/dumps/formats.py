@@ -1,4 +1,4 @@
-"""The formats that come in place of segments: how each is told by its first bytes, and what reads it."""
+"""List the input formats other than segments: how each is recognised by its first bytes, and what reads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEGMENTS = "segments"
 
 @dataclass(frozen=True, slots=True)
 class DumpFormat:
-    """One row: its name on the command line, whether a file begins like it, what reads it."""
+    """A format: its name on the command line, whether a file begins like it, what reads it."""
 
     name: str
     is_like: Callable[[bytes], bool]
@@ -41,7 +41,7 @@ FORMATS = {
 
 
 def as_utf8(buffer: Buffer) -> Buffer:
-    """A text with a mark of its encoding, as Windows' shells write it, without the mark and in UTF-8."""
+    """Return a text in UTF-8 without its byte order mark, which Windows' shells write (UTF-8 or UTF-16)."""
     head = memoryview(buffer)[:3].tobytes()
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return bytes(buffer).decode("utf-16", errors="replace").encode()
@@ -49,7 +49,7 @@ def as_utf8(buffer: Buffer) -> Buffer:
 
 
 def guess_format(buffer: Buffer) -> str:
-    """The format a file begins like; ``segments`` if it is like none."""
+    """Return the format that a file begins like; ``segments`` if there is none."""
     head = memoryview(as_utf8(memoryview(buffer)[:HEAD_BYTES])).tobytes()
     if len(head) > MAGIC_POSITION and head[MAGIC_POSITION] in SUPPORTED_MAGICS and head[:1] in b"\x00\x01":
         return SEGMENTS
@@ -59,10 +59,10 @@ def guess_format(buffer: Buffer) -> str:
 def build_segments(
     name: str, buffer: Buffer, format_name: str, store: Callable[[], Store] = InMemory
 ) -> SegmentBuilder:  # fmt: skip
-    """Read a file of one of `FORMATS` whole.
+    """Read a whole file of one of `FORMATS`.
 
     Args:
-        store: makes what keeps the bytes of a segment.
+        store: creates the store for the bytes of a segment.
     """
     built = SegmentBuilder(name, store)
     for piece in FORMATS[format_name].read(as_utf8(buffer)):

@@ -1,13 +1,13 @@
-"""What the console consumer prints of ``__consumer_offsets`` through Kafka's own formatters.
+"""Read what the console consumer prints of ``__consumer_offsets`` through Kafka's own formatters.
 
-3.9 and on    JSON objects one behind the other, nothing between them: ``{"key":{"type":1,"data":{…}},"value":{…}}``
+3.9 and on    JSON objects, one after the other without separators: ``{"key":{"type":1,"data":{…}},"value":{…}}``
 2.1 – 3.8     ``[g,t,0]::OffsetAndMetadata(offset=1, …)`` and ``g::GroupMetadata(groupId=g, …)``
 0.9 – 2.0     ``[g,t,0]::[OffsetMetadata[1,m],CommitTime 2,ExpirationTime 3]``
 0.9 – 0.10    ``g::[g,Some(consumer),Stable,Map(…)]``
 0.8.2         ``[g,t,0]::OffsetAndMetadata[1,m,2]``
 
-A null value is ``NULL``. No place in the log is told: records are numbered as they come. Each formatter prints some
-types of records only, so a text tells offsets or groups; where somebody has joined two of them, both.
+A null value is ``NULL``. The text has no record offsets: records are numbered in order. Each formatter prints only some
+types of records, so a text holds offsets or groups, or both if two texts were joined.
 
 References: ``GroupMetadataManager.OffsetsMessageFormatter``, ``CoordinatorRecordMessageFormatter.java``; ``formats.md``
 §3d.
@@ -32,7 +32,7 @@ OBJECT = re.compile(r'\s*\{"key":')
 OFFSET_LINE = re.compile(r"\[(?P<group>[^\n]*),(?P<topic>[^,\n]*),(?P<partition>-?\d{1,10})\]::", re.DOTALL)
 GROUP_LINE = re.compile(r"(?P<group>[^\n]*?)::(?=GroupMetadata\(|\[|NULL\r?$)", re.MULTILINE)
 NO_OFFSET = re.compile(r"\[.*,.*,.*\]")
-"""A group may be called so, but it is likelier an offset's key that was spoilt."""
+"""A key that is taken for a damaged key of an offset, although a group may have such a name."""
 OFFSET_VALUES = tuple(
     re.compile(form, re.DOTALL)
     for form in (
@@ -86,9 +86,9 @@ UNTOLD_WITHOUT_GROUPS = frozenset(
         "current_state_timestamp_ms", "topology_epoch", "topology", "members",
     }
 )  # fmt: skip
-"""What the formatter of offsets leaves out: all of the groups."""
+"""Columns that the formatter of offsets leaves out: everything about groups."""
 UNTOLD_WITHOUT_OFFSETS = frozenset({"committed_offset"})
-"""What the formatters of groups leave out."""
+"""Columns that the formatters of groups leave out."""
 
 REMARK = Remark(
     "no record offsets and no transaction markers are told: records are taken in the order of the text, and offsets of "
@@ -99,12 +99,12 @@ Told = tuple[bytes, bytes | None, frozenset[str]]
 
 
 def is_formatter(text: str) -> bool:
-    """Whether it begins with an object or has a line of a formatter's."""
+    """Whether a text begins with a JSON object of a formatter, or has a formatter's line."""
     return bool(OBJECT.match(text) or ANY_LINE.search(text))
 
 
 def read(buffer: Buffer) -> Iterator[Piece]:
-    """One batch for each record: its real one is not told."""
+    """Yield one batch for each record: its real batch is not known."""
     text = bytes(buffer).decode(errors="replace")
     yield REMARK
     record_offset = 0
@@ -131,7 +131,7 @@ def read(buffer: Buffer) -> Iterator[Piece]:
 
 
 def _entries(text: str) -> Iterator[tuple[int, Any]]:
-    """JSON objects, and lines with those that continue them, each with its line's number."""
+    """Yield JSON objects, and lines with those that continue them, each with its line number."""
     decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
     while at < len(text):
         if text[at].isspace():
@@ -160,7 +160,7 @@ def _next_object(text: str, at: int) -> int:
 
 
 def _end_of_entry(text: str, at: int) -> int:
-    """Behind a line and those behind it that begin nothing: metadata may hold line breaks."""
+    """Return the end of an entry: a line and the lines after it that begin nothing (metadata may hold line breaks)."""
     is_entry = _begins(text, at)
     while True:
         newline = text.find("\n", at)

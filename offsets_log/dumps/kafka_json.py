@@ -1,4 +1,4 @@
-"""From Kafka's JSON back to a record's bytes: the inverse of `CoordinatorRecord.key_json` and ``value_json``.
+"""Turn Kafka's JSON back to a record's bytes: the inverse of `CoordinatorRecord.key_json` and ``value_json``.
 
 References: ``CoordinatorRecordJsonConverters.java``; ``formats.md`` §3c, §3d.
 """
@@ -25,14 +25,14 @@ from offsets_log.messages.schema import Message
 Json = dict[str, Any]
 
 SHAPE_ERRORS = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
-"""What values of other types than a table's raise on the way."""
+"""Exceptions raised by values of other types than a schema table asks for."""
 
 
 def record_type(number: object) -> RecordType:
-    """The row of a number, which some tools print as text.
+    """Return the record type with a number, which some tools print as text.
 
     Raises:
-        UnknownRecordTypeError, CorruptRecordError
+        UnknownRecordTypeError, CorruptRecordError: the number is unknown, or it is no number.
     """
     if isinstance(number, str) and number.isascii() and number.isdigit() and len(number) < 6:
         number = int(number)
@@ -44,13 +44,13 @@ def record_type(number: object) -> RecordType:
 
 
 def coordinator_record(number: object, key: object, version: object, value: object) -> CoordinatorRecord:
-    """A record from its JSON; a value of None is a tombstone. Expanded consumer members become bytes again.
+    """Build a record from its JSON; a value of None is a tombstone. Expanded consumer members become bytes again.
 
-    Of several layouts with one version number it is the one that has exactly these fields.
+    If several layouts share one version number, the first one that has exactly these fields is taken.
 
     Raises:
-        CorruptRecordError: JSON that is not of the record's tables, or says more than they hold.
-        UnknownRecordTypeError, UnsupportedVersionError
+        CorruptRecordError: the JSON does not fit the record's tables, or says more than they hold.
+        UnknownRecordTypeError, UnsupportedVersionError: there is no such record type or value version.
     """
     row = record_type(number)
     key_fields = _fields(row.key, key, 0, "key")
@@ -79,7 +79,7 @@ def coordinator_record(number: object, key: object, version: object, value: obje
 
 
 def record_bytes(number: object, key: object, version: object, value: object) -> tuple[bytes, bytes | None]:
-    """The same as the record's key and value. Raises what `coordinator_record` does."""
+    """Return the record's key and value as bytes. Raises what `coordinator_record` does."""
     return encode_coordinator_record(coordinator_record(number, key, version, value))
 
 
@@ -101,7 +101,7 @@ def _fields(table: Message, json: object, version: int, root: str) -> dict[str, 
 
 
 def _collapsed(number: int, value: object) -> object:
-    """A value of type 2 with subscriptions and assignments as base64 again, where a tool has shown them decoded."""
+    """Return a type 2 value whose subscriptions and assignments are base64 again where a tool shows them decoded."""
     if number != 2 or not isinstance(value, dict) or not isinstance(value.get("members"), list):
         return value
     return value | {"members": [_collapsed_member(member) for member in value["members"]]}
@@ -120,14 +120,14 @@ def _collapsed_member(member: object) -> object:
 
 MEMBER_TABLES = {"subscription": CONSUMER_PROTOCOL_SUBSCRIPTION, "assignment": CONSUMER_PROTOCOL_ASSIGNMENT}
 BESIDE_FIELDS = {"version", "trailing_hex", "userDataDecoded"}
-"""What `decode --expand` shows beside the fields of a member's bytes."""
+"""Names that `decode --expand` shows beside the fields of a member's bytes."""
 
 
 def _member_bytes(table: EmbeddedMessage, json: Json, root: str) -> str:
-    """The base64 of a subscription or an assignment.
+    """Return the base64 of a subscription or an assignment.
 
-    kafka-dump-log leaves the version out: that of a subscription follows from its fields, an assignment's from nothing,
-    and 0 is taken, which reads the same.
+    kafka-dump-log leaves the version out. A subscription's version follows from its fields; for an assignment 0 is
+    taken, which reads the same.
     """
     names = json.keys() - BESIDE_FIELDS
     version = json.get("version", max((v for v in range(4) if _names(table, v) <= names), default=0))
@@ -144,16 +144,17 @@ def _member_bytes(table: EmbeddedMessage, json: Json, root: str) -> str:
 
 
 def field_bytes(name: str, text: bytes) -> bytes:
-    """What stands in a record for the JSON of a member's field, expanded or in base64, or of a commit's topic id.
+    """Return the bytes in a record for the JSON of a member's field, expanded or in base64, or of a commit's topic id.
 
     Returns:
-        A member's field behind its size, a topic id as all tagged fields; nothing for what is not plainly one of these.
+        A member's field with its size before it, or a topic id as the section of tagged fields; empty bytes for
+        anything that is not plainly one of these.
     """
     return _topic_id_bytes(text) if name == "topic_id" else _sized_member_bytes(name, text)
 
 
 TOPIC_ID_TAGS = b"\1\0\x10"
-"""One tagged field, number 0, of 16 bytes."""
+"""One tagged field, with number 0 and 16 bytes."""
 
 
 def _topic_id_bytes(text: bytes) -> bytes:

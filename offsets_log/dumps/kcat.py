@@ -1,6 +1,6 @@
-"""What kcat prints of ``__consumer_offsets``: raw keys and values, read as those of a segment.
+"""Read what kcat prints of ``__consumer_offsets``: raw keys and values, decoded as those of a segment.
 
-``kcat -J``                              a JSON object a line; strings hold the bytes as they are, not as UTF-8
+``kcat -J``                              one JSON object on each line; strings hold the bytes as they are, not as UTF-8
 ``kcat -f '%p %o %T %K %S %k%s\\n'``      partition, offset, timestamp, sizes of key and value (−1 for null), the bytes
 ``PARTITION OFFSET TIMESTAMP KEY VALUE`` the same with key and value as hexadecimal or base64, ``NULL`` for null
 
@@ -27,7 +27,7 @@ ENCODED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) ([0-9A-Za-z+/=_-]+) ([
 LINE_END = re.compile(rb"\n")
 JSON_BEGINS = re.compile(rb'\s*\{"topic":')
 REENCODED = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?!00[0-7])")
-"""An escape that kcat does not make."""
+"""A Unicode escape that kcat does not write."""
 NULL = frozenset({b"NULL", b"null", b"-"})
 TIMESTAMP_TYPES = {"logappend": "log_append"}
 REPLACED = "\N{REPLACEMENT CHARACTER}"
@@ -40,7 +40,7 @@ REMARK = Remark(
 
 
 def is_kcat(head: bytes) -> bool:
-    """Whether it begins with one of the three forms."""
+    """Whether a file begins with one of the three forms."""
     line = head.lstrip().split(b"\n", 1)[0]
     if JSON_BEGINS.match(line):
         return b'"payload"' in line or b'"offset"' in line
@@ -48,7 +48,7 @@ def is_kcat(head: bytes) -> bool:
 
 
 def read(buffer: Buffer) -> Iterator[Piece]:
-    """One batch for each record: its real one is not told."""
+    """Yield one batch for each record: its real batch is not known."""
     view, at, line = memoryview(buffer), 0, 1
     yield REMARK
     while at < len(view):
@@ -68,7 +68,7 @@ def read(buffer: Buffer) -> Iterator[Piece]:
 
 
 def _end_of_framed(view: memoryview, found: re.Match[bytes]) -> int | None:
-    """Where the bytes end, by their sizes; None if no line ends there."""
+    """Return where the bytes end according to their sizes; None if no line ends there."""
     end = found.end() + max(int(found[4]), 0) + max(int(found[5]), 0)
     return end if end == len(view) or (end < len(view) and view[end] == ord("\n")) else None
 
@@ -96,7 +96,7 @@ def _line(raw: bytes, line: int) -> SourceBatch:
 
 
 def _decoded(text: bytes) -> bytes | None:
-    """Keys and values begin with a number below 256, so hexadecimal with ``00`` and base64 with ``A``."""
+    """Decode a key or value: both begin with a number below 256, so hexadecimal with ``00`` and base64 with ``A``."""
     if text in NULL:
         return None
     try:
@@ -124,7 +124,7 @@ def _from_json(raw: bytes, line: int) -> SourceBatch:
 
 
 def _raw_bytes(text: Any, name: str) -> bytes | None:
-    """A JSON string's bytes, which kcat writes as they are but for control characters, quotes and backslashes."""
+    """Return a JSON string's bytes, which kcat writes raw except for control characters, quotes and backslashes."""
     if text is None:
         return None
     if not isinstance(text, str):

@@ -1,8 +1,8 @@
-"""What a dump tells, as log segments: the one door by which text and tables come to everything that reads logs.
+"""Turn a dump's contents to log segments: the only way by which text and tables reach code that reads logs.
 
-A reader of one format gives `SourceBatch`es, and `Damage` for what it cannot read. `SegmentBuilder` writes the batches
-as Kafka would, so that decoding, replay and all commands take them as they take files. What a source does not tell
-stands in the bytes as Kafka's own "none" and in ``missing_columns`` by the name of its column; rows have null there.
+A reader of one format yields `SourceBatch`es, and `Damage` for what it cannot read. `SegmentBuilder` writes the batches
+as Kafka would, so that decoding, replay and all commands treat them like files. Values that a source does not have are
+written as Kafka's own "none"; their columns are named in ``missing_columns``, and rows have null there.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ LEAST_CHUNK_BYTES, CHUNK_BYTES = 1 << 13, 1 << 20
 MAX_LINE_BYTES = 64 << 20
 
 PRINTED = "a dump holds what was printed"
-"""Why nothing is missing around its records."""
+"""Why nothing is reported missing around its records."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlace:
-    """The segment a batch belongs to, as far as the source tells it.
+    """The segment a batch belongs to, as far as the source says.
 
     Attributes:
-        file: the segment's own name there; "" if none is told.
-        offsets_partition, base_offset: None if not told.
+        file: the segment's name in the source; "" if there is none.
+        offsets_partition, base_offset: None if unknown.
     """
 
     file: str = ""
@@ -55,9 +55,9 @@ class SourceBatch:
 
     Attributes:
         batch: its header; ``position`` is its line in the source, ``raw`` is empty.
-        records: their ``position`` is their line in the source.
-        missing_columns: columns of rows that the source does not tell.
-        size_bytes: in the file it was read of; None if the source does not tell it.
+        records: its records; ``position`` is their line in the source.
+        missing_columns: columns of rows that the source does not have.
+        size_bytes: size in the file it was read from; None if the source does not have it.
     """
 
     place: SegmentPlace
@@ -72,9 +72,9 @@ class SegmentPiece:
     """Whole batches of a segment, as bytes.
 
     Attributes:
-        lines: int64 numbers, record offset and line, in rising order of lines; where the line is negative it is that of
-            a batch and counts for its base offset unless that has one.
-        missing_columns: what the source does not tell of them.
+        lines: pairs of int64, record offset and line, in ascending order of lines. A negative line is that of a batch:
+            it counts for the batch's base offset unless a record has that offset.
+        missing_columns: columns of rows that the source does not have.
     """
 
     place: SegmentPlace
@@ -85,14 +85,14 @@ class SegmentPiece:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something to say once of a source, in words."""
+    """A sentence to say once about a source."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """Columns that a source does not tell in any of the batches of a segment, as its end shows."""
+    """Columns that a source lacks in all batches of a segment, which is known only at its end."""
 
     place: SegmentPlace
     columns: frozenset[str]
@@ -102,7 +102,7 @@ Piece = SourceBatch | SegmentPiece | Damage | Remark | Untold
 
 
 def place_of(file: str) -> SegmentPlace | None:
-    """The place a segment file's name tells; None for a partition of another topic."""
+    """Return the place in a segment file's name; None for a partition of another topic."""
     match = SEGMENT_NAME.search(file)
     if match is None:
         return SegmentPlace(file)
@@ -114,7 +114,7 @@ def place_of(file: str) -> SegmentPlace | None:
 
 
 def iter_lines(buffer: Buffer) -> Iterator[tuple[int, bytes]]:
-    """The lines of a text, numbered from 1, without their ends (``\\n`` or ``\\r\\n``).
+    """Yield the lines of a text, numbered from 1, without their ends (``\\n`` or ``\\r\\n``).
 
     A line of more than `MAX_LINE_BYTES` comes in pieces of about that size.
     """
@@ -123,7 +123,12 @@ def iter_lines(buffer: Buffer) -> Iterator[tuple[int, bytes]]:
 
 
 def iter_placed_lines(buffer: Buffer, at: int = 0, number: int = 1) -> Iterator[tuple[int, int, bytes]]:
-    """The same from a position on, the begin of a line of that number: where each begins, its number, the line."""
+    """Yield lines from a position on: where each begins, its number, and the line.
+
+    Args:
+        at: position of the beginning of a line.
+        number: that line's number.
+    """
     view, rest, held, begin = memoryview(buffer), b"", at, at
     size = LEAST_CHUNK_BYTES
     while held < len(view):
@@ -141,7 +146,7 @@ def iter_placed_lines(buffer: Buffer, at: int = 0, number: int = 1) -> Iterator[
 
 
 def damaged_line(line: int, raw: bytes, problem: str) -> Damage:
-    """A line that cannot be read."""
+    """Return the damage of a line that cannot be read."""
     return Damage(CorruptRecordError(problem, position=line), raw)
 
 
@@ -163,10 +168,10 @@ def header(  # noqa: PLR0913 - the fields of a header by their names
     base_sequence: int = b.NO_SEQUENCE,
     partition_leader_epoch: int = b.NO_PARTITION_LEADER_EPOCH,
 ) -> RecordBatch:
-    """The header of a batch of these records; what is not given follows from them.
+    """Build the header of a batch of these records; what is not given follows from them.
 
     Raises:
-        CorruptRecordError: neither a record nor a base offset.
+        CorruptRecordError: there is neither a record nor a base offset.
     """
     if not records and base_offset is None:
         raise CorruptRecordError("a batch without records and offset")
@@ -200,32 +205,32 @@ def header(  # noqa: PLR0913 - the fields of a header by their names
 
 
 class Store(Protocol):
-    """Bytes that grow, wherever they are kept."""
+    """Bytes that can be appended to, wherever they are kept."""
 
     def append(self, data: bytes) -> None:
-        """Some more."""
+        """Append bytes."""
 
     def buffer(self) -> Buffer:
-        """All of them; none come behind."""
+        """Return all bytes; none may be appended afterwards."""
 
 
 class InMemory:
-    """A `Store` that is a run of bytes in memory."""
+    """A `Store` in memory."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def append(self, data: bytes) -> None:
-        """Some more."""
+        """Append bytes."""
         self._data += data
 
     def buffer(self) -> Buffer:
-        """All of them."""
+        """Return all bytes."""
         return memoryview(self._data).toreadonly()
 
 
 class LinesOfOffsets(Mapping[int, int]):
-    """Record offset → line of a source: numbers behind each other, found by halves while offsets rise.
+    """Record offset → line of a source, kept as pairs of numbers; binary search is used while offsets ascend.
 
     Args:
         store: holds pairs of int64, see `SegmentPiece`.
@@ -239,7 +244,7 @@ class LinesOfOffsets(Mapping[int, int]):
         self._pairs: memoryview | None = None
 
     def add(self, pairs: bytes) -> None:
-        """Some more."""
+        """Append pairs."""
         offsets = memoryview(pairs).cast("q")[::2]
         if self._rises and len(offsets):
             told = [*offsets] if self._last is None else [self._last, *offsets]
@@ -249,7 +254,7 @@ class LinesOfOffsets(Mapping[int, int]):
         self._store.append(pairs)
 
     def __getitem__(self, record_offset: int) -> int:
-        """The last record's line, else that of the first batch which begins there. Raises KeyError."""
+        """Return the last record's line, or that of the first batch that begins there. Raises KeyError."""
         pairs = self._pairs = memoryview(self._store.buffer()).cast("q") if self._pairs is None else self._pairs
         offsets, lines = pairs[::2], pairs[1::2]
         begin = bisect_left(offsets, record_offset) if self._rises else 0
@@ -276,7 +281,7 @@ class LinesOfOffsets(Mapping[int, int]):
 
 @dataclass(slots=True)
 class _Growing:
-    """A segment being written."""
+    """A segment that is being written."""
 
     place: SegmentPlace
     data: Store
@@ -285,14 +290,14 @@ class _Growing:
 
 
 class SegmentBuilder:
-    """Takes the pieces of one source.
+    """Build segments from the pieces of one source.
 
     Attributes:
         damages: what could not be read; the position is the line.
-        remarks: what there is to say of the source, once each.
+        remarks: remarks about the source, each once.
 
     Args:
-        store: makes what keeps the bytes of a segment.
+        store: creates the store for the bytes of a segment.
     """
 
     def __init__(self, name: str, store: Callable[[], Store] = InMemory) -> None:
@@ -303,7 +308,7 @@ class SegmentBuilder:
         self._segments: dict[SegmentPlace, _Growing] = {}
 
     def add(self, piece: Piece) -> None:
-        """The next piece."""
+        """Add the next piece."""
         match piece:
             case Remark(words):
                 self._remark(words)
@@ -348,7 +353,7 @@ class SegmentBuilder:
             self.remarks.append(words)
 
     def logs(self) -> list[PartitionLog]:
-        """Each segment as a log of its own, in the order of the source."""
+        """Return each segment as a log of its own, in the order of the source."""
         return [
             PartitionLog(growing.place.offsets_partition, (self._segment(growing),), selection=PRINTED)
             for growing in self._segments.values()
@@ -366,7 +371,7 @@ class SegmentBuilder:
 
 
 def _lines_of(piece: SourceBatch) -> bytes:
-    """Of its records, and of the batch for what none of them is."""
+    """Return pairs of record offset and line, for the batch and for its records."""
     pairs = [(piece.batch.base_offset, -piece.batch.position)]
     pairs += [(record.offset, record.position) for record in piece.records]
     return struct.pack(f"={2 * len(pairs)}q", *(number for pair in pairs for number in pair))

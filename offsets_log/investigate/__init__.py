@@ -1,4 +1,4 @@
-"""The questions that bring people to a log, one module each: what changed, who did it, when, and what to do.
+"""Answer the questions that bring people to a log, one module each: what changed, who did it, when, what to do.
 
 where    `where`; with --of also `groups`
 groups   `groups`

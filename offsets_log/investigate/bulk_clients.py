@@ -1,10 +1,11 @@
-"""Who held partitions, for kernels that count: what `columnar.folds.naming` asks, answered once for many records."""
+"""Find who held partitions, for kernels that count: answer `columnar.folds.naming` once for many records."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,18 +22,18 @@ from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import Profile
 
 VERSION_NAME = nm.NOBODYS_NAME + b"v"
-"""What the name of a version begins with; its number follows."""
+"""Beginning of a version's name; its number follows."""
 
 
 class HeldWriters(WritersState):
     """Counts by clients or members.
 
     Args:
-        topic_ids: names that are known from elsewhere.
+        topic_ids: topic id → name, known from elsewhere.
     """
 
-    def __init__(self, profile: Profile, per: int, topic_ids: Mapping[bytes, str]) -> None:
-        super().__init__(profile, per)
+    def __init__(self, profile: Profile, per: int, topic_ids: Mapping[bytes, str], **how: Any) -> None:
+        super().__init__(profile, per, **how)
         self._per = "member" if per in (nm.PER_MEMBER, nm.PER_MEMBER_AND_NAMES) else "client"
         self._clients = Clients(topic_ids)
         self._contents: dict[int, Group | None] = {}
@@ -60,7 +61,7 @@ class HeldWriters(WritersState):
         self.arrays.groups[number, column] = value
 
     def _content(self, content: int, record: CoordinatorRecord) -> int:
-        """What the kernel is to know of a type 2 value: 1 + the version it makes, or REFUSED."""
+        """Return what the kernel needs to know of a type 2 value: 1 + the version it makes, or REFUSED."""
         fold = GroupFold(record.group, self.profile)
         try:
             fold.replay(record)
@@ -70,7 +71,7 @@ class HeldWriters(WritersState):
         return 1 + self._version(record.group, holders_of(fold.group))
 
     def _version(self, group_id: str, holders: Holders) -> int:
-        """The number by which the kernel knows who holds what; 0 where nobody does."""
+        """Return the number by which the kernel knows who holds what; 0 where nobody holds anything."""
         if holders.only is None and not holders.by_name and not holders.by_id:
             return 0
         self._versions += 1
@@ -96,7 +97,7 @@ class HeldWriters(WritersState):
             self.grow()
 
     def _writer(self, group_id: str, holder: Holder) -> int:
-        """The writer that somebody is."""
+        """Return the writer's number for a holder."""
         group = [plain(group_id)] if self._per == "member" else []
         name = *group, *name_of(holder, self._per)
         if name not in self._writers:
@@ -104,7 +105,7 @@ class HeldWriters(WritersState):
         return self._writers[name]
 
     def _sender(self, record: CoordinatorRecord, is_plain: bool) -> int:
-        """The writer of a commit."""
+        """Return the number of the writer of a commit."""
         holder = self._clients.holder(record, is_plain=is_plain)
         if holder is not None:
             return self._writer(record.group, holder)
@@ -113,7 +114,7 @@ class HeldWriters(WritersState):
     # ---------------------------------------------------------------------------------------- on the slow path
 
     def count(self, event: Event | None, size_bytes: int) -> None:
-        """As `WritersState.count`."""
+        """Count a record as `WritersState.count` does."""
         self.counts[nm.HOLDER] = nm.NOBODY
         if event is not None and event.decoded is not None:
             record = event.decoded
@@ -127,7 +128,7 @@ class HeldWriters(WritersState):
         return int(self.arrays.rows[row, nm.GROUP])
 
     def _take_over(self, group: int, record: CoordinatorRecord) -> None:
-        """Have what the kernel saw of a group known here."""
+        """Take over what the kernel read of a group."""
         content = int(self.arrays.groups[group, nm.CONTENT])
         if content:
             known = self._contents.get(content)

@@ -1,7 +1,7 @@
-"""The history of keys in bulk: entries by kernels, put in order, and rows of `history.history_row` made of them.
+"""Compute the history of keys in bulk: kernels find the entries and sort them; rows of `history.history_row` follow.
 
-An entry here is a row of numbers (`columnar.history.kernels`). `line_of` and its like make the `Entry` that it stands
-for, so that what a row says is told in one place.
+An entry here is a row of numbers (`columnar.history.kernels`). `BulkHistory.entry_of` and `entry_with` make the `Entry`
+that it stands for, so that the contents of a row are defined in one place.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from offsets_log.rows.tables import Row
 Made = TypeVar("Made")
 
 CHUNK = 1 << 12
-"""Entries that are looked at in Python at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +50,13 @@ class BulkHistory:
     """The entries of logs, one after the other.
 
     Args:
-        shows_group, shows_key: as of `history.History`; None shows all keys.
+        shows_group, shows_key: as in `history.History`; None shows all keys.
         scratch: (type, shape) → an array that grows.
+        chunk: entries that are looked at in Python at a time.
 
     Attributes:
-        keys: of the entries, by their numbers.
-        members: see `entries`.
+        keys: the entries' keys, by number.
+        members: members, one row each; see `entries`.
     """
 
     def __init__(
@@ -65,8 +65,10 @@ class BulkHistory:
         shows_group: ShowsGroup,
         shows_key: ShowsKey | None,
         scratch: Callable[[Any, tuple[int, ...]], Growing],
+        chunk: int = CHUNK,
     ) -> None:
         self.profile = profile
+        self.chunk = chunk
         self.shows_group, self.shows_key = shows_group, shows_key
         self.entries = scratch(np.int64, (1 << 14, k.ENTRY_SIZE))
         self.texts = scratch(np.uint8, (1 << 18,))
@@ -86,7 +88,7 @@ class BulkHistory:
 
     @property
     def members_count(self) -> int:
-        """How many members there are, with nobody."""
+        """The number of members, including nobody."""
         return int(self._counts[k.MEMBERS])
 
     # ---------------------------------------------------------------------------------------- reading
@@ -94,7 +96,7 @@ class BulkHistory:
     def read(
         self, log: PartitionLog, *, note: Note, until: Until, release: tuple[int, int] | None, advance: Advance
     ) -> int:
-        """The entries of one more log; how many there are.
+        """Read the entries of one more log, and return how many there are.
 
         Raises:
             BeyondError: only `history.History` can read it.
@@ -110,7 +112,7 @@ class BulkHistory:
         return len(self) - first
 
     def _adopt(self, state: HistoryState, first: int) -> None:
-        """Keys, what is asked later and topic ids by numbers that are good for all logs."""
+        """Renumber a log's keys, pending questions and topic ids so that the numbers are valid for all logs."""
         entries, end = self.entries.array, len(self)
         counts = np.zeros(int(state.arrays.scan_state[a.ROWS]), np.int64)
         topic_ids = np.zeros(int(state.arrays.scan_state[a.GROUPS]), np.int64)
@@ -131,10 +133,10 @@ class BulkHistory:
     # ---------------------------------------------------------------------------------------- in order
 
     def ordered(self, *sources: Mapping[bytes, str]) -> OrderedHistory:
-        """All entries in the order of `history.history_order`.
+        """Return all entries in the order of `history.history_order`.
 
         Args:
-            sources: topic id → name, before what the logs' own records say.
+            sources: topic id → name; these come before the names in the logs' own records.
         """
         ids = TopicIds(*sources, *(read.topic_names for read in self.logs))
         self._find_members(ids)
@@ -149,10 +151,10 @@ class BulkHistory:
         return OrderedHistory(self, order, marks, keys, groups, ids)
 
     def _find_members(self, ids: TopicIds) -> None:
-        """The member of each entry for which topic ids are asked."""
+        """Set the member of each entry whose partition's topic ids had to be known first."""
         columns = (k.HELD_BY, k.KEY, k.TOPIC_ID)
-        for begin in range(0, len(self), CHUNK):
-            part = self.entries.array[begin : min(begin + CHUNK, len(self))]
+        for begin in range(0, len(self), self.chunk):
+            part = self.entries.array[begin : min(begin + self.chunk, len(self))]
             asked = np.flatnonzero(part[:, k.HELD_BY] > 0)
             if not len(asked):
                 continue
@@ -165,7 +167,7 @@ class BulkHistory:
             part[asked, k.HELD_BY] = 0
 
     def _member(self, held_by: int, number: int, topic_id: int, is_plain: int, *, ids: TopicIds) -> int:
-        """The number of the member that held the partition of a commit."""
+        """Return the number of the member that held the partition of a commit."""
         _, topic, partition = self.keys[number]
         own = [self._topic_ids[topic_id]] if topic_id >= 0 else []
         holder = self._asked_later[held_by - 1].of(topic, partition, [*own, *ids.of(topic)], is_plain=bool(is_plain))
@@ -176,7 +178,7 @@ class BulkHistory:
         return self._member_numbers[holder]
 
     def member(self, number: int) -> Holder | None:
-        """A member by its number."""
+        """Return a member by its number; None for nobody."""
         if number == k.NOBODY:
             return None
         row = self.members.array[number].tolist()
@@ -189,7 +191,7 @@ class BulkHistory:
         return None if size < 0 else decode_string(self.texts.array[at : at + size].tobytes())
 
     def entry_of(self, entry: Sequence[int]) -> Entry:
-        """What a row of numbers stands for."""
+        """Return the entry that a row of numbers stands for."""
         key, marks = self.keys[entry[k.KEY]], entry[k.MARKS]
         event = marks // k.EVENT & k.MASK
         outcome = marks // k.OUTCOME & k.MASK
@@ -220,7 +222,7 @@ class BulkHistory:
 
 
 def offset_of(key: GroupTopicPartition, committed_offset: int, record_offset: int, **columns: Any) -> OffsetAndMetadata:
-    """An offset with what is asked of it here."""
+    """Return an offset with the given columns, and defaults for those that matter to no row."""
     group, topic, partition = key
     rest: dict[str, Any] = {
         "leader_epoch": None,
@@ -243,15 +245,15 @@ def offset_of(key: GroupTopicPartition, committed_offset: int, record_offset: in
 
 
 STEPS = {k.ADVANCED: -1, k.REWOUND: 1, k.SAME: 0}
-"""A change of the answer → where the one before was, seen from it."""
+"""A change of the answer → difference of the answer before it from the one after."""
 
 
 def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, int] | None, **columns: Any) -> Entry:
-    """An entry with such a change.
+    """Return an entry with the change that its marks name.
 
     Args:
         effective: the committed offset that is answered, and its record offset.
-        columns: more of the entry.
+        columns: further fields of the entry.
     """
     change = marks // k.CHANGE & k.MASK
     answered = offset_of(key, *effective) if effective is not None else None
@@ -273,11 +275,11 @@ def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, in
 
 
 class OrderedHistory:
-    """All entries in their order.
+    """All entries in order.
 
     Attributes:
-        keys, groups: how many have entries.
-        order: of the entries' numbers.
+        keys, groups: how many of them have entries.
+        order: the entries' numbers, in order.
     """
 
     def __init__(
@@ -290,16 +292,16 @@ class OrderedHistory:
         self._marks = marks
 
     def count(self, part: int, value: int) -> int:
-        """How many entries have such a part of their marks."""
+        """Return how many entries have a value in such a part of their marks."""
         return int(self._marks[np.arange(len(self._marks)) // part & k.MASK == value].sum())
 
     def row(self, entry: Sequence[int]) -> Row:
-        """A row of `history.HISTORY_COLUMNS`."""
+        """Return a row of `history.HISTORY_COLUMNS`."""
         log = self.history.logs[int(self.history.keys.columns[entry[k.KEY], ln.LOG])].log
         return history_row(self.history.entry_of(entry), log.offsets_partition, self.ids, log.missing_columns)
 
     def side_by_side(self, make: Callable[[int, int], Made], *, step: int, threads: int) -> Iterator[Made]:
-        """What is made of runs of so many entries, in their order, by threads.
+        """Make something of runs of that many entries, by threads, and yield the results in order.
 
         Args:
             make: called with the places where a run begins and ends.
@@ -319,14 +321,15 @@ class OrderedHistory:
                     future.cancel()
 
     def entry(self, place: int) -> list[int]:
-        """The entry at a place in the order."""
+        """Return the entry at a place in the order."""
         found: list[int] = self.history.entries.array[self.order[place]].tolist()
         return found
 
     def rows(self, *, only_rewinds: bool) -> Iterator[Row]:
         """All rows, one by one."""
-        for begin in range(0, len(self.order), CHUNK):
-            found = self.history.entries.array[self.order[begin : begin + CHUNK]]
+        chunk = self.history.chunk
+        for begin in range(0, len(self.order), chunk):
+            found = self.history.entries.array[self.order[begin : begin + chunk]]
             if only_rewinds:
                 found = found[found[:, k.MARKS] // k.CHANGE & k.MASK == k.REWOUND]
             yield from map(self.row, found.tolist())

@@ -1,4 +1,4 @@
-"""The counts of `columnar.writers` as `writers.Writers`: numbers become names, runs of commits the busiest minutes."""
+"""Turn the counts of `columnar.writers` to `writers.Writers`: numbers to names, runs of commits to busiest minutes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from offsets_log.investigate.writers import HOUR_MS, MINUTE_MS, Writer, Writers,
 HIDDEN = -1
 
 Shows = Callable[[str, str | None], bool]
-"""Whether records of a group, and of a topic if they are offset commits, are asked for."""
+"""Whether records of a group, and of a topic for offset commits, are asked for."""
 
 
 class BulkWriters:
-    """What was counted in bulk, log by log.
+    """Collect what was counted in bulk, log by log.
 
     Args:
-        shows: None for all; else logs are counted as ``is_filtered``.
+        shows: None for all; else logs must be counted with ``is_filtered``.
 
     Attributes:
-        writers: what it comes to; `finish` puts in the busiest minutes.
+        writers: the result; `finish` adds the busiest minutes.
     """
 
     def __init__(self, per: str, shows: Shows | None = None) -> None:
@@ -35,7 +35,7 @@ class BulkWriters:
         self._runs = [np.zeros((0, tally.RUN_SIZE), np.int64)]
 
     def add(self, state: Counting, offsets_partition: int | None) -> None:
-        """One offsets partition."""
+        """Add one offsets partition."""
         runs = state.runs().copy()
         state.writers[nm.NOBODY, tally.BYTES] += state.empty_bytes
         names = state.writer_names()
@@ -50,7 +50,7 @@ class BulkWriters:
         self._runs.append(runs[runs[:, 0] != HIDDEN])
 
     def _writer(self, number: int, names: Sequence[bytes], offsets_partition: int | None) -> Writer | None:
-        """None for one that is not asked for."""
+        """Return the writer of a number; None if it is not asked for."""
         per, name = self.writers.per, names[number]
         if self._shows is not None:
             return None if number == nm.NOBODY else self._shown_writer(name, names, offsets_partition, self._shows)
@@ -67,7 +67,7 @@ class BulkWriters:
     def _shown_writer(
         self, name: bytes, names: Sequence[bytes], offsets_partition: int | None, shows: Shows
     ) -> Writer | None:
-        """By the names of a key (`naming.put_names`), behind the hour or the holder where these are counted."""
+        """Return the writer from a key's names (`naming.put_names`), which follow the hour or the holder if counted."""
         per = self.writers.per
         size = nm.NUMBER_SIZE if per == "hour" or per in HELD else 0
         number, name = int.from_bytes(name[:size], signed=True), name[size:]
@@ -98,7 +98,7 @@ class BulkWriters:
             found.saw_time(counts[tally.LAST_MS])
 
     def finish(self) -> Writers:
-        """All that was counted."""
+        """Return all that was counted."""
         runs = summed(np.concatenate(self._runs))
         order = np.lexsort((runs[:, 1], -runs[:, 2], runs[:, 0]))
         _, first = np.unique(runs[order, 0], return_index=True)
@@ -109,13 +109,13 @@ class BulkWriters:
 
 
 def _held(name: bytes, per: str) -> Writer:
-    """Somebody who held a partition; a group's name of a member is of what nobody sent."""
+    """Return somebody who held a partition; a group's name alone stands for a member that is not known."""
     if name.startswith(nm.NOBODYS_NAME):
         return tuple(json.loads(name[len(nm.NOBODYS_NAME) :]))
     return name.decode(), *nobody(per, None)[1:]
 
 
 def _named(text: bytes) -> tuple[str, bytes]:
-    """A name with its size before it, and what is behind it."""
+    """Return a name with its size before it, and the bytes after it."""
     end = 2 + int.from_bytes(text[:2])
     return text[2:end].decode(), text[end:]

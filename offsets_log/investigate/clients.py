@@ -1,4 +1,4 @@
-"""The groups of an offsets partition on their way, for who holds what in them (`top` by clients and members)."""
+"""Follow the groups of an offsets partition to know who holds what in them (`top` by clients and members)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from offsets_log.replay.topic_names import topic_names_in
 
 
 class Clients:
-    """What the records that were seen say of groups and of topic ids.
+    """What the records read so far say of groups and of topic ids.
 
     Args:
-        topic_ids: names that are known from elsewhere.
+        topic_ids: topic id → name, known from elsewhere.
     """
 
     def __init__(self, topic_ids: Mapping[bytes, str]) -> None:
@@ -29,22 +29,22 @@ class Clients:
 
     @property
     def names_told(self) -> int:
-        """How many topic ids have a name."""
+        """The number of topic ids that have a name."""
         return len(self._names)
 
     def saw(self, record: CoordinatorRecord) -> None:
-        """A record on its way: what it says of groups and topic ids."""
+        """Note what a record says of groups and topic ids."""
         for topic_id, name in topic_names_in(record):
             if topic_id not in self._names:
                 self._names[topic_id] = name
                 self._ids = TopicIds(self._names)
         if not record.is_offset_commit:
-            with suppress(ReplayError):  # as in a replay: that record is left out
+            with suppress(ReplayError):  # as in a replay, the record is skipped
                 self._fold(record.group).replay(record)
             self._holders.pop(record.group, None)
 
     def take(self, group_id: str, group: Group | None) -> None:
-        """What a group is now, by records that were not seen here."""
+        """Set what a group is now, from records that were not seen here."""
         self._fold(group_id).group = group
         self._holders.pop(group_id, None)
 
@@ -52,7 +52,7 @@ class Clients:
         return self._folds.setdefault(group_id, GroupFold(group_id, MODERN))
 
     def holders(self, group_id: str) -> Holders:
-        """Who holds what in a group."""
+        """Return who holds what in a group."""
         holders = self._holders.get(group_id)
         if holders is None:
             fold = self._folds.get(group_id)
@@ -60,10 +60,10 @@ class Clients:
         return holders
 
     def holder(self, record: CoordinatorRecord | None, *, is_plain: bool) -> Holder | None:
-        """The member that sent a commit, as far as the group metadata in force tells.
+        """Return the member that sent a commit, as far as the group metadata in force shows.
 
         Args:
-            is_plain: whether the record is of no transaction.
+            is_plain: whether the record is outside of transactions.
         """
         if record is None or not record.is_offset_commit or record.value is None:
             return None

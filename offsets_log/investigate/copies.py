@@ -1,7 +1,7 @@
-"""Two copies of offsets partitions side by side, also where one does not tell which partitions it holds (`diff`).
+"""Compare two copies of offsets partitions, even where one does not say which partitions it holds (`diff`).
 
-What somebody has pasted tells no offsets partition. If the other copy does, groups are put where their names belong
-(``records:H1``), so that what only one copy holds is not taken for new or deleted; else all is compared with all.
+Pasted text does not name its offsets partition. If the other copy does, groups are put where their names belong
+(``records:H1``), so that what only one copy holds is not taken for new or deleted; otherwise all is compared with all.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Held:
     """What a copy holds of one offsets partition.
 
     Attributes:
-        logs: where it is from.
-        is_whole: whether it is all of one log.
+        logs: the logs it comes from.
+        is_whole: whether it is the whole of one log.
     """
 
     logs: tuple[PartitionLog, ...]
@@ -32,13 +32,13 @@ class Held:
 
     @property
     def end_offset(self) -> int | None:
-        """The record offset it goes on at; None where that is not told."""
+        """The record offset where it continues; None if unknown."""
         return self.state.end_offset if self.is_whole and "record_offset" not in self.state.missing_columns else None
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedPartition:
-    """One offsets partition before and after; None if nobody tells its number."""
+    """One offsets partition before and after; its number is None if unknown."""
 
     offsets_partition: int | None
     before: Held
@@ -46,12 +46,12 @@ class ComparedPartition:
 
     @property
     def start(self) -> int | None:
-        """Where ``before`` ends in the log of ``after``; None if it is not known to be the same log."""
+        """The offset where ``before`` ends in the log of ``after``; None if it is not known to be the same log."""
         return None if self.after.end_offset is None else self.before.end_offset
 
 
 def partitions_of(*copies: Iterable[Loaded]) -> PartitionCount | None:
-    """How many offsets partitions there are, by the logs that tell theirs; None if none does, or all do."""
+    """Return how many offsets partitions there are, by logs with a known partition; None if none or all have one."""
     loaded = [item for copy in copies for item in copy]
     known: dict[int, set[str]] = {}
     for log, state in loaded:
@@ -63,10 +63,10 @@ def partitions_of(*copies: Iterable[Loaded]) -> PartitionCount | None:
 
 
 def by_partition(copy: Iterable[Loaded], count: PartitionCount | None) -> dict[int | None, Held]:
-    """What a copy holds, by offsets partition.
+    """Return what a copy holds, by offsets partition.
 
     Args:
-        count: to put groups of logs that tell no offsets partition where they belong; None to keep these together.
+        count: used to put groups of logs with unknown offsets partition where they belong; None to keep these together.
     """
     found: dict[int | None, list[Held]] = {}
     for log, state in copy:
@@ -87,7 +87,7 @@ def _at_home(state: CoordinatorState, home: int, partitions: int) -> Coordinator
 
 
 def _joined(held: Sequence[Held]) -> Held:
-    """Several states as one: their groups are different ones, but for what stands in two logs."""
+    """Join several states to one: their groups differ, except for what is in two logs."""
     if len(held) == 1:
         return held[0]
     states = [part.state for part in held]

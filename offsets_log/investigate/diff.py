@@ -1,7 +1,7 @@
-"""What changed between two states of an offsets partition: offsets, groups, members (`diff`).
+"""Find what changed between two states of an offsets partition: offsets, groups, members (`diff`).
 
-Served offsets are compared, what OffsetFetch answers, over all that it answers: offset, leader epoch and metadata. The
-same value committed again is no change.
+Served offsets are compared in all that OffsetFetch answers: offset, leader epoch and metadata. The same value committed
+again is no change.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ Key = TypeVar("Key", bound=tuple[object, ...])
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One GroupTopicPartition that is not answered as before; one of both is None where nothing is answered."""
+    """A GroupTopicPartition whose answer changed; ``before`` or ``after`` is None where nothing is answered."""
 
     before: OffsetAndMetadata | None
     after: OffsetAndMetadata | None
 
     @property
     def key(self) -> GroupTopicPartition:
-        """What it is the offset of."""
+        """The group, topic and partition that it is the offset of."""
         value = self.after or self.before
         assert value is not None
         return value.key
@@ -70,7 +70,7 @@ class Change:
 
     @property
     def kind(self) -> str:
-        """As the column ``change``, of a removal as long as nothing else is known."""
+        """The value of the column ``change``; a removal is "deleted" until more is known."""
         if self.before is None:
             return "new"
         if self.after is None:
@@ -83,7 +83,7 @@ ANSWER = ("committed_offset", "leader_epoch", "metadata")
 
 
 def changes_between(before: CoordinatorState, after: CoordinatorState) -> tuple[list[Change], int]:
-    """What changed of what both tell, and how many offsets are as they were."""
+    """Return what changed in the columns that both states have, and how many offsets did not change."""
     answer = attrgetter(*(name for name in ANSWER if name not in before.missing_columns | after.missing_columns))
 
     def is_same(key: GroupTopicPartition) -> bool:
@@ -97,11 +97,11 @@ def changes_between(before: CoordinatorState, after: CoordinatorState) -> tuple[
 
 
 def diff_row(change: Change, removal: Removal | None, before: CoordinatorState, after: CoordinatorState) -> Row:
-    """One row of `DIFF_COLUMNS`.
+    """Return one row of `DIFF_COLUMNS`.
 
     Args:
-        removal: how it came about, of a removal.
-        before, after: the states that are compared, for what they do not tell.
+        removal: how the offset was removed; None if it was not.
+        before, after: the compared states, whose missing columns are null.
     """
     group, topic, partition = change.key
     old_offset, old_record_offset, old_ms = _commit(change.before, before.missing_columns)
@@ -128,7 +128,7 @@ _commit_of = attrgetter(*COMMIT)
 
 
 def _commit(value: OffsetAndMetadata | None, missing_columns: Set[str]) -> Iterable[int | None]:
-    """What a row tells of one side."""
+    """Return the columns of one side."""
     if value is None:
         return (None,) * len(COMMIT)
     told: tuple[int, ...] = _commit_of(value)
@@ -140,7 +140,7 @@ def _commit(value: OffsetAndMetadata | None, missing_columns: Set[str]) -> Itera
 
 
 def why_columns(change: Change, removal: Removal | None, after: CoordinatorState) -> Row:
-    """`WHY_COLUMNS` of a change."""
+    """Return `WHY_COLUMNS` of a change."""
     group = after.groups.get(change.key[0])
     state = DEAD if group is None else group.state(after.profile)
     tells_places = "record_offset" not in after.missing_columns
@@ -166,16 +166,18 @@ MEMBERS_DIFF_COLUMNS = (
     "group", "member_id", "group_instance_id", "change",
     *(f"{side}_{fact}" for fact in MEMBER_FACTS for side in ("from", "to")), "offsets_partition",
 )  # fmt: skip
-"""`rebuild`'s columns, before and after; ``change`` is new, deleted or changed, and lists and numbers of what there is
-not are null."""
+"""Columns of `rebuild`, before and after.
+
+``change`` is new, deleted or changed; columns of a side that does not exist are null.
+"""
 
 
 def group_changes(before: Iterable[Row], after: Iterable[Row], missing_columns: Set[str]) -> tuple[list[Row], int]:
-    """Groups that are not as before, and how many are.
+    """Return groups that changed, and how many did not.
 
     Args:
         before, after: rows of `rows.groups.group_row`.
-        missing_columns: columns that one or the other does not tell, which are not compared.
+        missing_columns: columns that either side lacks, which are not compared.
     """
 
     def counted(rows: Iterable[Row]) -> dict[tuple[str, int | None], Row]:
@@ -186,7 +188,7 @@ def group_changes(before: Iterable[Row], after: Iterable[Row], missing_columns: 
 
 
 def member_changes(before: Iterable[Row], after: Iterable[Row], missing_columns: Set[str]) -> tuple[list[Row], int]:
-    """Members that came, went, or are not as before, and how many are; arguments as of `group_changes`."""
+    """Return members that came, went or changed, and how many did not; arguments as in `group_changes`."""
 
     def by_member(rows: Iterable[Row]) -> dict[tuple[str, int | None, str], Row]:
         return {

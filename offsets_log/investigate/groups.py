@@ -1,8 +1,8 @@
-"""Which groups are there, what are they, and which of them has nobody used for long (`groups`, `where --of`).
+"""Find which groups exist, what they are, and which have not been used for long (`groups`, `where --of`).
 
-A group's *activity* is a record with a value that it wrote: a commit, transactional ones too, or a record of the group
-itself. Tombstones are none: expiry and administrators write them. Its time is the record's own; a record of magic 0
-has none, and the commit's is taken.
+A group's *activity* is a record with a value that it wrote: a commit, even a transactional one, or a record of the
+group itself. Tombstones do not count: expiry and administrators write them. The time is the record's own; a record of
+magic 0 has none, and the commit's is taken.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FOLLOWING = {
     "committed_offset": {"offsets", "pending"},
     "is_transactional": {"pending"},
 }
-"""A column of `compact` or `decode` that a source does not tell → the columns here that follow from it."""
+"""A column of `compact` or `decode` that a source lacks → the columns here that depend on it."""
 
 
 class Activity:
@@ -59,7 +59,7 @@ class Activity:
         self.last_ms: dict[str, int] = {}
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Note what passes by on its way to a replay."""
+        """Note the times of records while passing events on to a replay."""
         for event in events:
             if isinstance(event, Event) and event.decoded is not None and event.decoded.value is not None:
                 time_ms = event.record.timestamp_ms
@@ -69,7 +69,7 @@ class Activity:
             yield event
 
     def saw(self, group: str, time_ms: int) -> None:
-        """A group wrote at a time."""
+        """Note that a group wrote at a time."""
         if time_ms > self.last_ms.get(group, NO_TIMESTAMP):
             self.last_ms[group] = time_ms
 
@@ -77,13 +77,13 @@ class Activity:
 def groups_rows(
     state: CoordinatorState, offsets_partition: int | None, last_ms: Mapping[str, int], now_ms: int
 ) -> list[Row]:
-    """`GROUPS_COLUMNS` of every group that exists.
+    """Return `GROUPS_COLUMNS` of every group that exists.
 
-    What its source does not tell of a log is null.
+    Columns that a log's source lacks are null.
 
     Args:
-        last_ms: group → time of its last activity.
-        now_ms: until when ages are counted.
+        last_ms: group → time of its last activity, in epoch milliseconds.
+        now_ms: the time from which ages are counted, in epoch milliseconds.
     """
     missing_columns = state.missing_columns.union(*(FOLLOWING.get(column, ()) for column in state.missing_columns))
     commits: dict[str, list[int]] = {}
@@ -114,7 +114,7 @@ def groups_rows(
 
 
 def groups_row_order(row: Row) -> tuple[str, int]:
-    """By group in code point order."""
+    """Return the sort key: group in code point order, then offsets partition."""
     return row["group"], row["offsets_partition"] or 0
 
 
@@ -132,11 +132,11 @@ GROUPS_OF_A_COMMAND = 100
 
 
 NEEDED_FOR_DELETION = frozenset({"state", "is_transactional"})
-"""Columns without which nobody can tell whether a group can go."""
+"""Columns without which it is unknown whether a group can be deleted."""
 
 
 def is_stale(row: Row, before_ms: int) -> bool:
-    """Whether a group has written nothing since a time; of a group without a known time nothing is claimed."""
+    """Whether a group has written nothing since a time; False for a group without a known time."""
     return row["last_activity_timestamp_ms"] is not None and row["last_activity_timestamp_ms"] < before_ms
 
 
@@ -146,14 +146,17 @@ def can_be_deleted(row: Row) -> bool:
 
 
 def deletion_command(rows: Iterable[Row], bootstrap_server: str) -> str:
-    """The command line that deletes groups of one tool, quoted for bash."""
+    """Return the command line that deletes groups of one tool, quoted for bash."""
     rows = list(rows)
     names = " ".join(f"--group {bash_word(row['group'])}" for row in rows)
     return f"{DELETED_BY[rows[0]['type']]} --bootstrap-server {bash_word(bootstrap_server)} --delete {names}"
 
 
 def deletion_commands(rows: Iterable[Row], bootstrap_server: str) -> Iterator[str]:
-    """As few command lines as delete all these groups: some for each tool, `GROUPS_OF_A_COMMAND` groups at most."""
+    """Yield as few command lines as delete all these groups, each for one tool.
+
+    A command line has at most `GROUPS_OF_A_COMMAND` groups.
+    """
     by_tool = sorted(rows, key=lambda row: DELETED_BY[row["type"]])
     for _, found in groupby(by_tool, key=lambda row: DELETED_BY[row["type"]]):
         same = list(found)
@@ -165,7 +168,7 @@ _UNSEEN = re.compile(r"[^\x20-\x7e\u00a1-\ud7ff\ue000-\U0010ffff]|[\u2028-\u202e
 
 
 def bash_word(text: str) -> str:
-    """One word of a command line, all on one line: what cannot be seen as escapes in bash's ``$'…'``."""
+    """Return one word of a command line, on one line; invisible characters become escapes in bash's ``$'…'``."""
     if not _UNSEEN.search(text):
         return shlex.quote(text)
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,8 +1,8 @@
-"""Every commit of a GroupTopicPartition in order, and what was answered after each (`history`).
+"""List every commit of a GroupTopicPartition in order, and what was answered after each (`history`).
 
-Besides commits and tombstones of the key, whatever changes its answer is an event of it: the end of a transaction, and
-that its group ceases to exist or exists again (``J-15``, ``B-17``). Values are those of the replay itself, looked at
-after every record.
+Besides commits and tombstones of the key, everything that changes its answer is an event of it: the end of a
+transaction, and its group ceasing to exist or existing again (``J-15``, ``B-17``). Values are those of the replay
+itself, read after every record.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class Entry:
     """One event of a key.
 
     Attributes:
-        value: what the record commits, None if it is no commit.
-        outcome: of its transaction; None of a plain record.
-        effective: what is answered behind it.
-        holders: who held what then.
+        value: what the record commits; None if it is no commit.
+        outcome: the outcome of its transaction; None for a plain record.
+        before, effective: what is answered before and after it.
+        holders: who held what at that time.
     """
 
     key: GroupTopicPartition
@@ -86,7 +86,7 @@ class Entry:
 
     @property
     def change(self) -> str | None:
-        """Of the answer."""
+        """How the answer changed; None if it did not."""
         if self.before is self.effective:
             return None
         if self.before is None:
@@ -99,7 +99,7 @@ class Entry:
 
 @dataclass(slots=True)
 class _Group:
-    """A group on its way through the log: what it is, and which of its keys were met."""
+    """A group while its records are read: its state, and which of its keys have appeared."""
 
     fold: GroupFold
     keys: set[GroupTopicPartition] = field(default_factory=set)
@@ -110,8 +110,8 @@ class History:
     """The entries of some keys of an offsets partition.
 
     Args:
-        shows_group: whose records are looked at.
-        shows_key: whose entries are kept.
+        shows_group: whether a group's records are read.
+        shows_key: whether a key's entries are kept.
     """
 
     def __init__(self, profile: Profile, shows_group: Callable[[str], bool], shows_key: ShowsKey) -> None:
@@ -123,14 +123,14 @@ class History:
         self._open: dict[int, list[Entry]] = {}
 
     def read(self, events: Iterable[LogEvent], *, on_damage: Callable[..., None]) -> None:
-        """The events of the partition, in log order."""
+        """Read the events of the partition, in log order."""
         replay_into(self.state, self._watch(events), on_damage=on_damage)
         for entries in self._open.values():
             for entry in entries:
                 entry.outcome = "open"
 
     def _watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Each event on its way into the state; behind ``yield`` it has been replayed."""
+        """Yield each event to the replay; after each ``yield`` the event has been replayed."""
         for event in events:
             match event:
                 case Event(decoded=CoordinatorRecord() as record) if not self._shows_group(record.group):
@@ -154,7 +154,7 @@ class History:
         return self._groups[group_id]
 
     def _effective(self, key: GroupTopicPartition) -> OffsetAndMetadata | None:
-        """What is answered: nothing of a group that does not exist."""
+        """Return what is answered: nothing for a group that does not exist."""
         profile = self.state.profile
         if not profile.offsets_make_groups and self._group(key[0]).fold.group is None:
             return None
@@ -180,7 +180,7 @@ class History:
             self._note(event, record, group, before[key])
 
     def _note(self, event: Event, record: CoordinatorRecord, group: _Group, before: OffsetAndMetadata | None) -> None:
-        """A commit or tombstone that has been replayed."""
+        """Note a commit or tombstone that has been replayed."""
         batch, record_offset = event.batch, event.record.offset
         name = "tombstone" if record.is_tombstone else "commit"
         entry = self._entry(event, name, (record.key["group"], record.key["topic"], record.key["partition"]), before)
@@ -203,7 +203,7 @@ class History:
         group = self._group(record.group)
         existed = group.fold.group is not None
         before = self._effective_of(group) if record.is_tombstone or not existed else {}
-        with suppress(ReplayError):  # as in a replay: that record is left out
+        with suppress(ReplayError):  # as in a replay, the record is skipped
             group.fold.replay(record)
         group.holders = None
         yield event
@@ -232,7 +232,7 @@ class History:
         name: str,
         but: GroupTopicPartition | None = None,
     ) -> None:
-        """Keys whose answer changed with their group."""
+        """Note the keys whose answer changed because their group did."""
         for key in sorted(group.keys - {but}):
             if self._effective(key) is not before.get(key):
                 self._entry(event, name, key, before.get(key))
@@ -249,16 +249,16 @@ FOLLOWING = {
     "is_transactional": "transaction",
     "generation": "member_epoch",
 }
-"""A column of other commands that a source does not tell → the column here that follows from it."""
+"""A column of other commands that a source lacks → the column here that depends on it."""
 
 
 def history_row(
     entry: Entry, offsets_partition: int | None, topic_ids: TopicIds, missing_columns: frozenset[str] = frozenset()
 ) -> Row:
-    """One row of `HISTORY_COLUMNS`.
+    """Return one row of `HISTORY_COLUMNS`.
 
     Args:
-        missing_columns: columns that the log's source does not tell.
+        missing_columns: columns that the log's source does not have.
     """
     group, topic, partition = entry.key
     value, effective, holder = entry.value, entry.effective, _holder(entry, topic_ids)
@@ -303,5 +303,5 @@ def _holder(entry: Entry, topic_ids: TopicIds) -> Holder | None:
 
 
 def history_order(entry: Entry) -> tuple[str, str, int, int]:
-    """By group, topic and partition, and in log order."""
+    """Return the sort key: group, topic and partition, then log order."""
     return *entry.key, entry.record_offset

@@ -1,4 +1,4 @@
-"""The keys of a history's entries by their numbers: their names as numbers too, each decoded once, and their order."""
+"""Number the keys of a history's entries and their names, decode each name once, and order them."""
 
 from __future__ import annotations
 
@@ -11,39 +11,43 @@ from offsets_log.log_format.java_text import MalformedString, decode_string, enc
 from offsets_log.replay.partial import GroupTopicPartition
 
 BEFORE_GROUP, BEFORE_TOPIC, PARTITION_SIZE = 4, 2, 4
-"""Bytes of a key: its type and the length of the group, the length of the topic, and behind this the partition."""
+"""Sizes in bytes of parts of a key.
+
+The first comes before the group (type and the group's length), the second before the topic (its length); the third is
+the partition.
+"""
 
 
 class Names:
-    """Names by their numbers."""
+    """Names by number."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._numbers: dict[bytes, int] = {}
 
     def number(self, raw: bytes) -> int:
-        """The number of a name, new or known."""
+        """Return the number of a name, new or known."""
         if (number := self._numbers.get(raw)) is None:
             number = self._numbers[raw] = len(self.texts)
             self.texts.append(decode_string(raw))
         return number
 
     def ranks(self) -> a.Int64s:
-        """The place of each name among all; names that read alike have the same."""
+        """Return the rank of each name; names that read alike have the same rank."""
         rank_of = {text: rank for rank, text in enumerate(sorted(set(self.texts)))}
         return np.array([rank_of[text] for text in self.texts], np.int64)
 
     def are_malformed(self) -> a.Int64s:
-        """Of each name, whether it is not UTF-8."""
+        """Return for each name whether it is not UTF-8."""
         return np.array([isinstance(text, MalformedString) for text in self.texts], np.int64)
 
 
 class Keys:
-    """Keys of logs, one log's behind those of another.
+    """The keys of logs, one log after the other.
 
     Attributes:
-        columns: of `lines`; GROUP is NOTHING for keys without entries.
-        counts: entries of each.
+        columns: int64 columns as in `lines`; GROUP is NOTHING for keys without entries.
+        counts: number of entries of each key.
     """
 
     def __init__(self) -> None:
@@ -59,11 +63,11 @@ class Keys:
         return self.groups.texts[group], self.topics.texts[topic], partition
 
     def add(self, state: HistoryState, counts: a.Int64s, log: int) -> None:
-        """The keys of one more log.
+        """Add the keys of one more log.
 
         Args:
-            counts: the entries of each row of raw keys.
-            log: its number.
+            counts: number of entries of each row of raw keys.
+            log: the log's number.
         """
         columns = np.zeros((len(counts), ln.KEY_COLUMNS), np.int64)
         columns[:, [ln.GROUP, ln.TOPIC]] = a.NOTHING
@@ -84,7 +88,7 @@ class Keys:
         self.counts = np.concatenate([self.counts, counts])
 
     def _add_plain(self, state: HistoryState, rows: a.Int64s, columns: a.Int64s) -> None:
-        """Keys of type 1 with nothing behind them, whose names are UTF-8."""
+        """Add keys of type 1 with nothing after them, whose names are UTF-8."""
         s = state.arrays
         arena, at = s.arena, s.rows[rows, a.KEY_AT]
         size = _number(arena, at - a.SIZE_BYTES, (0, 8, 16, 24))
@@ -99,7 +103,7 @@ class Keys:
         columns[rows, ln.TOPIC] = [number(bytes(view[begin:end])) for begin, end in places]
 
     def ranks(self) -> tuple[a.Int64s, int, int]:
-        """The place of each key among all, 0 without entries; how many keys there are, and groups."""
+        """Return the rank of each key (0 without entries), the number of keys and the number of groups."""
         used = self.columns[:, ln.GROUP] >= 0
         columns, ranks = self.columns[used], np.zeros(len(self), np.int64)
         groups, topics = self.groups.ranks()[columns[:, ln.GROUP]], self.topics.ranks()[columns[:, ln.TOPIC]]
@@ -109,7 +113,7 @@ class Keys:
 
 
 def _number(data: a.Bytes, at: a.Int64s, shifts: tuple[int, ...]) -> a.Int64s:
-    """Numbers of bytes that stand behind each other, each shifted so far."""
+    """Return numbers built from consecutive bytes, each shifted by its number of bits."""
     found = np.zeros(len(at), np.int64)
     for i, shift in enumerate(shifts):
         found |= data[at + i].astype(np.int64) << shift

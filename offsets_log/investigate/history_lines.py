@@ -1,8 +1,8 @@
-"""Entries of `bulk_history` as lines of text: what `history_row` and a format's writer make of each, in bulk.
+"""Turn entries of `bulk_history` to lines of text in bulk, as `history_row` and a format's writer make them.
 
-Nothing of a line is written down here. The line of an entry whose values are marks is cut at these; what stands in a
-line for each byte of a text, lines of such texts tell. What a row tells of metadata beyond its text, and names that
-are not UTF-8, are for lines made one by one.
+No format is written down here. A line is made of an entry whose values are marks, and cut at these; what a line
+contains for each byte of a text is learnt from lines of such texts. Entries whose metadata can be decoded, and names
+that are not UTF-8, get their lines one by one.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ from offsets_log.rows.tables import Row
 
 Line = Callable[[Row], bytes]
 _Made = tuple[a.Bytes, int]
-"""Room with text in it, and how much."""
+"""A buffer with text in it, and how many bytes are used."""
 
 STEP = 1 << 12
-"""Entries that a thread makes lines of at a time."""
 TEXT_BYTES = 1 << 21
-"""Of lines that are handed over at once, more or less."""
+"""Approximate number of bytes of lines that are passed on at a time."""
 PRINTED = frozenset(b"\t\n\r") | frozenset(range(0x20, 0x7F))
-"""Bytes of metadata that is text; others are looked at one by one."""
+"""Bytes of metadata that is text; metadata with other bytes is processed one by one."""
 
 
 class HistoryLines:
@@ -47,10 +46,12 @@ class HistoryLines:
     Args:
         line: a row of `history_row` as text, with what ends it.
         threads: that make them.
+        step: entries that a thread makes lines of at a time.
     """
 
-    def __init__(self, ordered: OrderedHistory, line: Line, *, threads: int = 1) -> None:
+    def __init__(self, ordered: OrderedHistory, line: Line, *, threads: int = 1, step: int = STEP) -> None:
         self.ordered, self.history, self.line, self.threads = ordered, ordered.history, line, threads
+        self.step = step
         self._templates = Templates(ordered, line)
         self._cells = Cells(line)
         self._letters = self._cells.letters()
@@ -60,7 +61,7 @@ class HistoryLines:
         self._spare: list[a.Bytes] = []
 
     def _named(self) -> tuple[a.Bytes, a.Int64s]:
-        """All names as cells behind each other, and where each begins and ends by its kind and number."""
+        """Return all names as they appear in lines, joined, and where each begins and ends, by kind and number."""
         kinds = self.history.keys.groups.texts, self.history.keys.topics.texts
         names = [[*map(self._cells.of, texts)] for texts in kinds]
         places = np.zeros((len(names), max(map(len, names)) + 1, 2), np.int64)
@@ -72,9 +73,9 @@ class HistoryLines:
         return np.frombuffer(b"".join(b"".join(texts) for texts in names), np.uint8), places
 
     def pieces(self, *, only_rewinds: bool) -> Iterator[memoryview]:
-        """All lines, many at a time; each piece is good until the next."""
+        """Yield all lines, many at a time; each piece is valid until the next."""
         make = partial(self._lines, only_rewinds=only_rewinds)
-        for made in self.ordered.side_by_side(make, step=STEP, threads=self.threads):
+        for made in self.ordered.side_by_side(make, step=self.step, threads=self.threads):
             for room, used in made:
                 yield room[:used].data
                 if len(room) == TEXT_BYTES:
@@ -87,7 +88,7 @@ class HistoryLines:
             return np.zeros(TEXT_BYTES, np.uint8)
 
     def _lines(self, begin: int, end: int, *, only_rewinds: bool) -> list[_Made]:
-        """The lines of some entries."""
+        """Return the lines of some entries."""
         history, order, templates = self.history, self.ordered.order, self._templates
         made: list[_Made] = []
         out = self._room()
@@ -119,16 +120,16 @@ class HistoryLines:
                 progress[ln.ROW] += outcome == ln.NEEDS_HAND
 
     def _line(self, place: int) -> bytes:
-        """The line of an entry, made on the slow path."""
+        """Return the line of an entry, made on the slow path."""
         return self.line(self.ordered.row(self.ordered.entry(place)))
 
 
 class Templates:
-    """The templates of all kinds of entries, made where they are asked for. Threads may share it.
+    """The templates of all kinds of entries, made when they are needed. Threads may share it.
 
     Attributes:
         begins: where each begins, by the number of its log and its kind.
-        programs: the templates behind each other, int64[n, `lines.OP_COLUMNS`], and the bytes that they write.
+        programs: the templates one after the other, int64[n, `lines.OP_COLUMNS`], and the bytes that they write.
     """
 
     def __init__(self, ordered: OrderedHistory, line: Line) -> None:
@@ -139,7 +140,7 @@ class Templates:
         self._lock = threading.Lock()
 
     def make(self, number: int) -> None:
-        """One more, if no other thread has made it."""
+        """Make one more template, unless another thread has made it."""
         with self._lock:
             if self.begins[number] == ln.UNKNOWN:
                 log, kind = divmod(number, ln.KINDS)
@@ -155,7 +156,7 @@ class Templates:
         self.programs = np.concatenate([ops, added]), np.concatenate([bytes_before, literal])
 
     def _template(self, kind: int, log: PartitionLog) -> tuple[list[bytes], list[tuple[int, int]]]:
-        """The literals of a line, and the operation behind each."""
+        """Return the literals of a line, and the operation after each."""
         marks = Values()
         group, topic = marks.text(ln.NAME, ln.GROUP), marks.text(ln.NAME, ln.TOPIC)
         key = (group, topic, marks.number(ln.PARTITION))
@@ -193,14 +194,14 @@ def _number(marks: Values, column: int) -> int:
 
 
 def _holder(kind: int, marks: Values) -> Holder:
-    """A member of marks."""
+    """Return a member whose values are marks."""
     instance_id = marks.text(ln.MEMBER_TEXT, k.INSTANCE_ID) if kind & ln.HAS_INSTANCE_ID else None
     member_id, client_id, host = (marks.text(ln.MEMBER_TEXT, column) for column in (k.MEMBER_ID, k.CLIENT_ID, k.HOST))
     return Holder(member_id, instance_id, client_id, host, marks.number(ln.EPOCH))
 
 
 class Cells:
-    """Texts as they stand in a line."""
+    """Texts as they appear in a line."""
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -212,7 +213,7 @@ class Cells:
         )
 
     def is_plain(self, byte: int) -> bool:
-        """Whether it stands there as it is, wherever in a text; of more than 7 bits all do."""
+        """Whether a byte appears in a line unchanged, wherever it is in a text; all bytes above 127 do."""
         if byte >= 128:
             return True
         texts = (chr(byte), f"{chr(byte)}a", f"a{chr(byte)}a", f"a{chr(byte)}")
@@ -223,11 +224,11 @@ class Cells:
         return line[self._before : len(line) - self._after]
 
     def of(self, text: str) -> bytes:
-        """A text as it stands in a line."""
+        """Return a text as it appears in a line."""
         return self._made(text) if self._odd.search(text) else "".join(text).encode()
 
     def letters(self) -> npt.NDArray[np.uint8]:
-        """What stands in a line for each byte of a text, as `lines` has it."""
+        """Return what appears in a line for each byte of a text, in the form of `lines`."""
         letters = says_more_letters()
         for byte in range(256):
             escaped = bytes([byte])
@@ -243,7 +244,7 @@ class Cells:
 
 
 def says_more_letters() -> npt.NDArray[np.uint8]:
-    """Which bytes tell that metadata may say more than it reads, as `lines` has it."""
+    """Return which bytes show that metadata may hold more than its text, in the form of `lines`."""
     letters = np.zeros((ln.QUOTE + 1, ln.LETTER_COLUMNS), np.uint8)
     letters[list(PRINTED), ln.IS_PRINTED] = letters[list(FORMATS), ln.IS_FORMAT] = True
     return letters

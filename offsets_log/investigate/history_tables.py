@@ -1,4 +1,4 @@
-"""Entries of `bulk_history` as Arrow tables, and rows of `history_row` as such."""
+"""Turn entries of `bulk_history`, and rows of `history_row`, to Arrow tables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from offsets_log.messages.commit_metadata import decode_commit_metadata
 from offsets_log.rows.tables import Row, to_json
 
 ROWS_IN_TABLE = 122_880
-"""Of one table: a row group of DuckDB."""
+"""Rows of one table: a row group of DuckDB."""
 MOST_TEXT_BYTES = 1 << 28
-"""Of the metadata of one run of entries."""
+"""Maximum number of metadata bytes in one run of entries."""
 MEMBERS = ("member_id", "group_instance_id", "client_id", "host")
 NUMBERS = {
     "record_offset": k.RECORD_OFFSET,
@@ -37,17 +37,17 @@ NUMBERS = {
 }
 """Columns of numbers → those of entries."""
 TEXTS = ("group", "topic", "event", "transaction", "change", *MEMBERS)
-"""Columns whose texts are many times the same: their Arrow type is a dictionary."""
+"""Columns whose texts repeat often: their Arrow type is a dictionary."""
 CHANGES = (None, "new", "advanced", "rewound", "same", "deleted")
 
 Mask = npt.NDArray[np.bool_]
 
 
 def schema_with(more: Sequence[str] = ()) -> pa.Schema:
-    """The schema of histories.
+    """Return the schema of histories.
 
     Args:
-        more: columns of the raw bytes of names that are not UTF-8.
+        more: further columns, of the raw bytes of names that are not UTF-8.
     """
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [pa.field(field.name, text if field.name in TEXTS else field.type) for field in schema_of(HISTORY_COLUMNS)]
@@ -55,7 +55,7 @@ def schema_with(more: Sequence[str] = ()) -> pa.Schema:
 
 
 def table_of_history(rows: Iterable[Row], more: Sequence[str] = ()) -> pa.Table:
-    """Rows of `history_row` as a table; see `schema_with`."""
+    """Return rows of `history_row` as a table; see `schema_with`."""
     texts = {column.name for column in HISTORY_COLUMNS if column.sql_type == "json"}
     flat = [
         {name: to_json(value) if name in texts and value is not None else value for name, value in row.items()}
@@ -65,18 +65,20 @@ def table_of_history(rows: Iterable[Row], more: Sequence[str] = ()) -> pa.Table:
 
 
 class HistoryTables:
-    """All entries in their order as tables.
+    """All entries in order, as tables.
 
     Args:
         only_rewinds: leave out all others.
         threads: that make them.
+        rows: of a table.
 
     Attributes:
-        schema: of the tables.
+        schema: the schema of the tables.
     """
 
-    def __init__(self, ordered: OrderedHistory, *, only_rewinds: bool, threads: int) -> None:
+    def __init__(self, ordered: OrderedHistory, *, only_rewinds: bool, threads: int, rows: int = ROWS_IN_TABLE) -> None:
         self.ordered, self.history, self.only_rewinds, self.threads = ordered, ordered.history, only_rewinds, threads
+        self._rows = rows
         history, keys = self.history, ordered.history.keys
         is_plain = co.are_utf8(history.entries.array, len(history), history.texts.array)
         odd = {
@@ -90,7 +92,7 @@ class HistoryTables:
         self._names = strings(keys.groups.texts), strings(keys.topics.texts)
 
     def __iter__(self) -> Iterator[pa.Table]:
-        return self.ordered.side_by_side(self._table, step=ROWS_IN_TABLE, threads=self.threads)
+        return self.ordered.side_by_side(self._table, step=self._rows, threads=self.threads)
 
     def _table(self, begin: int, end: int) -> pa.Table:
         entries = self.history.entries.array[self.ordered.order[begin:end]]
@@ -145,7 +147,7 @@ class HistoryTables:
         return told.numbers("offsets_partition", is_known[logs], partitions[logs], np.int32)
 
     def _metadata(self, told: _Told, entries: a.Int64s, commits: Mask) -> dict[str, pa.Array]:
-        """The clients' texts, and what they say beyond them."""
+        """Return the columns of the clients' texts, and of what these contain when decoded."""
         out = np.empty(int(entries[:, k.METADATA_SIZE].sum()), np.uint8)
         ends, more = np.zeros(len(entries), np.int32), np.zeros(len(entries), np.uint8)
         co.metadata(entries, self.history.texts.array, self._letters, out, ends, more)
@@ -181,10 +183,10 @@ class HistoryTables:
 
 
 class _Told:
-    """Columns of entries, without what the sources of their logs do not tell.
+    """Columns of entries, null where the sources of their logs lack them.
 
     Args:
-        logs: the number of the log of each.
+        logs: the number of each entry's log.
     """
 
     def __init__(self, ordered: OrderedHistory, logs: a.Int64s) -> None:
@@ -196,14 +198,14 @@ class _Told:
                 self._missing_columns[name] = self._missing_columns.get(name, is_missing_column) | is_missing_column
 
     def presence(self, name: str, is_there: Mask) -> Presence:
-        """Which rows of a column are not null."""
+        """Return which rows of a column are not null."""
         return Presence(is_there & ~self._missing_columns[name] if name in self._missing_columns else is_there)
 
     def numbers(self, name: str, is_there: Mask, values: Any, kind: Any = np.int64) -> pa.Array:
-        """Numbers as a column."""
+        """Return numbers as a column."""
         values = np.ascontiguousarray(values, kind)
         return self.presence(name, is_there).column(numbers(values[:0]).type, values)
 
     def texts(self, name: str, is_there: Mask, values: Any, texts: pa.StringArray) -> pa.Array:
-        """Numbers of texts as a column."""
+        """Return texts, given by their numbers, as a column."""
         return self.presence(name, is_there).dictionary(np.ascontiguousarray(values, np.int32), texts)

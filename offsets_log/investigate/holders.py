@@ -1,9 +1,9 @@
-"""Who holds a partition of a topic in a group, by the group metadata in force (`history`, `top`).
+"""Find who holds a partition of a topic in a group, by the group metadata in force (`history`, `top`).
 
-A commit does not say who sent it. A group with members takes plain commits from these only (``W-7``), and a member
-commits what it is assigned; so the member that held the partition is the one, and where a group has one member only, it
-is that one. A transactional commit need not name a member. A group without members takes commits from anybody: nobody
-is named then.
+A commit does not say who sent it. A group with members accepts plain commits from these only (``W-7``), and a member
+commits for what it is assigned. So the sender is the member that held the partition, or the only member of a group with
+one member. A transactional commit need not name a member. A group without members accepts commits from anybody, so
+nobody is named then.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Holders:
     only: Holder | None = None
 
     def of(self, topic: str, partition: int, topic_ids: Iterable[bytes], *, is_plain: bool) -> Holder | None:
-        """The member that holds a partition.
+        """Return the member that holds a partition; None if unknown.
 
         Args:
-            topic_ids: of topics of that name; there are several where it was deleted and created again.
-            is_plain: whether the commit in question is of no transaction.
+            topic_ids: ids of topics of that name; there are several if it was deleted and created again.
+            is_plain: whether the commit in question is outside of transactions.
         """
         if (holder := self.by_name.get((topic, partition))) is not None:
             return holder
@@ -61,7 +61,7 @@ NOBODY = Holders()
 
 
 def holders_of(group: Group | None) -> Holders:
-    """Of a group as it is now."""
+    """Return who holds what in a group as it is now."""
     if group is None or not group.members:
         return NOBODY
     by_name: dict[tuple[str, int], Holder] = {}
@@ -90,7 +90,7 @@ def _holder(group: Group, member: Member) -> Holder:
 
 
 def _assigned(group: Group, member: Member) -> Iterator[tuple[str, int]]:
-    """What a classic member is assigned; bytes that do not parse say nothing (``records:E1``, ``E2``)."""
+    """Yield what a classic member is assigned; bytes that do not parse yield nothing (``records:E1``, ``E2``)."""
     if group.protocol_type != "consumer":
         return
     try:
@@ -103,7 +103,10 @@ def _assigned(group: Group, member: Member) -> Iterator[tuple[str, int]]:
 
 
 def _tasks(group: Group, member: Member) -> Iterator[tuple[str, int]]:
-    """What a streams member's active tasks read: task n of a subtopology reads partition n of its topics."""
+    """Yield the partitions of a streams member's active tasks.
+
+    Task n of a subtopology reads partition n of each of its topics.
+    """
     if group.topology is None:
         return
     topics = {
@@ -126,5 +129,5 @@ class TopicIds:
                 self._ids.setdefault(name, []).append(bytes(topic_id))
 
     def of(self, topic: str) -> list[bytes]:
-        """The ids of a topic."""
+        """Return the ids of a topic."""
         return self._ids.get(topic, [])

@@ -1,16 +1,16 @@
-"""Why an offset is gone: what its tombstone lets one say, and what not.
+"""Find why an offset is gone: what its tombstone shows, and what it does not.
 
 A tombstone is a key without a value: expiry, OffsetDelete, DeleteGroups and the deletion of a topic all write the same
-(``E-3``, ``E-19``–``E-21``). What tells them apart is whether the offset could expire at the time of the tombstone, by
-the rules of expiry (§E) over what the log held just before it, and with the broker's ``offsets.retention.minutes``:
+(``E-3``, ``E-19``–``E-21``). The difference is whether the offset could expire at the time of the tombstone, by the
+rules of expiry (§E), the contents of the log just before it, and the broker's ``offsets.retention.minutes``:
 
 retention known    due: *expired* (or deleted in the minutes until the next check, which comes to the same);
                    not due: *deleted*.
-retention unknown  not even due with `LEAST_RETENTION_MS`, the least that a broker takes, or its group was using the
+retention unknown  not even due with `LEAST_RETENTION_MS`, the least that a broker allows, or its group was using the
                    topic: *deleted*. Due by an expire timestamp of its own: *expired*, whatever the retention.
                    Else it is not known, and the removal is called *deleted*, with a reason that says so.
 
-An offset can also go without a tombstone: its group was removed, which leaves it to nobody (``J-15``), or the
+An offset can also go without a tombstone: its group was removed, after which nobody gets it (``J-15``), or the
 tombstone itself was compacted away.
 """
 
@@ -35,23 +35,26 @@ from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 
 BEFORE_ALL = -1
-"""A record offset."""
+"""A record offset before all others."""
 
 Read = Callable[[Selection, Callable[[Record], bool]], Iterable[LogEvent]]
-"""The events of a log that hold what is asked for, and of the data records at least those decoded that are wanted."""
+"""Returns the events of a log that a selection asks for.
+
+Of the data records at least those that the second argument wants are decoded.
+"""
 
 LEAST_RETENTION_MS = 60_000
-"""``offsets.retention.minutes`` is at least 1."""
+"""The least retention: ``offsets.retention.minutes`` is at least 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """How an offset went.
+    """How an offset was removed.
 
     Attributes:
-        record_offset, time_ms: of its tombstone; None without one, or without a time.
-        is_expiry: whether expiry is what the log shows.
-        is_known: whether the log shows one or the other.
+        record_offset, time_ms: of its tombstone; None without a tombstone, or without a time (epoch ms).
+        is_expiry: whether the log shows expiry.
+        is_known: whether the log shows how the offset was removed.
     """
 
     record_offset: int | None
@@ -71,14 +74,14 @@ def removals(
     era: Era,
     retention_ms: int | None,
 ) -> dict[GroupTopicPartition, Removal]:
-    """How each of these offsets went.
+    """Return how each of these offsets was removed.
 
     Args:
-        read: the log until where ``after`` ends; what is below ``start`` is passed over.
-        start: the record offset that ``before`` ends at; None if ``before`` is not of this log, or of places that
-            nobody told.
-        gone: served before and not after.
-        retention_ms: of the broker, None where it is not known.
+        read: reads the log up to where ``after`` ends; records below ``start`` are skipped.
+        start: the record offset where ``before`` ends; None if ``before`` is not of this log, or its record offsets are
+            unknown.
+        gone: keys served before and not after.
+        retention_ms: the broker's retention; None if unknown.
     """
     search = _Search(before, before.missing_columns | after.missing_columns, start, gone, era, retention_ms)
     events = search.watch(read(search.selection, search.wants))
@@ -93,7 +96,7 @@ def removals(
 
 
 class _Search:
-    """The state of a few keys and their groups on its way through a log, and the tombstones that end them."""
+    """The state of a few keys and their groups while a log is read, and the tombstones that end them."""
 
     def __init__(
         self,
@@ -129,12 +132,12 @@ class _Search:
 
     @property
     def selection(self) -> Selection:
-        """All of the groups, with what ends their transactions."""
+        """All records of the groups, and what ends their transactions."""
         producers = frozenset(value.producer_id for value in self.state.iter_pending())
         return Selection(self.groups.__contains__, with_markers=True, producers=producers)
 
     def wants(self, record: Record) -> bool:
-        """Whether a record says anything: of the commits of other keys only one that makes a group."""
+        """Whether a record matters: a commit of another key does only if it creates a group."""
         if record.key not in self._keys:
             self._keys[record.key] = self._asked_of(record.key)
         asked = self._keys[record.key]
@@ -144,7 +147,7 @@ class _Search:
         return is_always or (fold.group is None and not self.profile.offsets_make_groups)
 
     def _asked_of(self, raw: bytes | None) -> tuple[GroupFold, bool] | None:
-        """The group of a key, and whether all its records are wanted; None if none is."""
+        """Return the group of a key, and whether all its records are wanted; None if none is."""
         try:
             record_type, fields, _ = decode_key(raw)
         except OffsetsLogError:
@@ -154,7 +157,7 @@ class _Search:
         return None if fold is None else (fold, not key.is_offset_commit or _key_of(key) in self.gone)
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Markers, and the records of these keys; at a tombstone `state` is as it was before it."""
+        """Yield markers and the records of these keys; at a tombstone `state` is as it was before it."""
         for event in events:
             match event:
                 case Event() if event.record.offset < self.start or event.damage is not None:
@@ -165,12 +168,12 @@ class _Search:
             yield event
 
     def _saw(self, event: Event, record: CoordinatorRecord) -> bool:
-        """Note what a record says of these keys; whether it is about an offset of theirs."""
+        """Note what a record says of these keys; return whether it is about an offset of theirs."""
         fold = self.groups.get(record.group)
         if fold is None:
             return False
         if not record.is_offset_commit:
-            with suppress(ReplayError):  # as in a replay: that record is left out
+            with suppress(ReplayError):  # as in a replay, the record is skipped
                 fold.replay(record)
             return False
         if not record.is_tombstone:
@@ -212,5 +215,5 @@ class _Search:
 
 
 def _key_of(record: CoordinatorRecord) -> GroupTopicPartition:
-    """Of an offset commit."""
+    """Return the group, topic and partition of an offset commit."""
     return record.key["group"], record.key["topic"], record.key["partition"]

@@ -1,4 +1,4 @@
-"""Which offsets partition a group belongs to, for names as text or as JSON Lines (`where`; ``records:H1``)."""
+"""Find the offsets partition that a group belongs to, for names as text or as JSON Lines (`where`; ``records:H1``)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ WHERE_COLUMNS = (
 )
 
 Question = tuple[str, int | None]
-"""A group, and how many partitions `__consumer_offsets` has; None where nothing tells."""
+"""A group, and how many partitions `__consumer_offsets` has; None if unknown."""
 
 
 def where_row(group: str, partitions: int) -> Row:
-    """One row of `WHERE_COLUMNS`."""
+    """Return one row of `WHERE_COLUMNS`."""
     row = {"group": group, "offsets_partition": partition_for(group, partitions)}
     return row | ({"group_base64": to_base64(group.raw)} if isinstance(group, MalformedString) else {})
 
 
 def read_lines(lines: Iterable[bytes], partitions: int | None) -> Iterator[Question]:
-    """One group a line: split at ``\\n`` only, nothing stripped, an empty line is the empty group."""
+    """Yield the group of each line: split at ``\\n`` only, nothing is stripped, an empty line is the empty group."""
     for line in lines:
         yield decode_string(line.removesuffix(b"\n")), partitions
 
 
 def read_json_lines(lines: Iterable[bytes], partitions: int | None, file: str) -> Iterator[Question]:
-    """``{"group": …, "partitions": …}`` a line; ``partitions`` where a line has none.
+    """Yield a question for each line ``{"group": …, "partitions": …}``.
+
+    Args:
+        partitions: taken where a line has none.
 
     Raises:
         InputError: a line is anything else.

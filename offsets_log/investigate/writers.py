@@ -1,18 +1,18 @@
-"""Who writes the topic, and how much of it is for nothing (`top`).
+"""Count who writes the topic, and how much of it is superfluous (`top`).
 
 Each record is counted for one *writer*: a group, a topic, a topic's partition, an offsets partition, a client, a member
-or an hour. What belongs to no writer — transaction markers, group metadata where topics are asked for, commits nobody
-can be named for — is counted for the writer without a name.
+or an hour. Records that belong to no writer (transaction markers, group metadata where topics are asked for, commits of
+unknown senders) are counted for the writer without a name.
 
-bytes      A record's share of its batch as it lies in the file (`rows.batch_bytes`). Batches without records belong
+bytes      A record's share of its batch as stored in the file (`rows.batch_bytes`). Batches without records belong
            to the writer without a name. So the bytes of all writers are the bytes of all batches that were read.
-garbage    Bytes of records that a later record of the same key supersedes: what cleaning would free (``C-4``–``C-6``),
-           were it done now. Keys are compared as bytes, as the cleaner does: type 0 and type 1 keys are two. The newest
-           tombstone of a key, markers and aborted transactions are no garbage here.
+garbage    Bytes of records that a later record of the same key supersedes: what cleaning would free now
+           (``C-4``–``C-6``). Keys are compared as bytes, as the cleaner does: type 0 and type 1 keys differ. The newest
+           tombstone of a key, markers and aborted transactions are not garbage here.
 no-op      A commit of the offset that the key's record before it committed.
-names      As the broker reads them (``B-7``): several malformed ones that read the same are one writer.
-gone       Offsets of a log that hold no record any more (`Remains`) are counted for nobody.
-rate       Commits by the clock's minutes, each whole; a record of magic 0 has no time and counts in none.
+names      Names as the broker reads them (``B-7``): several malformed ones that read the same are one writer.
+gone       Offsets of a log that no longer have a record (`Remains`) are counted for nobody.
+rate       Commits in each whole minute of the clock; a record of magic 0 has no time and counts in none.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WRITER_COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "hour": (Column("hour_timestamp_ms", "bigint", "when the hour begins"),),
 }
-"""``--per`` → what names a writer; all null of the one without a name."""
+"""``--per`` → the columns that name a writer; all are null for the one without a name."""
 
 COUNT_COLUMNS = (
     Column("records", "bigint", "of any type"),
@@ -81,7 +81,7 @@ ORDERS = {
     "noop": "noop_commits",
     "rate": "peak_commits_per_second",
 }
-"""``--by`` → the column."""
+"""``--by`` → the column to sort by."""
 
 Writer = tuple[object, ...]
 """The values of `WRITER_COLUMNS`."""
@@ -107,7 +107,7 @@ class Tally:
     peak: tuple[int, int] | None = None
 
     def saw_time(self, time_ms: int) -> None:
-        """A record was written at a time."""
+        """Note that a record was written at a time."""
         self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
         self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
 
@@ -118,7 +118,7 @@ NameOf = Callable[[Event, CoordinatorRecord | None, "Clients"], Writer]
 
 
 def plain(name: str) -> str:
-    """A name without the bytes it came from."""
+    """Return a name without the bytes it came from."""
     return "".join(name)
 
 
@@ -138,7 +138,7 @@ def _by_hour(event: Event, record: CoordinatorRecord | None, clients: Clients) -
 
 
 def name_of(holder: Holder, per: str) -> Writer:
-    """What names somebody who held a partition; a member also its group, before this."""
+    """Return what names somebody who held a partition; a member's group comes before this."""
     client = holder.client_id, holder.host
     return client if per == "client" else (holder.member_id, holder.group_instance_id, *client)
 
@@ -170,11 +170,11 @@ NAMES: dict[str, NameOf] = {
 
 @dataclass(slots=True)
 class Remains:
-    """How much of some logs is still there; every record once had an offset of its own, and every offset a record.
+    """How much of some logs is still there; once every offset had a record of its own.
 
     Attributes:
-        offsets: that the logs span, from the begin of the first segment to where the log goes on.
-        records: of these that were read.
+        offsets: number of offsets in the logs, from the beginning of the first segment to where the log continues.
+        records: number of records among them that were read.
     """
 
     offsets: int = 0
@@ -182,14 +182,14 @@ class Remains:
 
     @property
     def gone(self) -> int:
-        """Offsets without a record: cleaned away, missing or not to be read; nobody can tell whose they were."""
+        """The number of offsets without a record: cleaned away, missing or unreadable; their writers are unknown."""
         return max(self.offsets - self.records, 0)
 
     def add(self, log: PartitionLog, first_offset: int | None, end_offset: int, records: int) -> None:
-        """One log, read so far; without a first offset nothing of it was.
+        """Add one log as far as it was read; without a first offset nothing of it was.
 
         Args:
-            first_offset: of its first batch, where no file's name tells.
+            first_offset: base offset of its first batch, used if no file's name has one.
         """
         begin = log.segments[0].base_offset if log.segments else None
         begin = first_offset if begin is None else begin
@@ -198,7 +198,7 @@ class Remains:
             self.records += records
 
     def watch(self, log: PartitionLog, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Add a log whose events pass by."""
+        """Add a log while passing its events on."""
         first_offset, end_offset, records = None, 0, 0
         for event in events:
             match event:
@@ -214,7 +214,7 @@ class Remains:
 
 @dataclass(slots=True)
 class _Latest:
-    """The latest record of a key: whose it is, its bytes, the offset it commits (None if it is no commit)."""
+    """The latest record of a key: its writer, its bytes, the offset it commits (None if it is no commit)."""
 
     writer: Writer
     bytes: int
@@ -226,8 +226,8 @@ class Writers:
     """All writers of some offsets partitions.
 
     Attributes:
-        per: of `WRITER_COLUMNS`.
-        minutes: (writer, minute) → commits; `finish` finds the busiest ones.
+        per: a key of `WRITER_COLUMNS`.
+        minutes: (writer, minute) → commits; `finish` finds the busiest minutes.
     """
 
     per: str
@@ -235,14 +235,14 @@ class Writers:
     minutes: dict[tuple[Writer, int], int] = field(default_factory=dict)
 
     def of(self, writer: Writer) -> Tally:
-        """The tally of a writer."""
+        """Return the tally of a writer."""
         tally = self.tallies.get(writer)
         if tally is None:
             tally = self.tallies[writer] = Tally()
         return tally
 
     def finish(self) -> None:
-        """Find the busiest minutes: of several the first."""
+        """Find each writer's busiest minute: the first of several."""
         for (writer, minute), count in self.minutes.items():
             tally = self.of(writer)
             if tally.peak is None or (count, -minute * MINUTE_MS) > (tally.peak[0], -tally.peak[1]):
@@ -257,17 +257,17 @@ def count_writers(
     *,
     shows: Callable[[CoordinatorRecord | None], bool] = lambda record: True,
 ) -> Iterator[LogEvent]:
-    """Count the records of one offsets partition while its events pass by.
+    """Count the records of one offsets partition while passing its events on.
 
     Args:
-        topic_ids: names that are known from elsewhere.
-        shows: whether a record counts; what cannot be decoded, markers and empty batches are None.
+        topic_ids: topic id → name, known from elsewhere.
+        shows: whether a record counts; called with None for undecodable records, markers and empty batches.
     """
     return counted(events, _Counting(writers, offsets_partition, topic_ids, shows).count)
 
 
 class _Counting:
-    """The records of one offsets partition on their way into `Writers`."""
+    """Counts the records of one offsets partition into `Writers`."""
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class _Counting:
         self.latest: dict[bytes, _Latest] = {}
 
     def count(self, event: Event | None, size_bytes: int) -> None:
-        """One record with its share of the bytes; None for a batch without records."""
+        """Count one record with its share of the bytes; None for a batch without records."""
         record = event.decoded if event is not None else None
         if record is not None and self.needs_clients:
             self.clients.saw(record)
@@ -330,7 +330,7 @@ class _Counting:
 
 
 def nobody(per: str, offsets_partition: int | None) -> Writer:
-    """The writer without a name; in an offsets partition all has one."""
+    """Return the writer without a name; an offsets partition always has one."""
     return (offsets_partition,) if per == "offsets_partition" else (None,) * len(WRITER_COLUMNS[per])
 
 
@@ -338,7 +338,7 @@ def nobody(per: str, offsets_partition: int | None) -> Writer:
 
 
 OF_BYTES = frozenset({"bytes", "bytes_share", "garbage_bytes", "garbage_ratio"})
-"""Columns that follow from the sizes of batches in the file, which not every dump tells."""
+"""Columns that depend on the sizes of batches in the file, which not every dump has."""
 
 NEEDS = {
     "bytes": {"bytes"},
@@ -349,14 +349,14 @@ NEEDS = {
     "client": {"members", "assignment", "client_id", "host"},
     "member": {"members", "assignment"},
 }
-"""``--by`` and ``--per`` → columns of other commands without which the answer would be guessed."""
+"""``--by`` and ``--per`` → columns of other commands without which the answer would be a guess."""
 
 
 def top_rows(writers: Writers, by: str, missing_columns: frozenset[str] = frozenset()) -> list[Row]:
-    """One row of `WRITER_COLUMNS` and `COUNT_COLUMNS` for each writer, the largest first.
+    """Return one row of `WRITER_COLUMNS` and `COUNT_COLUMNS` for each writer, the largest first.
 
     Args:
-        missing_columns: columns that the source of a log does not tell.
+        missing_columns: columns that the source of a log does not have.
     """
     total = sum(tally.bytes for tally in writers.tallies.values())
     missing_columns |= OF_BYTES if "bytes" in missing_columns else frozenset()

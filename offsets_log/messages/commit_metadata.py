@@ -1,13 +1,14 @@
-"""What clients keep in the text of a commit: Kafka Streams its partition time, parallel consumers what they have done.
+"""Decode what clients keep in a commit's text: the partition time of Kafka Streams, progress of parallel consumers.
 
-Both are base64 of bytes whose first one says which it is. Nothing else marks them, so a text counts as one of them only
-if all of its bytes are as the client's own encoder writes them.
+Both are base64 of bytes whose first one tells which it is. Nothing else marks them, so a text counts as one of them
+only if all of its bytes are exactly what the client's own encoder writes.
 
 Kafka Streams        1, or 2 since 3.6: partition time (int64); in 2, if there is any, metadata of processors: their
                      number (int32), then key (int32 size, UTF-8) and time (int64) of each.
-parallel consumers   a letter for each encoding: a bit set, its length first (v1 int16, v2 int32), a bit a record from
-                     the committed offset on, lowest bit first, 1 for done, and a spare byte; or the lengths of runs (v1
-                     int16, v2 int32), of what is not done, done, not done … in turn. Compressed: a zstd frame of these.
+parallel consumers   a letter for each encoding: a bit set, its length first (v1 int16, v2 int32), one bit for each
+                     record from the committed offset on, lowest bit first, 1 for done, and a spare byte; or the lengths
+                     of runs (v1 int16, v2 int32), of records not done, done, not done … in turn. Compressed: a zstd
+                     frame of these.
 
 References: ``TopicPartitionMetadata.java``, ``ProcessorMetadata.java`` (apache/kafka, streams/processor/internals);
 ``OffsetEncoding.java``, ``EncodedOffsetPair.java``, ``BitSetEncoder.java``, ``RunLengthEncoder.java``
@@ -32,21 +33,21 @@ Json = dict[str, Any]
 
 MAX_DECOMPRESSED_BYTES = 1 << 20
 MAX_RUNS = 100_000
-"""A broker takes 4096 characters of metadata; what needs more than these bounds is no client's."""
+"""Limits of decoding: a broker allows 4096 characters of metadata, and no client's data exceeds these bounds."""
 
 ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
 
 
 class _NotThisError(Exception):
-    """The bytes are not of the form they seemed to be of."""
+    """The bytes are not of the form they seemed to have."""
 
 
 def decode_commit_metadata(metadata: str, committed_offset: int) -> Json | None:
-    """What a commit's metadata says, where it is more than text.
+    """Decode what a commit's metadata contains, where it is more than text.
 
     Returns:
-        ``{"format": "kafka-streams" | "parallel-consumer", …}``; ``{"format": "hex", "hex": …}`` for what is no text to
-        read; None for text, the empty one too.
+        ``{"format": "kafka-streams" | "parallel-consumer", …}``; ``{"format": "hex", "hex": …}`` for anything that is
+        not readable text; None for text, even empty.
     """
     raw = _base64(metadata)
     if raw:
@@ -106,7 +107,7 @@ def _streams_2(data: bytes, committed_offset: int) -> Json:
 # ------------------------------------------------------------------------------------- parallel consumers
 
 Runs = Iterator[tuple[int, bool]]
-"""Lengths of runs, and whether these records are done."""
+"""Lengths of runs of records, and whether the records of a run are done."""
 
 
 def _bit_set(data: bytes, number: struct.Struct) -> Runs:
@@ -135,7 +136,7 @@ def _run_lengths(data: bytes, number: struct.Struct) -> Runs:
 
 @dataclass(frozen=True, slots=True)
 class _Encoding:
-    """One way in which a parallel consumer tells what it has done."""
+    """One encoding in which a parallel consumer writes what it has done."""
 
     name: str
     runs: Callable[[bytes, struct.Struct], Runs]
@@ -155,7 +156,7 @@ class _Encoding:
 
 
 def _ranges(runs: Iterable[tuple[int, bool]], committed_offset: int) -> tuple[int, list[list[int]], int]:
-    """The last offset that is told of; first and last offset of what is not done; how many these are."""
+    """Return the last offset described, first and last offset of each range not done, and how many these hold."""
     offset, ranges, incomplete = committed_offset, list[list[int]](), 0
     for i, (length, is_done) in enumerate(runs):
         _require(i < MAX_RUNS)
@@ -192,4 +193,4 @@ FORMATS: dict[int, Callable[[bytes, int], Json]] = {
     2: _streams_2,
     **{ord(letter): encoding.decode for letter, encoding in ENCODINGS.items()},
 }
-"""First byte → what is behind it."""
+"""First byte → how to decode the bytes after it."""

@@ -1,7 +1,7 @@
-"""What workers of a ``connect`` group put into type 2: metadata and assignment (``records.md`` §9.3).
+"""Decode what workers of a ``connect`` group put into type 2: metadata and assignment (``records.md`` §9.3).
 
 Version 0 is the eager protocol (``default``), 1 is ``compatible`` (2.3), 2 is ``sessioned`` (2.4). From 1 on a worker
-tells its current assignment in its metadata, and the last fields may be missing.
+includes its current assignment in its metadata, and the last fields may be missing.
 
 References: ``connect/runtime/distributed/ConnectProtocol.java``, ``IncrementalCooperativeConnectProtocol.java``.
 """
@@ -14,7 +14,7 @@ from offsets_log.messages.consumer_protocol import Embedded, EmbeddedMessage, de
 from offsets_log.messages.schema import BYTES, INT16, INT32, INT64, STRING, ArrayOf, Field, Struct
 
 CONNECTOR = -1
-"""Task number of the connector instance itself."""
+"""The task number that stands for the connector instance itself."""
 
 CONNECTOR_TASKS = Struct((Field("connector", STRING), Field("tasks", ArrayOf(INT32))))
 
@@ -47,22 +47,22 @@ CONNECT_ASSIGNMENT = EmbeddedMessage(
 
 
 def decode_metadata(data: bytes, root: str = "subscription") -> Embedded:
-    """What a worker told of itself; ``allocation`` stays bytes. Raises CorruptRecordError."""
+    """Decode what a worker said of itself; ``allocation`` stays bytes. Raises CorruptRecordError."""
     return decode_embedded(CONNECT_METADATA, data, root)
 
 
 def decode_assignment(data: bytes, root: str = "assignment") -> Embedded:
-    """What a worker was given. Raises CorruptRecordError, for zero bytes too (``records:E1``)."""
+    """Decode what a worker was assigned. Raises CorruptRecordError, for zero bytes too (``records:E1``)."""
     return decode_embedded(CONNECT_ASSIGNMENT, data, root)
 
 
 def metadata_json(metadata: Embedded) -> dict[str, Any]:
-    """Url and config offset; who decodes the allocation adds ``assignment``."""
+    """Return url and config offset as JSON; the caller who decodes the allocation adds ``assignment``."""
     return {"url": metadata.fields["url"], "config_offset": metadata.fields["config_offset"]}
 
 
 def assignment_json(assignment: Embedded) -> dict[str, Any]:
-    """Connectors and tasks apart, in wire order; missing fields as Kafka defaults them."""
+    """Return connectors and tasks separately as JSON, in wire order; missing fields get Kafka's defaults."""
     fields = assignment.fields
     head = {name: fields[name] for name in ("error", "leader", "leader_url", "config_offset")}
     if assignment.version == 0:

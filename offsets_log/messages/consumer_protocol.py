@@ -1,7 +1,8 @@
-"""What members of a classic ``consumer`` group put into type 2: subscription and assignment (``records.md`` §9.1).
+"""Decode what members of classic ``consumer`` groups put into type 2: subscription, assignment (``records.md`` §9.1).
 
 The tables here, and those of `sticky_user_data`, `streams_protocol` and `connect_protocol`, describe bytes inside a
-record's bytes. `decode_subscription` and its like give an `Embedded`, `encode_embedded` the same bytes again.
+record's bytes. `decode_subscription` and similar functions return an `Embedded`; `encode_embedded` returns the same
+bytes again.
 
 References: ``clients/.../common/message/ConsumerProtocolSubscription.json``, ``ConsumerProtocolAssignment.json``,
 ``clients/consumer/internals/ConsumerProtocol.java``.
@@ -30,9 +31,9 @@ class EmbeddedMessage(Message):
     """A schema table of bytes inside a record.
 
     Attributes:
-        number: wire type of the leading version; None where the bytes do not tell their version.
+        number: wire type of the leading version; None where the bytes do not contain their version.
         later_as_newest: whether a later version is read with the newest layout (``records:D1``).
-        may_end_before: names of the last rows, before each of which the bytes may end.
+        may_end_before: names of the last rows; the bytes may end before each of them.
     """
 
     number: c.Construct | None = p.INT16
@@ -40,11 +41,11 @@ class EmbeddedMessage(Message):
     may_end_before: tuple[str, ...] = ()
 
     def struct(self, version: int) -> c.Construct:
-        """The construct codec of one version, without the leading version."""
+        """Return the construct codec of one version, without the leading version."""
         return _struct_of(self, self.layout_version(version))
 
     def layout_version(self, version: int) -> int:
-        """The version whose rows are used: the newest for a later one."""
+        """Return the version whose rows are used: the newest for a later one."""
         newest = int(self.versions.rpartition("-")[2])
         return min(version, newest) if self.later_as_newest else version
 
@@ -56,7 +57,7 @@ def _struct_of(table: EmbeddedMessage, layout_version: int) -> c.Construct:
 
 
 class MissingTail(c.Construct):  # type: ignore[misc]
-    """A struct that may end before any of its last rows; those missing on the wire are missing in the dict."""
+    """A struct that may end before any of its last rows; rows missing on the wire are missing in the dict."""
 
     def __init__(self, struct: MessageStruct, tail: tuple[str, ...]) -> None:
         super().__init__()
@@ -94,13 +95,13 @@ class MissingTail(c.Construct):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A decoded message that was bytes inside a record.
+    """A decoded message from bytes inside a record.
 
     Attributes:
         table: the table it was read with.
-        version: as written, even where a later one was read with the newest layout.
-        fields: by the table's row names.
-        trailing: bytes behind the last field, which Kafka ignores.
+        version: the version as written, even if a later one was read with the newest layout.
+        fields: the fields by the table's row names.
+        trailing: bytes after the last field, which Kafka ignores.
     """
 
     table: EmbeddedMessage
@@ -109,12 +110,12 @@ class Embedded:
     trailing: bytes = b""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as Kafka's JSON converters write them."""
+        """Return the fields as Kafka's JSON converters write them."""
         return self.table.to_json(self.fields, self.table.layout_version(self.version))
 
 
 def decode_embedded(table: EmbeddedMessage, data: bytes, root: str) -> Embedded:
-    """Decode a leading version and the fields behind it.
+    """Decode a leading version and the fields after it.
 
     Raises:
         CorruptRecordError: with the field path below ``root``; also for a version that no layout describes.
@@ -136,10 +137,10 @@ def decode_body(table: EmbeddedMessage, version: int, body: bytes, root: str) ->
 
 
 def encode_embedded(message: Embedded, root: str = "") -> bytes:
-    """Inverse of decoding, byte for byte.
+    """Encode a decoded message, byte for byte.
 
     Raises:
-        CorruptRecordError: if the fields do not fit the table.
+        CorruptRecordError: the fields do not fit the table.
     """
     number = message.table.number
     head = b"" if number is None else p.build(number, message.version, f"{root}.version")
@@ -173,10 +174,10 @@ CONSUMER_PROTOCOL_ASSIGNMENT = EmbeddedMessage(
 
 
 def decode_subscription(data: bytes, root: str = "subscription") -> Embedded:
-    """What a consumer asked for. Raises CorruptRecordError."""
+    """Decode what a consumer asked for. Raises CorruptRecordError."""
     return decode_embedded(CONSUMER_PROTOCOL_SUBSCRIPTION, data, root)
 
 
 def decode_assignment(data: bytes, root: str = "assignment") -> Embedded:
-    """What a consumer was given. Raises CorruptRecordError, for zero bytes too (``records:E1``)."""
+    """Decode what a consumer was assigned. Raises CorruptRecordError, for zero bytes too (``records:E1``)."""
     return decode_embedded(CONSUMER_PROTOCOL_ASSIGNMENT, data, root)

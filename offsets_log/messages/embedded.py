@@ -1,6 +1,6 @@
-"""The bytes of members opened up: which decoder, by protocol type and then by protocol (``records.md`` §9).
+"""Decode the bytes of members with the decoder for their protocol type and protocol (``records.md`` §9).
 
-For readers of text (``decode --expand``): everything here is JSON. The decoders themselves are in
+The results are JSON, for people (``decode --expand``). The decoders themselves are in
 `consumer_protocol`, `sticky_user_data`, `streams_protocol` and `connect_protocol`.
 """
 
@@ -20,15 +20,15 @@ Json = dict[str, Any]
 Expand = Callable[[bytes, str], Json]
 
 MAX_BRACKETS = 100
-"""A Schema Registry identity has one or two; Python's JSON parser recurses into each."""
+"""Limit of brackets: a Schema Registry identity has one or two, and Python's JSON parser recurses into each."""
 
 
 def expand_subscription(protocol_type: str | None, protocol: str | None, data: bytes) -> Json | None:
-    """A member's subscription (a Connect worker's metadata) as JSON; the bytes stay with the caller.
+    """Return a member's subscription (a Connect worker's metadata) as JSON; the bytes are kept by the caller.
 
     Returns:
-        None for no bytes and for protocol types that are opaque; ``{"error": text}`` for bytes that do not parse
-        (``records:E2``), also in place of user data that does not.
+        None for no bytes and for opaque protocol types; ``{"error": text}`` for bytes that do not parse
+        (``records:E2``), also in place of user data that does not parse.
     """
     match protocol_type:
         case "consumer":
@@ -42,7 +42,7 @@ def expand_subscription(protocol_type: str | None, protocol: str | None, data: b
 
 
 def expand_assignment(protocol_type: str | None, protocol: str | None, data: bytes) -> Json | None:
-    """A member's assignment as JSON, as `expand_subscription` does; None for no assignment (``records:E1``)."""
+    """Return a member's assignment as JSON, as `expand_subscription` does; None for no assignment (``records:E1``)."""
     match protocol_type:
         case "consumer":
             user_data = _ASSIGNMENT_USER_DATA.get(protocol or "")
@@ -97,7 +97,7 @@ def _connect_metadata(data: bytes, root: str) -> Json:
 
 
 def _json_object(data: bytes, root: str) -> Json:
-    """Schema Registry's identities and assignments are JSON text (``records.md`` §9.4)."""
+    """Parse Schema Registry's identities and assignments, which are JSON text (``records.md`` §9.4)."""
     if data.count(b"{") + data.count(b"[") > MAX_BRACKETS:
         raise CorruptRecordError(f"more than {MAX_BRACKETS} brackets", field=root)
     try:

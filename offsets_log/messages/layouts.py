@@ -1,4 +1,4 @@
-"""What a record type's key and values look like on the wire, as rows made from the schema tables."""
+"""List how a record type's key and values look on the wire, as rows made from the schema tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from offsets_log.messages.registry import RECORD_TYPES, RecordType
 from offsets_log.messages.schema import ZEROS, ArrayOf, Field, Message, Scalar, Struct, WireType, in_versions
 
 NEAR = 3
-"""Near matches that are named for a record type that there is not."""
+"""How many similar names are suggested for an unknown record type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,16 +22,16 @@ class FieldRow:
 
     Attributes:
         part: ``key`` or ``value``.
-        version: of the value; a key has none.
+        version: version of the value; a key has none.
         flexible: whether lengths are compact and every struct ends with its tagged fields.
         layout: Kafka's name of the message.
-        releases: those that write this layout, where layouts share a version number; None where they do not.
+        releases: releases that write this layout, where layouts share a version number; None otherwise.
         field: path of the field, in snake_case: ``members[].client_id``.
         type: ``int32``, ``string``, ``[]int32``, ``struct``, ``[]struct``.
-        versions: in which versions of the value it stands.
-        nullable: whether null may stand on the wire.
+        versions: the versions of the value that have the field.
+        nullable: whether the field may be null on the wire.
         tag: number of a tagged field, None for a plain one.
-        default: what a missing tag means, and a plain field in versions that lack it; None where nothing is said.
+        default: the value of a missing tag, or of a plain field in versions that lack it; None if it has none.
     """
 
     part: str
@@ -48,13 +48,16 @@ class FieldRow:
 
 
 def record_type(text: str) -> RecordType | None:
-    """By number or by Kafka's name, however it is spelt: ``2``, ``group-metadata``, ``GroupMetadataValue``."""
+    """Return a record type by number or by Kafka's name in any spelling, or None.
+
+    Spellings are for example ``2``, ``group-metadata``, ``GroupMetadataValue``.
+    """
     wanted = _bare(text)
     return next((row for row in RECORD_TYPES.values() if wanted in (str(row.number), _bare(row.name))), None)
 
 
 def like(text: str) -> list[str]:
-    """Names of record types like one that there is not, as a command takes them: ``offset-commit``."""
+    """Return names of record types similar to an unknown one, as a command takes them: ``offset-commit``."""
     known = {_bare(row.name): row.name for row in RECORD_TYPES.values()}
     found = get_close_matches(_bare(text), known, n=NEAR, cutoff=0.7)
     return [re.sub(r"(?<=[a-z])(?=[A-Z])", "-", known[name]).lower() for name in found]
@@ -65,13 +68,13 @@ def _bare(text: str) -> str:
 
 
 def versions_of(message: Message) -> range:
-    """The value versions that a table describes."""
+    """Return the value versions that a table describes."""
     first, _, last = message.versions.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
 def field_rows(row: RecordType) -> Iterator[FieldRow]:
-    """The key, then every version of the value, newest layout first where several share a number."""
+    """Yield the key's fields, then those of every value version, newest layout first where several share a number."""
     yield from _rows("key", None, row.key, 0, None)
     for version in sorted({version for layout in row.values for version in versions_of(layout)}):
         for layout in row.layouts(version):
@@ -105,7 +108,7 @@ def _rows(part: str, shown: int | None, message: Message, version: int, releases
 
 
 def _fields(fields: tuple[Field, ...], version: int, above: str) -> Iterator[tuple[str, Field]]:
-    """Each field with its path, containers before their parts."""
+    """Yield each field with its path, containers before their parts."""
     for field in fields:
         path = above + field.name
         yield path, field

@@ -1,4 +1,4 @@
-"""Whether a log is one of ``__consumer_offsets`` at all, judged by the keys of its first records."""
+"""Judge by the keys of its first records whether a log is one of ``__consumer_offsets`` at all."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from offsets_log.messages.registry import decode_key, record_type_of
 RECORDS_LOOKED_AT = 100
 BATCHES_LOOKED_AT = 10_000
 LARGEST_TYPE_TO_COME = 127
-"""A newer release may write types that no table has; keys of texts begin with much larger numbers."""
+"""Largest number that a future record type may have; keys that are texts begin with much larger numbers."""
 
 
 def is_of_another_topic(log: PartitionLog) -> bool:
-    """Whether the log has records, and none of the first ones has a key that a group coordinator writes."""
+    """Whether the log has records, but none of the first ones has a key that a group coordinator writes."""
     keys = list(islice(_keys(log), RECORDS_LOOKED_AT))
     return bool(keys) and not any(map(may_be_coordinators, keys))
 
 
 def may_be_coordinators(key: bytes | None) -> bool:
-    """Whether a group coordinator of this or a newer release writes such a key: nothing is left over in it."""
+    """Whether a group coordinator of this or a newer release may write such a key: no bytes are left over in it."""
     try:
         _, _, trailing = decode_key(key)
     except UnknownRecordTypeError:

@@ -1,7 +1,8 @@
-"""Record types: from the first two bytes of a key to the tables of its key and value (``records.md`` §8).
+"""Register record types: from the first two bytes of a key to the tables of its key and value (``records.md`` §8).
 
-`decode_coordinator_record` reads a record's key and value, `encode_coordinator_record` gives the same bytes again.
-Decoding is liberal: what a broker would refuse to load but can be read is read (a type 0 key with any value version).
+`decode_coordinator_record` reads a record's key and value, `encode_coordinator_record` returns the same bytes again.
+Decoding is liberal: anything readable is read, even if a broker would refuse to load it (a type 0 key with any value
+version).
 
 References: ``GroupCoordinatorRecordSerde.java``, ``CoordinatorRecordType``; ``records:Y1``–``Y6``.
 """
@@ -37,7 +38,7 @@ KEYS_REMEMBERED = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """One row: the number in the key, Kafka's name, the key's table, the value's tables newest first."""
+    """A record type: the number in the key, Kafka's name, the key's table, the value's tables newest first."""
 
     number: int
     name: str
@@ -45,7 +46,7 @@ class RecordType:
     values: tuple[Message, ...]
 
     def layouts(self, version: int) -> Iterator[Message]:
-        """The tables that describe a value version, newest first."""
+        """Yield the tables that describe a value version, newest first."""
         return (layout for layout in self.values if layout.has_version(version))
 
 
@@ -175,7 +176,7 @@ class CoordinatorRecord:
         value_version: None for a tombstone.
         value: the value's fields; None for a tombstone.
         layout: the table the value was read with; None for a tombstone.
-        key_trailing, value_trailing: bytes behind the last field, which Kafka ignores (``records:P4``).
+        key_trailing, value_trailing: bytes after the last field, which Kafka ignores (``records:P4``).
     """
 
     record_type: int
@@ -187,7 +188,7 @@ class CoordinatorRecord:
     value_trailing: bytes = b""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For other processes, which have tables of their own."""
+        """Pickle for other processes, which have tables of their own."""
         number = None if self.layout is None else RECORD_TYPES[self.record_type].values.index(self.layout)
         return _with_layout, (number, {name: getattr(self, name) for name in _PLAIN})
 
@@ -198,32 +199,32 @@ class CoordinatorRecord:
 
     @property
     def is_tombstone(self) -> bool:
-        """A null value; empty bytes are not one."""
+        """Whether the value is null; empty bytes are not null."""
         return self.value is None
 
     @property
     def is_offset_commit(self) -> bool:
-        """Types 0 and 1, which name the same GroupTopicPartition (``replay:L-22``)."""
+        """Whether it is of type 0 or 1, which name the same GroupTopicPartition (``replay:L-22``)."""
         return self.record_type in OFFSET_COMMIT_TYPES
 
     @property
     def group(self) -> str:
-        """The group id, whatever the key calls it."""
+        """The group id, whatever the key's field is called."""
         group: str = self.key["group"] if "group" in self.key else self.key["group_id"]
         return group
 
     def key_json(self) -> dict[str, Any]:
-        """The key as Kafka's JSON."""
+        """Return the key as Kafka's JSON."""
         return RECORD_TYPES[self.record_type].key.to_json(self.key, 0)
 
     def value_json(self) -> dict[str, Any] | None:
-        """The value as Kafka's JSON; None for a tombstone."""
+        """Return the value as Kafka's JSON; None for a tombstone."""
         if self.value is None or self.layout is None or self.value_version is None:
             return None
         return self.layout.to_json(self.value, self.value_version)
 
     def unknown_tags(self) -> list[tuple[str, int, bytes]]:
-        """Tagged fields no table knows: path of their struct, tag, raw bytes."""
+        """Return tagged fields no table knows: path of their struct, tag, raw bytes."""
         return [
             (path, tag, data)
             for path, part in schema.walk(self.value, "value")
@@ -232,7 +233,7 @@ class CoordinatorRecord:
         ]
 
     def malformed_strings(self) -> list[tuple[str, bytes]]:
-        """Strings that were not UTF-8 (``replay:B-7``): path, raw bytes."""
+        """Return strings that were not UTF-8 (``replay:B-7``): path, raw bytes."""
         return [
             (path, part.raw)
             for root, fields in (("key", self.key), ("value", self.value))
@@ -275,7 +276,7 @@ def _leading_int16(data: bytes, root: str, what: str) -> int:
 
 @lru_cache(maxsize=KEYS_REMEMBERED)
 def decode_key(key: bytes | None) -> tuple[RecordType, dict[str, Any], bytes]:
-    """Decode a record key: its row, its fields (not to be changed), trailing bytes. A log repeats its keys.
+    """Decode a record key: its row, its fields (not to be changed), trailing bytes. Results are cached, as keys repeat.
 
     Raises:
         CorruptRecordError: a null key (``records:R2``) or one that does not parse.
@@ -297,12 +298,12 @@ def read_key(key: bytes | None, types: Mapping[int, RecordType]) -> tuple[Record
 
 
 def record_type_of(key: bytes | None) -> int | None:
-    """The number a key begins with, known or not; None for a key without one."""
+    """Return the number a key begins with, known or not; None for a key without one."""
     return None if key is None or len(key) < INT16.size else int(INT16.unpack_from(key)[0])
 
 
 def value_version_of(value: bytes | None) -> int | None:
-    """The version a value begins with, known or not; None for a value without one."""
+    """Return the version a value begins with, known or not; None for a value without one."""
     return record_type_of(value)
 
 
@@ -316,7 +317,7 @@ def decode_value(
 
     Args:
         release: (major, minor) of the Kafka release that wrote the record, if known.
-        only_release: try no layout but those of that release, as that release does.
+        only_release: try only layouts of that release, as that release does.
 
     Raises:
         UnsupportedVersionError: a value version no table describes, or none of that release alone.
@@ -371,12 +372,12 @@ def decode_coordinator_record(
 
 
 def encode_coordinator_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
-    """Inverse of `decode_coordinator_record`: the key and the value, byte for byte."""
+    """Encode a record, the inverse of `decode_coordinator_record`: return key and value, byte for byte."""
     return encode_key_and_value(RECORD_TYPES[record.record_type], record)
 
 
 def encode_key_and_value(row: RecordType, record: KeyAndValue) -> tuple[bytes, bytes | None]:
-    """The key and the value of a record of any topic whose keys begin with a record type."""
+    """Encode a record of any topic whose keys begin with a record type."""
     key = INT16.pack(row.number) + primitives.build(row.key.struct(0), record.key, "key") + record.key_trailing
     if record.value is None or record.value_version is None:
         return key, None

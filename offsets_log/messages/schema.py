@@ -1,11 +1,11 @@
-"""Schema tables: a message as rows that can be laid beside Kafka's own JSON, and the construct Struct of each version.
+"""Define schema tables: messages as rows that read like Kafka's own JSON, and the construct Struct of each version.
 
-A row is a `Field`: name, wire type, versions, nullable, default, tag. Rows are in wire order. `Message.struct`
-makes the codec of one value version from them; whatever else is made of a message (Kafka's JSON, a flat table)
-reads the same rows, so a field is declared once.
+A row is a `Field`: name, wire type, versions, nullable, default, tag. Rows are in wire order. `Message.struct` makes
+the codec of one value version from them; everything else made of a message (Kafka's JSON, a flat table) uses the same
+rows, so a field is declared once.
 
-Parsed messages are plain dicts by field name. A flexible struct that carried unknown tagged fields has them, raw,
-under `message_struct.UNKNOWN_TAGS` as ``[(tag, bytes), …]`` and builds them again (``records:P3``).
+Parsed messages are plain dicts by field name. A flexible struct with unknown tagged fields keeps them, raw, under
+`message_struct.UNKNOWN_TAGS` as ``[(tag, bytes), …]`` and writes them again (``records:P3``).
 
 References: ``generator/.../MessageDataGenerator.java``, ``JsonConverterGenerator.java``; ``records.md`` §1, §9.
 """
@@ -24,7 +24,7 @@ from offsets_log.log_format import primitives as p
 from offsets_log.messages.message_struct import UNKNOWN_TAGS, MessageStruct, NullableStruct, TaggedField
 
 ZEROS = object()
-"""Default of a tagged struct that Kafka's generated class holds as an object with zeros and empty lists."""
+"""Default of a tagged struct that Kafka's generated class represents as an object with zeros and empty lists."""
 
 REDACTED = "(redacted)"
 """Stands in JSON for what is never shown, as in Kafka's own tools."""
@@ -32,7 +32,7 @@ REDACTED = "(redacted)"
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A wire type without parts. ``name`` is Kafka's, ``code`` its construct where no length is involved."""
+    """A wire type without parts. ``name`` is Kafka's; ``code`` is its construct, None for types with a length."""
 
     name: str
     code: c.Construct | None = None
@@ -59,7 +59,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayOf:
-    """An array of scalars or structs; of repeated ones a log has the same again and again (`readers.remembered`)."""
+    """An array of scalars or structs; ``is_repeated`` if a log repeats the same ones often (`readers.remembered`)."""
 
     element: Scalar | Struct
     is_repeated: bool = False
@@ -70,7 +70,7 @@ WireType = Scalar | Struct | ArrayOf
 
 @cache
 def camel_case(name: str) -> str:
-    """``leader_epoch`` → ``leaderEpoch``."""
+    """Return a name in camel case: ``leader_epoch`` → ``leaderEpoch``."""
     head, *tail = name.split("_")
     return head + "".join(word.capitalize() for word in tail)
 
@@ -83,9 +83,9 @@ class Field:
         name: Kafka's name, in snake_case.
         type: wire type.
         versions: value versions that have it: "0+", "1", "2-3".
-        nullable: whether null may stand on the wire.
-        default: what a missing tag means (``records:P2``), which is not always null where null may stand: a
-            ``"default": null`` of the schema is an empty list or object in Kafka's class (``records.md`` §9).
+        nullable: whether the field may be null on the wire.
+        default: the value of a missing tag (``records:P2``); for a nullable field it is not always null: a ``"default":
+            null`` of the schema is an empty list or object in Kafka's class (``records.md`` §9).
         tag: number of a tagged field, None for a plain one.
         secret: given the fields around it, whether its value must never be shown; None for one that always may.
     """
@@ -113,8 +113,8 @@ class Message:
         fields: rows in wire order.
         versions: value versions this table describes, such as "0-4".
         flexible: versions with compact lengths and tagged fields; None where there are none.
-        releases: the Kafka releases (major, minor) that write this layout, first and last; None is open.
-            Two layouts may share a version number: then the bytes or the release tell them apart.
+        releases: the Kafka releases (major, minor) that write this layout, first and last; None is open. Two layouts
+            may share a version number: then the bytes or the release distinguish them.
     """
 
     name: str
@@ -137,23 +137,23 @@ class Message:
         return self.flexible is not None and in_versions(version, self.flexible)
 
     def fields_of(self, version: int) -> tuple[Field, ...]:
-        """The rows of one version."""
+        """Return the rows of one version."""
         return _of_version(self.fields, version)
 
     def struct(self, version: int) -> c.Construct:
-        """The construct codec of one version."""
+        """Return the construct codec of one version."""
         return _struct_of(self, version)
 
     def to_json(self, value: dict[str, Any], version: int) -> dict[str, Any]:
-        """A parsed message as Kafka's JSON converters write it: its names, uuids and bytes as text, no secrets."""
+        """Return a parsed message as Kafka's JSON converters write it: Kafka's names, uuids and bytes as text, no secrets."""
         return _struct_json(self.fields, value, version)
 
     def zeros(self, version: int) -> dict[str, Any]:
-        """The least message of a version: zeros, empty strings, no elements."""
+        """Return the smallest message of a version: zeros, empty strings, no elements."""
         return {row.name: _zero(row.type) if row.tag is None else _default(row) for row in self.fields_of(version)}
 
     def from_json(self, json: dict[str, Any], version: int) -> dict[str, Any]:
-        """Inverse of `to_json`, defaults filled in."""
+        """Parse Kafka's JSON, the inverse of `to_json`, with defaults filled in."""
         return _struct_from_json(self.fields, json, version)
 
 
@@ -287,7 +287,7 @@ def _from_json(type_: WireType, json: Any, version: int) -> Any:
 
 
 def walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every part of a parsed message with its path, Kafka's spelling, containers before their parts."""
+    """Yield every part of a parsed message with its path in Kafka's spelling, containers before their parts."""
     yield path, value
     if isinstance(value, dict):
         for name, part in value.items():

@@ -1,6 +1,6 @@
-"""User data of the sticky assignors in a consumer's subscription (``records.md`` §9.2).
+"""Decode user data of the sticky assignors in a consumer's subscription (``records.md`` §9.2).
 
-`StickyAssignor` writes no version: the generation behind the list (2.3) is the only difference.
+`StickyAssignor` writes no version: the generation after the list (2.3) is the only difference.
 `CooperativeStickyAssignor` writes the generation alone, from 2.8.
 
 References: ``clients/consumer/StickyAssignor.java``, ``CooperativeStickyAssignor.java``.
@@ -30,7 +30,7 @@ COOPERATIVE_STICKY_USER_DATA = EmbeddedMessage(
 
 
 def decode_sticky(data: bytes, root: str = "user_data") -> Embedded:
-    """Version 1 if it parses, else version 0.
+    """Decode as version 1 if it parses, else as version 0.
 
     Raises:
         CorruptRecordError: neither parses; the error is that of version 0.
@@ -42,7 +42,7 @@ def decode_sticky(data: bytes, root: str = "user_data") -> Embedded:
 
 
 def sticky_json(user_data: Embedded) -> dict[str, Any]:
-    """Partitions by topic, in wire order, and the generation where there is one."""
+    """Return partitions by topic, in wire order, and the generation if there is one, as JSON."""
     fields = user_data.fields
     previous: dict[str, list[int]] = {}
     for row in fields["previous_assignment"]:
@@ -52,10 +52,10 @@ def sticky_json(user_data: Embedded) -> dict[str, Any]:
 
 
 def decode_cooperative_sticky(data: bytes, root: str = "user_data") -> Embedded:
-    """A generation and nothing else.
+    """Decode a generation and nothing else.
 
     Raises:
-        CorruptRecordError: not exactly four bytes.
+        CorruptRecordError: there are not exactly four bytes.
     """
     user_data = decode_body(COOPERATIVE_STICKY_USER_DATA, 0, data, root)
     if user_data.trailing:

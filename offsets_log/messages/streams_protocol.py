@@ -1,7 +1,7 @@
-"""User data of Kafka Streams on the classic protocol: group protocol ``stream`` (``records.md`` §9.4).
+"""Decode user data of Kafka Streams on the classic protocol: group protocol ``stream`` (``records.md`` §9.4).
 
-The subscription is a generated message; the assignment was written by hand with Java's DataOutputStream, hence its
-modified UTF-8. Topics of the host maps are numbers of a dictionary from version 5 on.
+The subscription is a generated message; the assignment is written with Java's DataOutputStream, hence its modified
+UTF-8. From version 5 on, the host maps name topics by numbers of a dictionary.
 
 References: ``streams/src/main/resources/common/message/SubscriptionInfoData.json``,
 ``streams/processor/internals/assignment/AssignmentInfo.java``, ``ConsumerProtocolUtils.java``.
@@ -22,7 +22,7 @@ from offsets_log.messages.consumer_protocol import Embedded, EmbeddedMessage, de
 from offsets_log.messages.schema import BYTES, INT8, INT32, INT64, STRING, UUID, ArrayOf, Field, Scalar, Struct
 
 MAX_TOPIC_NAME = 249
-"""Kafka's own limit. Without it a short list of dictionary numbers could name a long text very often."""
+"""Kafka's own limit of letters. Without it a short list of dictionary numbers could repeat a long text very often."""
 
 
 def decode_modified_utf8(raw: bytes) -> str:
@@ -39,14 +39,14 @@ def decode_modified_utf8(raw: bytes) -> str:
 
 
 def encode_modified_utf8(text: str) -> bytes:
-    """Inverse of `decode_modified_utf8`."""
+    """Encode a text as ``DataOutput.writeUTF`` does, the inverse of `decode_modified_utf8`."""
     units = text.encode("utf-16-be")
     separate = "".join(map(chr, struct.unpack(f">{len(units) // 2}H", units)))
     return separate.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
 
 
 class JavaText(c.Construct):  # type: ignore[misc]
-    """Text behind a length: ``writeUTF`` (uint16 bytes), or ``writeChars`` (int32 UTF-16 units)."""
+    """Text after its length: ``writeUTF`` (uint16 bytes), or ``writeChars`` (int32 UTF-16 units)."""
 
     def __init__(self, length: c.Construct, unit_size: int) -> None:
         super().__init__()
@@ -160,12 +160,12 @@ ASSIGNMENT_INFO = EmbeddedMessage(
 
 
 def decode_subscription_info(data: bytes, root: str = "user_data") -> Embedded:
-    """A client's tasks and where it can be asked. Raises CorruptRecordError, for an unknown version too."""
+    """Decode a client's tasks and its endpoint. Raises CorruptRecordError, for an unknown version too."""
     return decode_embedded(SUBSCRIPTION_INFO, data, root)
 
 
 def subscription_info_json(info: Embedded) -> dict[str, Any]:
-    """Every field of that version; tasks as ``subtopology_partition``, no end point as null."""
+    """Return every field of that version as JSON; tasks as ``subtopology_partition``, a missing endpoint as null."""
     json: dict[str, Any] = {"version": info.version}
     for row in SUBSCRIPTION_INFO.fields_of(info.version):
         json[row.name] = _subscription_field(row.name, info.fields[row.name])
@@ -193,7 +193,7 @@ def _offset_sums(row: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, An
 
 
 def _task(row: dict[str, Any]) -> str:
-    """A task id as Java prints it."""
+    """Return a task id as Java prints it."""
     topology = row.get("named_topology")
     return f"{topology + '__' if topology else ''}{row['topic_group_id']}_{row['partition']}"
 
@@ -206,11 +206,11 @@ def _text(raw: bytes) -> str:
 
 
 def decode_assignment_info(data: bytes, root: str = "user_data") -> Embedded:
-    """A client's tasks and who has which partition.
+    """Decode a client's tasks and who has which partition.
 
     Raises:
-        CorruptRecordError: it does not parse, its version is unknown, or a host map names a topic by a number that
-            the dictionary does not have.
+        CorruptRecordError: it does not parse, its version is unknown, or a host map names a topic by a number that is
+            not in the dictionary.
     """
     info = decode_embedded(ASSIGNMENT_INFO, data, root)
     known = _dictionary(info.fields)
@@ -225,7 +225,7 @@ def decode_assignment_info(data: bytes, root: str = "user_data") -> Embedded:
 
 
 def assignment_info_json(info: Embedded) -> dict[str, Any]:
-    """Every field of that version but the dictionary; what are sets in Kafka comes sorted, active tasks in order."""
+    """Return every field of that version but the dictionary as JSON; Kafka's sets are sorted, active tasks in order."""
     topics = _dictionary(info.fields)
     json: dict[str, Any] = {"version": info.version}
     for row in ASSIGNMENT_INFO.fields_of(info.version):

@@ -15,6 +15,7 @@ from offsets_log.cleaner.settings import Rules
 from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError, ReplayError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.completeness import Missing, missing_before, missing_behind, missing_between
 from offsets_log.log_format.control_record import decode_control_record
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import Record, iter_records
@@ -95,16 +96,26 @@ class Picking:
         last = self.log.segments[-1].base_offset or 0
         self.end_offset = min(last, LAST_OFFSET)  # the name of an empty segment alone tells it (``CL-55``)
 
-    def items(self) -> Iterator[Picked | LeftOut]:
-        """What stays and what does not, in log order."""
+    def items(self) -> Iterator[Picked | LeftOut | Missing]:
+        """What stays, what does not, and what is not there, in log order."""
+        yield from missing_before(self.log)
+        entered, read_until, is_broken = self.log.segments[0], self.log.segments[0].base_offset or 0, False
         for segment, item in iter_log(self.log):
+            if segment is not entered:
+                yield from missing_between(self.log, segment, read_until, is_broken=is_broken)
+                entered = segment
             match item:
                 case RecordBatch():
+                    read_until, is_broken = item.next_offset, False
                     yield from self._take(segment, item)
                 case Damage():
+                    is_broken = True
                     yield LeftOut(self._reason(item), item, len(item.raw))
                 case Tail(kind="torn"):
                     yield _torn(segment, item)
+        if (last := self.log.segments[-1]) is not entered:
+            yield from missing_between(self.log, last, read_until, is_broken=is_broken)
+        yield from missing_behind(self.log, read_until, is_broken=is_broken)
 
     def _reason(self, damage: Damage) -> str:
         error = damage.error
@@ -127,7 +138,7 @@ class Picking:
             )
             if error.reason != MISPLACED:
                 self.end_offset = max(self.end_offset, header.next_offset)
-            count = max(header.records_count, 0)
+            count = sum(isinstance(item, Record) for item in iter_records(header))
             yield LeftOut(error.reason, Damage(problem, header.raw), header.size_bytes, count)
             return
         yield from left_out
@@ -225,8 +236,12 @@ def _torn(segment: Segment, tail: Tail) -> LeftOut:
 
 
 def _check_markers(records: Sequence[Record], left_out: Sequence[LeftOut]) -> None:
-    """Raises _LeavesOutError: one cannot be read; a marker stays whole or goes whole (``CL-35``)."""
-    if left_out:
+    """A marker that can be read is one, though its batch tells a wrong count: a load takes it too (``CL-35``).
+
+    Raises:
+        _LeavesOutError: none can be read, or one says nothing.
+    """
+    if left_out and not records:
         raise _LeavesOutError(MARKER, left_out[0].damage.error.problem)
     try:
         for record in records:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from offsets_log.repairing.comparing import Compared
 from offsets_log.repairing.writing import Repaired
 
 Row = dict[str, Any]
 
 REPAIR_COLUMNS = (
     "offsets_partition", "segments", "batches", "bytes", "rewritten", "log_start_offset", "log_end_offset",
-    "last_stable_offset", "left_out",
+    "last_stable_offset", "left_out", "missing", "undecodable", "changed_offsets", "changed_groups",
 )  # fmt: skip
 
 
-def repair_row(done: Repaired) -> Row:
-    """What stays of a partition, and what is left out by reason."""
+def repair_row(done: Repaired, undecodable: int, compared: Compared | None) -> Row:
+    """What stays of a partition, what is left out by reason, and what is not there.
+
+    Args:
+        undecodable: how many records stay that cannot be read.
+        compared: None where nothing was left out that can be read.
+    """
     return {
         "offsets_partition": done.log.offsets_partition,
         "segments": done.segments,
@@ -29,4 +35,8 @@ def repair_row(done: Repaired) -> Row:
             {"reason": reason, "pieces": summed.pieces, "records": summed.records, "bytes": summed.size_bytes}
             for reason, summed in done.left_out.items()
         ],
+        "missing": done.missing,
+        "undecodable": undecodable,
+        "changed_offsets": None if compared is None else len(compared.offsets),
+        "changed_groups": None if compared is None else len(compared.groups),
     }

@@ -20,6 +20,7 @@ from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.editing import last_batch
 from offsets_log.cleaner.folder import METADATA, FolderFile
 from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, decode_batch_header
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, Checkpoints, PartitionLog, Segment
 from offsets_log.repairing.left_out import LeftOut, Sum
 from offsets_log.repairing.picking import Picked, Picking
@@ -30,6 +31,7 @@ MAX_SEGMENT_BYTES = (1 << 31) - 1
 
 Emit = Callable[[FolderFile], None]
 Tell = Callable[[LeftOut], None]
+Miss = Callable[[Missing], None]
 Advance = Callable[[int], None]
 
 
@@ -43,6 +45,7 @@ class Repaired:
         last_stable_offset: where the oldest transaction begins that has no marker; else the end.
         rewritten: batches that lost records.
         left_out: by reason.
+        missing: so many offsets are in no segment, and nothing explains it.
     """
 
     log: PartitionLog
@@ -54,6 +57,7 @@ class Repaired:
     size_bytes: int = 0
     rewritten: int = 0
     left_out: dict[str, Sum] = field(default_factory=dict)
+    missing: int = 0
 
     @property
     def start_offset(self) -> int:
@@ -80,6 +84,7 @@ def repair(
     *,
     unloadable: Unloadable = NOTHING,
     tell: Tell = lambda left_out: None,
+    miss: Miss = lambda missing: None,
     advance: Advance = lambda count: None,
 ) -> Repaired:
     """Write a partition anew from all that can be read of it.
@@ -87,16 +92,21 @@ def repair(
     Args:
         emit: takes each file as soon as it is whole.
         tell: takes what is left out, in log order.
+        miss: takes what is not there, explained or not.
         advance: to be told of bytes that were read.
     """
     repairing = _Repairing(log, emit, unloadable)
     for item in repairing.picking.items():
-        if isinstance(item, Picked):
-            repairing.take(item)
-            advance(item.header.size_bytes)
-        else:
-            repairing.done.left_out.setdefault(item.reason, Sum()).add(item)
-            tell(item)
+        match item:
+            case Picked():
+                repairing.take(item)
+                advance(item.header.size_bytes)
+            case LeftOut():
+                repairing.done.left_out.setdefault(item.reason, Sum()).add(item)
+                tell(item)
+            case Missing():
+                repairing.done.missing += item.count if item.is_lost else 0
+                miss(item)
     repairing.close()
     return repairing.done
 

@@ -1,9 +1,9 @@
-"""What a coordinator holds after loading one offsets partition: the end of a replay.
+"""Compute what a coordinator holds after loading one offsets partition: the end of a replay.
 
-Served is what OffsetFetch answers: the committed offsets of groups that exist (``J-15``, ``B-17``). The offsets of
-other groups are *orphans*: in the log, in the coordinator's memory, and given to nobody. The Scala coordinator gives
-every group its committed and pending offsets once all is read (``L-34``, ``L-35``); a producer all of whose offsets
-were cancelled leaves no trace there (``L-40``).
+*Served* offsets are what OffsetFetch answers: the committed offsets of groups that exist (``J-15``, ``B-17``). The
+offsets of other groups are *orphans*: they are in the log and in the coordinator's memory, but no client gets them. The
+Scala coordinator gives every group its committed and pending offsets once the whole log is read (``L-34``, ``L-35``); a
+producer whose offsets were all cancelled leaves no trace there (``L-40``).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from offsets_log.replay.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """How much there is in a coordinator's memory.
+    """How much a coordinator's memory holds.
 
     Attributes:
-        groups: that exist.
-        offsets, orphans: committed offsets of groups that exist, and of such that do not.
+        groups: groups that exist.
+        offsets, orphans: numbers of committed offsets of groups that exist, and of groups that do not.
     """
 
     groups: tuple[Group, ...]
@@ -38,14 +38,14 @@ class CoordinatorState:
     """The state after a load.
 
     Attributes:
-        groups: by id, those that exist.
+        groups: the groups that exist, by id.
         committed: every committed offset, orphans included.
-        pending: offsets of open transactions, of groups that do not exist too (``B-2``).
-        problems: what would have ended a real load, by record offset; what is here was read all the same.
-        topic_names: topic id → name, as far as the records tell.
+        pending: offsets of open transactions, including those of groups that do not exist (``B-2``).
+        problems: what would have ended a real load, by record offset; the records after it were read all the same.
+        topic_names: topic id → name, as far as the records contain both.
         end_offset: the log's next offset.
-        missing_columns: columns of rows that the log's source does not tell; null in rows.
-        hidden_groups: names of groups that exist in the log and are not in ``groups``: not shown, or not served.
+        missing_columns: columns that the log's source does not have; they are null in rows.
+        hidden_groups: names of groups that exist in the log but are not in ``groups``: not shown, or not served.
     """
 
     profile: Profile
@@ -59,15 +59,15 @@ class CoordinatorState:
     hidden_groups: frozenset[str] = frozenset()
 
     def iter_served(self) -> Iterator[OffsetAndMetadata]:
-        """Committed offsets of groups that exist."""
+        """Yield the committed offsets of groups that exist."""
         return (value for value in self.committed if value.group in self.groups)
 
     def iter_orphans(self) -> Iterator[OffsetAndMetadata]:
-        """Committed offsets of groups that do not exist."""
+        """Yield the committed offsets of groups that do not exist."""
         return (value for value in self.committed if value.group not in self.groups)
 
     def showing(self, group: Callable[[str], bool], topic: Callable[[str], bool]) -> CoordinatorState:
-        """The same memory with only some groups and topics shown; what ends a load is not less for that."""
+        """Return the same state with only some groups and topics shown; its problems stay as they are."""
 
         def is_shown(value: OffsetAndMetadata) -> bool:
             return group(value.group) and topic(value.topic)
@@ -82,28 +82,28 @@ class CoordinatorState:
         )
 
     def holdings(self) -> Holdings:
-        """How much is in it."""
+        """Count what it holds."""
         served = sum(1 for _ in self.iter_served())
         return Holdings(tuple(self.groups.values()), served, len(self.committed) - served)
 
     @property
     def failure(self) -> Problem | None:
-        """What ends the load of this partition; None if it loads."""
+        """The first problem, which ends the load of this partition; None if it loads."""
         return self.problems[0] if self.problems else None
 
     def as_broker(self) -> CoordinatorState:
-        """What is left of it on a real broker: nothing, if the load ends early (``L-42``, ``J-3``, ``B-4``)."""
+        """Return what a real broker keeps of it: nothing if the load ends early (``L-42``, ``J-3``, ``B-4``)."""
         if self.failure is None or self.failure.is_served:
             return self
         return self.emptied()
 
     def emptied(self) -> CoordinatorState:
-        """With nothing left in it."""
+        """Return the state with no groups and offsets left in it."""
         return replace(self, groups={}, committed=(), pending=(), hidden_groups=self.hidden_groups | self.groups.keys())
 
 
 def finish(state: PartialState) -> CoordinatorState:
-    """The state of a whole log, from its first record on."""
+    """Compute the state of a whole log, read from its first record on."""
     committed, pending = tuple(state.iter_committed()), tuple(state.iter_pending())
     groups, problems = settle_groups(
         state.profile,
@@ -124,7 +124,7 @@ def finish(state: PartialState) -> CoordinatorState:
 
 
 def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """By record offset."""
+    """Sort problems by record offset."""
     return tuple(sorted(problems, key=lambda problem: problem.record_offset))
 
 
@@ -136,10 +136,10 @@ def settle_groups(
     pending: Set[str],
     end_offset: int,
 ) -> tuple[dict[str, Group], list[Problem]]:
-    """The groups once all records are replayed, and what a load would have stumbled over.
+    """Return the groups once all records are replayed, and the problems a load would have met.
 
     Args:
-        committed, pending: groups that have committed offsets, and such of open transactions.
+        committed, pending: names of groups that have committed offsets, and offsets in open transactions.
     """
     groups: dict[str, Group] = {}
     problems: list[Problem] = []
@@ -161,6 +161,6 @@ def settle_groups(
 
 
 def _was_removed(timeline: Timeline) -> bool:
-    """Whether the last type 2 record is a tombstone."""
+    """Whether the group's last type 2 record is a tombstone."""
     records = [event.record for event in timeline.events if event.record is not None]
     return bool(records) and records[-1].record_type == GROUP_METADATA and records[-1].is_tombstone

@@ -1,13 +1,12 @@
-"""What a coordinator's next expiry cycle would remove, offline: ``cleanupGroupMetadata`` over a loaded state (§E).
+"""Compute what a coordinator's next expiry cycle would remove: ``cleanupGroupMetadata`` over a loaded state (§E).
 
-A cycle visits the groups that exist, each on its own (`cycle_of`): its offsets by a condition that follows from the
-group's kind and state (``E-4``–``E-12``), then the group itself once nothing is left of it (``E-13``–``E-16``). What
-is removed is only ever said by tombstones (``E-3``, `tombstones`). Orphans belong to no group and are never visited
-(``J-15``).
+A cycle visits each group that exists on its own (`cycle_of`): first its offsets, by a condition that follows from the
+group's kind and state (``E-4``–``E-12``), then the group itself once it has none left (``E-13``–``E-16``). Removals are
+written as tombstones only (``E-3``, `tombstones`). Orphans belong to no group and are never visited (``J-15``).
 
-Only the records' own fields count, never the Kafka timestamps around them (``E-22``); the time is the caller's. What a
-log does not hold is not known here: commits on their way (``E-9``), members that are joining, generations that never
-finished. They can only delay what is said to go.
+Only the fields of the records count, never the Kafka timestamps around them (``E-22``); the caller gives the time. Some
+of a broker's state is not in the log: commits in flight (``E-9``), members that are joining, unfinished generations.
+These can only delay the removals computed here.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ DAY_MS = 86_400_000
 NEEDED_COLUMNS = frozenset(
     {"commit_timestamp_ms", "expire_timestamp_ms", "current_state_timestamp_ms", "subscribed_topics", "state"}
 )
-"""Columns of rows: a log whose source does not tell one of them does not tell what expires."""
+"""Columns that expiry depends on; it cannot be computed for a log whose source lacks one of them."""
 
 COMMIT_TIMESTAMP = "commit_timestamp"
 CURRENT_STATE_TIMESTAMP = "current_state_timestamp"
@@ -36,33 +35,38 @@ EXPIRE_TIMESTAMP = "expire_timestamp"
 SUBSCRIBED = "subscribed"
 PENDING = "pending"
 ACTIVE = "active"
-"""Bases of a decision. The first three are times that the retention is counted from (the third is the end itself);
-under the others an offset stays as long as the group is as it is."""
+"""Bases of a decision.
+
+The first three are times: retention is counted from the first two, and the third is the end itself. Under the others an
+offset stays as long as its group does not change.
+"""
 
 # ------------------------------------------------------------------------------------------------- eras
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Era:
-    """The rules of a run of releases.
+    """The expiry rules of a range of releases.
 
     Attributes:
-        name: as `--era` takes it.
-        releases: which these are.
-        profile: name of the profile that loads as they do.
-        default_retention_ms: ``offsets.retention.minutes`` where it was not set (``E-2``).
-        reads_expire_timestamp: an explicit one (value version 1) takes the place of commit time and retention.
-        grace_ms: 1 where an offset goes only after the moment has passed, 0 where it goes in that moment.
-        asks_group: whether the group's state matters (``E-5``–``E-8``), else its offsets go by their own time.
-        states_with_expiry: of a classic consumer group with members: in which ones unsubscribed topics' offsets go
-            (``E-6``). A load knows no other state with members than Stable (``L-24``).
-        spares_pending: not under an open transaction (``E-9``).
-        removes_groups: the cycle removes empty groups (``E-14``, ``E-15``), before that they go at once (``E-13``).
-        group_rule: which of these two.
-        transaction_keeps_group: an open transaction of the group does (``E-14``, ``E-15``).
-        transaction_keeps_bare_group: that of a group without committed offsets too.
-        tombstone_needs_generation: of a group never rebalanced no tombstone is written (``E-14``).
-        offset_tombstone_type: record type of an offset's tombstone, whatever its live record has (``E-18``).
+        name: its name in `--era`.
+        releases: the releases, in words.
+        profile: name of the profile whose load rules they have.
+        default_retention_ms: default of ``offsets.retention.minutes``, in milliseconds (``E-2``).
+        reads_expire_timestamp: whether an explicit expire timestamp (value version 1) replaces commit time and
+            retention.
+        grace_ms: 1 where an offset expires only after the moment has passed, 0 where it expires in that moment.
+        asks_group: whether the group's state matters (``E-5``–``E-8``); otherwise offsets expire by their own time.
+        states_with_expiry: states of a classic consumer group with members in which the offsets of unsubscribed topics
+            expire (``E-6``). After a load the only state with members is Stable (``L-24``).
+        spares_pending: whether an offset stays while an open transaction has one for its partition (``E-9``).
+        removes_groups: whether the cycle removes empty groups (``E-14``, ``E-15``); otherwise a group goes at once with
+            its last member (``E-13``).
+        group_rule: ``E-14`` or ``E-15``, whichever holds.
+        transaction_keeps_group: whether an open transaction of a group keeps it (``E-14``, ``E-15``).
+        transaction_keeps_bare_group: whether it also keeps a group without committed offsets.
+        tombstone_needs_generation: whether a group that was never rebalanced gets no tombstone (``E-14``).
+        offset_tombstone_type: record type of an offset's tombstone, whatever type its live record has (``E-18``).
     """
 
     name: str
@@ -82,13 +86,13 @@ class Era:
     offset_tombstone_type: int = 1
 
     def retention(self, retention_ms: int | None = None) -> Retention:
-        """These rules with a broker's ``offsets.retention.minutes``, by default the releases' own."""
+        """Return these rules with a broker's ``offsets.retention.minutes``, in milliseconds; None for the default."""
         return Retention(self.default_retention_ms if retention_ms is None else retention_ms, self)
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long offsets are kept, and by whose rules."""
+    """How long offsets are kept, in milliseconds, and by whose rules."""
 
     retention_ms: int
     era: Era
@@ -130,18 +134,18 @@ ERAS = {
         SCALA_0_8_2, SCALA_0_9, SCALA_0_10_1, SCALA_2_0, SCALA_2_1, SCALA_2_4, CLASSIC_ERA, JAVA_3_7, JAVA_3_8, MODERN,
     )
 }  # fmt: skip
-"""What `--era` offers; the name of every profile is that of its own era."""
+"""Values of `--era`; every profile has an era of the same name."""
 
 # ---------------------------------------------------------------------------------- a group's condition
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """By what a group's offsets expire (``offsetExpirationCondition``).
+    """The condition by which a group's offsets expire (``offsetExpirationCondition``).
 
     Attributes:
-        base: a time, or `ACTIVE`: nothing expires.
-        subscribed: topics whose offsets stay all the same.
+        base: a time, or `ACTIVE` if nothing expires.
+        subscribed: topics whose offsets stay in any case.
     """
 
     base: str
@@ -163,12 +167,15 @@ SHARED = Condition(ACTIVE, "E-11", "a share group's offsets do not expire")
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
-    """Topics the group's members are subscribed to; None where the coordinator does not know (``E-11``, ``E-12``)."""
+    """Return the topics that members are subscribed to; None if the coordinator does not know (``E-11``, ``E-12``)."""
     return SUBSCRIPTIONS[group.kind](group)
 
 
 def _classic_topics(group: Group) -> frozenset[str] | None:
-    """``E-12``, of a loaded group too (``L-33``): only the fields of version 0 are read; the rest may be anything."""
+    """Return a classic group's topics (``E-12``), from a loaded group too (``L-33``).
+
+    Only the fields of subscription version 0 are read; the bytes after them may be anything.
+    """
     if group.protocol_type != "consumer" or (group.members and group.protocol is None):
         return None
     topics: set[str] = set()
@@ -184,14 +191,14 @@ def _classic_topics(group: Group) -> frozenset[str] | None:
 
 
 def _consumer_topics(group: Group) -> frozenset[str]:
-    """By name, and what regular expressions resolved to (types 5 and 16)."""
+    """Return the topics subscribed by name, and those that regular expressions resolved to (types 5 and 16)."""
     rows: list[Iterable[str]] = [member.metadata.get("subscribed_topic_names", ()) for member in group.members.values()]
     rows += [resolved["topics"] for resolved in group.regular_expressions.values()]
     return frozenset(topic for row in rows for topic in row)
 
 
 def _streams_topics(group: Group) -> frozenset[str]:
-    """What the topology reads, repartition topics too (``StreamsTopology.sourceTopicMap``); nothing when Empty."""
+    """Return the topology's source and repartition topics (``StreamsTopology.sourceTopicMap``); none if Empty."""
     if not group.members or group.topology is None:
         return frozenset()
     return frozenset(
@@ -210,7 +217,7 @@ SUBSCRIPTIONS: dict[str, Callable[[Group], frozenset[str] | None]] = {
 
 
 def condition_of(group: Group, state: CoordinatorState, era: Era) -> Condition:
-    """By what the group's offsets expire in that era."""
+    """Return the condition by which the group's offsets expire in that era."""
     if not era.asks_group:
         return WHATEVER_THE_GROUP
     if group.kind == SHARE:
@@ -238,8 +245,9 @@ class OffsetExpiry:
     """What becomes of a committed offset.
 
     Attributes:
-        expired: whether a cycle at that time removes it.
-        expires_at_ms: the first moment at which one would; None if none does while the group is as it is.
+        expired: whether a cycle at the given time removes it.
+        expires_at_ms: the first moment when a cycle would remove it, in epoch milliseconds; None if none does while the
+            group does not change.
         base: what decided: a time (see `COMMIT_TIMESTAMP` …), or what keeps it.
     """
 
@@ -256,9 +264,10 @@ class GroupExpiry:
     """What becomes of a group and its offsets.
 
     Attributes:
-        offsets: by topic and partition.
-        removed: whether a cycle at that time removes the group.
-        removed_at_ms: the first moment at which one would: now for an empty one without offsets; None as above.
+        offsets: the offsets by topic and partition.
+        removed: whether a cycle at the given time removes the group.
+        removed_at_ms: the first moment when a cycle would remove it, in epoch milliseconds: the given time for an empty
+            group without offsets; None if none does while the group does not change.
     """
 
     group: Group
@@ -270,11 +279,11 @@ class GroupExpiry:
 
 
 def cycle_of(state: CoordinatorState, now_ms: int, retention: Retention) -> list[GroupExpiry]:
-    """What an expiry cycle at a time does with every group, by group id.
+    """Return what an expiry cycle at the given time does with every group, by group id.
 
     Args:
-        state: as its broker would load it; offsets left out of it make groups go too early.
-        now_ms: the broker's clock.
+        state: the state as its broker would load it; if offsets are left out, groups go too early.
+        now_ms: the broker's clock, in epoch milliseconds.
     """
     offsets: dict[str, list[OffsetAndMetadata]] = {group: [] for group in sorted(state.groups)}
     for value in state.iter_served():
@@ -334,7 +343,7 @@ def _group_expiry(
 
 
 def _kept(group: Group, offsets: tuple[OffsetExpiry, ...], in_transaction: bool, era: Era) -> tuple[str, str] | None:
-    """The rule and the reason for which a group stays as long as it is as it is; None if it does not."""
+    """Return the rule and the reason that keep a group as long as it does not change; None if it goes."""
     keeps = era.transaction_keeps_group and (bool(offsets) or era.transaction_keeps_bare_group)
     reasons = (
         (not era.removes_groups, "E-13", "no cycle removes groups: they go with their last member"),
@@ -349,13 +358,13 @@ def _kept(group: Group, offsets: tuple[OffsetExpiry, ...], in_transaction: bool,
 # -------------------------------------------------------------------------------------------- tombstones
 
 GROUP_TOMBSTONES = {CLASSIC: (2,), CONSUMER: (6, 16, 4, 3), STREAMS: (20, 17, 23)}
-"""kind → record types of the tombstones for a group without members, in order (``J-17``)."""
+"""Kind → record types of the tombstones for a group without members, in the order of writing (``J-17``)."""
 
 
 def tombstones(state: CoordinatorState, now_ms: int, retention: Retention) -> list[tuple[bytes, None]]:
-    """The keys and values that a cycle appends, as one list for the partition (``E-17``).
+    """Return the keys and values that a cycle appends, as one list for the partition (``E-17``).
 
-    Of each group its offsets, then the group. A broker visits groups, topics and partitions in the order of its hash
+    Each group's offsets come before the group. A broker visits groups, topics and partitions in the order of its hash
     maps; here they are sorted.
     """
     return [
@@ -384,6 +393,6 @@ def _iter_tombstones(expiry: GroupExpiry, era: Era) -> Iterator[CoordinatorRecor
 
 
 def _tombstone(record_type: int, **key: Any) -> CoordinatorRecord:
-    """A broker writes malformed names as it reads them, with U+FFFD (``B-7``)."""
+    """Build a tombstone's record. A broker writes malformed names as it reads them, with U+FFFD (``B-7``)."""
     plain = {name: str(part) if isinstance(part, str) else part for name, part in key.items()}
     return CoordinatorRecord(record_type=record_type, key=plain)

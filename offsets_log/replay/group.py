@@ -1,7 +1,7 @@
-"""A group and its members as a coordinator holds them: plain data, changed only by `replay.groups`.
+"""Hold a group and its members as a coordinator does: plain data, changed only by `replay.groups`.
 
-One class serves all kinds; what a kind does not have stays empty. Values of the newer kinds are kept as their records
-have them (see `messages`), for nothing in them is lost that way.
+One class serves all kinds of groups; fields that a kind does not have stay empty. Values of the newer kinds are kept as
+they are in their records (see `messages`), so that nothing in them is lost.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from offsets_log.replay.profile import Profile
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 NO_EPOCH = -1
-"""Assignment epoch after its tombstone; epoch of a member after the tombstone of its current assignment."""
+"""Assignment epoch of a group, or epoch of a member's current assignment, after its tombstone."""
 
 STABLE_MEMBER = {CONSUMER: 0, STREAMS: 1}
-"""kind → the number that says a member is stable, in the ``state`` of types 8 and 22 (``records.md`` §8.6)."""
+"""Kind → the number in the ``state`` of types 8 and 22 that means a stable member (``records.md`` §8.6)."""
 
 TopicPartition = tuple[bytes, int]
-"""Topic id and partition."""
+"""Topic id and partition number."""
 
 
 @dataclass(slots=True)
 class Member:
-    """A member.
+    """A member of a group.
 
     Attributes:
-        metadata: the fields of its row in type 2, or of its type 5, 10 or 19 value; empty before that was seen.
+        metadata: the fields of its row in type 2, or of its type 5, 10 or 19 value; empty before one was read.
         current: the fields of its type 8, 14 or 22 value; empty without one.
     """
 
@@ -38,22 +38,22 @@ class Member:
     member_epoch: int = 0
 
     def owned_partitions(self) -> list[TopicPartition]:
-        """What a consumer group's member holds, partitions to be given back included."""
+        """Return the partitions a consumer group's member holds, including those it has to give back."""
         rows = (*self.current.get("assigned_partitions", ()), *self.current.get("partitions_pending_revocation", ()))
         return [(row["topic_id"], partition) for row in rows for partition in row["partitions"]]
 
 
 @dataclass(slots=True)
 class Group:
-    """A group.
+    """A group of any kind.
 
     Attributes:
         kind: ``classic``, ``consumer``, ``share`` or ``streams``.
-        has_record: False for a group that only its offsets made (``J-6``, ``L-36``).
-        protocol_type, protocol, leader, generation, current_state_timestamp_ms: of a classic group.
-        group_epoch, assignment_epoch, targets, regular_expressions: of the newer kinds; targets by member id.
-        topology, validated_topology_epoch: of a streams group.
-        partition_epochs: who may hold a consumer group's partition (``J-20``).
+        has_record: False for a group that exists only because of its offsets (``J-6``, ``L-36``).
+        protocol_type, protocol, leader, generation, current_state_timestamp_ms: fields of a classic group.
+        group_epoch, assignment_epoch, targets, regular_expressions: fields of the newer kinds; targets by member id.
+        topology, validated_topology_epoch: fields of a streams group.
+        partition_epochs: a consumer group's partition → epoch at which it is held (``J-20``).
     """
 
     group_id: str
@@ -75,11 +75,11 @@ class Group:
 
     @property
     def is_simple(self) -> bool:
-        """A classic group of offsets only; the record 4.x writes for a new group looks the same (``J-16``)."""
+        """Whether it is a classic group of offsets only; 4.x writes the same record for a new group (``J-16``)."""
         return self.kind == CLASSIC and not self.protocol_type and not self.members
 
     def state(self, profile: Profile) -> str:
-        """What the coordinator calls it after a load (``L-24``, ``B-15``)."""
+        """Return the coordinator's name for its state after a load (``L-24``, ``B-15``)."""
         if self.kind == CLASSIC:
             return "Stable" if self.members else "Empty"
         state = self._newer_state()
@@ -97,7 +97,7 @@ class Group:
         return "Stable" if all(map(self._is_reconciled, self.members.values())) else "Reconciling"
 
     def _is_reconciled(self, member: Member) -> bool:
-        if "target_member_epoch" in member.current:  # 3.7: no state in the record, it follows from what is left to do
+        if "target_member_epoch" in member.current:  # 3.7 records no state: it follows from what is left to do
             waiting = ("partitions_pending_revocation", "partitions_pending_assignment")
             is_stable = not any(member.current[name] for name in waiting)
             return is_stable and member.current["target_member_epoch"] == self.assignment_epoch

@@ -1,23 +1,24 @@
-"""What the records of a group do to it: the fold of a group's timeline, one branch a record type.
+"""Apply the records of a group to it: the fold of a group's timeline, with one branch for each record type.
 
 The classic group (``replay.md`` §J.3, §L.5):
 
-* An offset value of a group that does not exist makes a *simple* group, whatever becomes of the value (``J-6``,
-  ``B-3``, ``B-17``); the Scala coordinator does so once all is read (``L-36``, see `coordinator_state`).
-* A type 2 value replaces whatever has that id (``J-14``, ``L-20``); a tombstone removes it (``J-15``, ``L-20``).
-  Two rows with one instance id end the load (``L-31``), of one member too; else of members with the same id the last is
-  kept (``B-6``). Once the tombstone is cleaned away, the offsets before it make a simple group (``C-22``).
+* An offset value of a group that does not exist creates a *simple* group, whatever becomes of the value (``J-6``,
+  ``B-3``, ``B-17``); the Scala coordinator does so once the whole log is read (``L-36``, see `coordinator_state`).
+* A type 2 value replaces whatever group has that id (``J-14``, ``L-20``); a tombstone removes it (``J-15``, ``L-20``).
+  Two rows with one instance id end the load (``L-31``), even rows of one member; of rows with the same member id the
+  last is kept (``B-6``). Once the tombstone is cleaned away, the offsets before it create a simple group (``C-22``).
 
-The newer kinds (§J.4), of which the Scala coordinator knows nothing (``L-21``), record by record in the log's order
-(``J-4``), which cleaning keeps (``C-23``) and no other program may change (``J-22``):
+The newer kinds (§J.4) are unknown to the Scala coordinator (``L-21``). Their records are applied in the order of the
+log (``J-4``), which cleaning preserves (``C-23``) and no other program may change (``J-22``):
 
-* Any value creates its group, also in the place of a simple one where the release does that (``J-19``, ``B-1``). A
-  tombstone for a group or member that is not there is ignored, before 4.0 it ends the load (``J-18``).
-* Tombstones have an order (``J-17``): of the current assignment before the member, of targets before their epoch, of
-  all these before the group. Another order ends the load.
+* Any value creates its group, and replaces a simple one where the release does that (``J-19``, ``B-1``). A tombstone
+  for a group or member that does not exist is ignored; before 4.0 it ends the load (``J-18``).
+* Tombstones have an order (``J-17``): the current assignment's before the member's, the targets' before their epoch's,
+  and all of these before the group's. Any other order ends the load.
 * A partition has one owner (``J-20``).
 
-What ends a load is a `ReplayError` with its rule; `replay_timeline` notes it, leaves that record out and goes on.
+A record that ends a load raises a `ReplayError` with its rule; `replay_timeline` notes it, skips the record and goes
+on.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ GROUP_METADATA = 2
 
 
 def replay_timeline(group_id: str, timeline: Timeline, profile: Profile) -> tuple[Group | None, list[Problem]]:
-    """What the group is once its records are replayed, and what a load would have stumbled over."""
+    """Return the group once its records are replayed, and the problems a load would have met."""
     fold = GroupFold(group_id, profile)
     problems: list[Problem] = []
     for event in timeline.events:
@@ -53,10 +54,10 @@ def replay_timeline(group_id: str, timeline: Timeline, profile: Profile) -> tupl
 
 
 class GroupFold:
-    """One group on its way through its records, one by one.
+    """The state of one group while its records are replayed one by one.
 
     Attributes:
-        group: what it is now; None while it does not exist.
+        group: the group so far; None while it does not exist.
     """
 
     def __init__(self, group_id: str, profile: Profile) -> None:
@@ -65,12 +66,12 @@ class GroupFold:
         self.group: Group | None = None
 
     def saw_offset(self) -> None:
-        """``J-6``."""
+        """Replay an offset value, which creates the group if it does not exist (``J-6``)."""
         if self.group is None and not self.profile.offsets_make_groups:
             self.group = Group(self.group_id, CLASSIC, has_record=False)
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """One record; raises `ReplayError` where a load would end."""
+        """Replay one record. Raises `ReplayError` where a load would end."""
         if record.record_type == GROUP_METADATA:
             self.group = None if record.value is None else classic_group(self.group_id, record.value, self.profile)
         else:
@@ -79,10 +80,15 @@ class GroupFold:
             if group is not None:
                 branch.replay(self, group, record)
 
-    # ------------------------------------------------------------------------------ what stands there
+    # ------------------------------------------------------------------------------ what exists
 
     def _existing(self, kind: str, record: CoordinatorRecord) -> Group | None:
-        """The group of that kind, made by a value; None where a tombstone meets nothing."""
+        """Return the existing group of that kind, created by a value; None where a tombstone finds none.
+
+        Raises:
+            ReplayError: the group is of another kind (``J-19``), or the release does not accept the tombstone
+                (``J-18``).
+        """
         group = self.group
         if group is None:
             if not record.is_tombstone:
@@ -102,7 +108,7 @@ class GroupFold:
         return Group(self.group_id, kind, group_epoch=first, assignment_epoch=first)
 
     def existing_member(self, group: Group, record: CoordinatorRecord) -> Member | None:
-        """The member of the key; None where a tombstone meets nothing."""
+        """Return the member of the record's key, or None if it does not exist. Raises `ReplayError` (``J-18``)."""
         member_id = record.key["member_id"]
         if member_id not in group.members and self.profile.tombstones_need_their_target:
             raise ReplayError(f"the member {member_id!r} of this tombstone does not exist", rule="J-18")
@@ -113,7 +119,7 @@ class GroupFold:
 
 
 def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Group:
-    """The group a type 2 value says (``L-24``–``L-32``, ``J-14``)."""
+    """Build the group that a type 2 value describes (``L-24``–``L-32``, ``J-14``). Raises `ReplayError`."""
     members: dict[str, Member] = {}
     instance_ids: set[str] = set()
     for row in value["members"]:
@@ -143,7 +149,7 @@ def classic_group(group_id: str, value: dict[str, Any], profile: Profile) -> Gro
 
 
 def replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
-    """Types 3, 11, 17: the group's epoch; their tombstone removes the group."""
+    """Replay types 3, 11, 17: the group's epoch; their tombstone removes the group."""
     if record.value is not None:
         group.group_epoch = record.value["epoch"]
         group.validated_topology_epoch = record.value.get("validated_topology_epoch", NO_EPOCH)
@@ -160,7 +166,7 @@ def replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) ->
 
 
 def replay_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
-    """Types 5, 10, 19: a member; the tombstone comes after that of its current assignment."""
+    """Replay types 5, 10, 19: a member; the tombstone comes after that of its current assignment."""
     member_id = record.key["member_id"]
     if record.value is not None:
         group.members.setdefault(member_id, Member(member_id)).metadata = record.value
@@ -176,7 +182,7 @@ def replay_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> N
 
 
 def replay_target_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
-    """Types 6, 12, 20: the epoch of the target assignment."""
+    """Replay types 6, 12, 20: the epoch of the target assignment."""
     if record.value is not None:
         group.assignment_epoch = record.value["assignment_epoch"]
     elif group.targets:
@@ -186,7 +192,7 @@ def replay_target_metadata(fold: GroupFold, group: Group, record: CoordinatorRec
 
 
 def replay_target_member(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
-    """Types 7, 13, 21: what a member shall get."""
+    """Replay types 7, 13, 21: a member's target assignment."""
     if record.value is not None:
         group.targets[record.key["member_id"]] = record.value
     else:
@@ -194,7 +200,7 @@ def replay_target_member(fold: GroupFold, group: Group, record: CoordinatorRecor
 
 
 def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
-    """Types 8, 14, 22: what a member has."""
+    """Replay types 8, 14, 22: a member's current assignment."""
     member_id = record.key["member_id"]
     if record.value is None:
         member = fold.existing_member(group, record)
@@ -214,7 +220,7 @@ def replay_current(fold: GroupFold, group: Group, record: CoordinatorRecord) -> 
 
 
 def _release_partitions(profile: Profile, group: Group, member: Member) -> None:
-    """``J-20``: up to 4.1 a partition must be given back at the epoch it was taken."""
+    """Release a member's partitions (``J-20``): up to 4.1 each must be given back at the epoch it was taken."""
     if group.kind != CONSUMER:
         return
     for partition in member.owned_partitions():
@@ -226,7 +232,7 @@ def _release_partitions(profile: Profile, group: Group, member: Member) -> None:
 
 
 def _take_partitions(profile: Profile, group: Group, value: dict[str, Any]) -> None:
-    """``J-20``: held by nobody else, or from 4.2 on by somebody at a lower epoch."""
+    """Take partitions for a member (``J-20``): nobody may hold them, or from 4.2 on only a member at a lower epoch."""
     if group.kind != CONSUMER:
         return
     epoch = value["member_epoch"]
@@ -238,7 +244,7 @@ def _take_partitions(profile: Profile, group: Group, value: dict[str, Any]) -> N
 
 
 def replay_regular_expression(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
-    """Type 16: what a regular expression resolved to."""
+    """Replay type 16: what a regular expression resolved to."""
     if record.value is not None:
         group.regular_expressions[record.key["regular_expression"]] = record.value
     else:
@@ -246,17 +252,17 @@ def replay_regular_expression(fold: GroupFold, group: Group, record: Coordinator
 
 
 def replay_topology(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
-    """Type 23: the topology of a streams group."""
+    """Replay type 23: the topology of a streams group."""
     group.topology = record.value
 
 
 def replay_existence(fold: GroupFold, group: Group, record: CoordinatorRecord) -> None:
-    """Types 4, 9, 15: nothing of them is part of a group's answers, but they need their group."""
+    """Do nothing: types 4, 9, 15 need their group to exist, but no answer about a group depends on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What a record type does to a group of its kind that stands there."""
+    """What a record type does to an existing group of its kind."""
 
     kind: str
     replay: Callable[[GroupFold, Group, CoordinatorRecord], None]

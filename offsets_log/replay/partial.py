@@ -1,26 +1,27 @@
-"""What a piece of a log does to the offsets, and how two pieces join: the only replay of offsets there is.
+"""Replay the offsets of a piece of a log, and join the results of two pieces: the only replay of offsets there is.
 
-A `PartialState` is the effect of a run of records of one offsets partition. Joining the states of two neighbouring
-runs (`PartialState.merge`) gives the state of both together, whatever the cut: inside a transaction, between a value
-and its tombstone. A sequential reader adds records to one state; threads and Spark merge many.
+A `PartialState` is the effect of a run of records of one offsets partition. Joining the states of two neighbouring runs
+(`PartialState.merge`) gives the state of both together, wherever the log was cut, even inside a transaction or between
+a value and its tombstone. A sequential reader adds records to one state; threads and Spark merge many.
 
-The rules, with m(x) the offset of the commit marker of a transactional value x and r(x) its record offset:
+These are the rules; m(x) is the offset of the commit marker of a transactional value x, r(x) its record offset:
 
 * A value is *applied* at r(x) if it is plain (``J-7``, ``L-17``), at m(x) if its transaction committed (``J-11``,
-  ``L-13``), never if it aborted (``J-10``, ``L-12``), and is *pending* while no marker has been seen (``J-8``).
-* modern: a tombstone at t ends every value with r(x) < t, pending ones of all producers too (``J-12``); of the applied
-  ones the highest r(x) is the committed offset (``J-11``).
+  ``L-13``), and never if it aborted (``J-10``, ``L-12``); it is *pending* until its marker is read (``J-8``).
+* modern: a tombstone at t ends every value with r(x) < t, including pending ones of all producers (``J-12``); the
+  applied value with the highest r(x) is the committed offset (``J-11``).
 * classic: a plain tombstone at t ends every value applied before t and no pending one (``L-18``, ``L-19``); a
   transactional one cancels the pending value of its own producer only; the highest r(x) wins (``L-13``).
 * modern-3.7: a tombstone ends every value applied before t; the value applied last wins.
-* Places are record offsets, which order batches as a batch's one number does (``L-8``, ``L-9``, ``J-9``). A marker of
-  a producer with nothing open does nothing (``L-14``), nor does a control batch without a record (``records:C5``). Any
-  int64 is an offset (``B-13``). The answer is that of the cleaned log (``C-12``), where ``C-21`` is not in the way.
+* Positions are record offsets; they order batches as a broker's one number for each batch does (``L-8``, ``L-9``,
+  ``J-9``). A marker of a producer with nothing open does nothing (``L-14``), nor does a control batch without a record
+  (``records:C5``). Any int64 is an offset (``B-13``). The answer is that of the cleaned log (``C-12``), except where
+  ``C-21`` applies.
 * Markers match data by producer id alone (``J-13``, ``B-10``). Type 0 and type 1 keys name the same thing (``L-22``).
 
-So a run has to remember, per GroupTopicPartition, the winner and the *last tombstone* even if a later value beat it
-(it ends values of earlier runs), and per producer the *head* — the first marker, which decides values of earlier runs
-— with what was cancelled before it, and the *open* values behind the last marker.
+So a run has to remember, per GroupTopicPartition, the winner and the *last tombstone*, which ends values of earlier
+runs even if a later value beat it. Per producer it has to remember the *head* (the first marker, which decides values
+of earlier runs), the values cancelled before it, and the *open* values after the last marker.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ GroupTopicPartition = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetAndMetadata:
-    """A committed or pending offset, as the broker's class of that name holds it.
+    """A committed or pending offset, with the fields of the broker's class of that name.
 
     Attributes:
-        leader_epoch, expire_timestamp_ms, topic_id: None where the record says −1 or nothing (``L-23``).
-        record_offset: of the record in the log.
+        leader_epoch, expire_timestamp_ms, topic_id: None where the record has −1 or nothing (``L-23``).
+        record_offset: offset of the record in the log.
         applied_offset: where it took effect: its own record offset, or that of its commit marker.
-        producer_id, producer_epoch: of its transaction; −1 for a plain commit.
+        producer_id, producer_epoch: those of its transaction; −1 for a plain commit.
     """
 
     group: str
@@ -65,14 +66,14 @@ class OffsetAndMetadata:
 
     @property
     def key(self) -> GroupTopicPartition:
-        """What it is the offset of."""
+        """The group, topic and partition that it is the offset of."""
         return self.group, self.topic, self.partition
 
 
 def offset_and_metadata(
     record: CoordinatorRecord, record_offset: int, producer_id: int, producer_epoch: int
 ) -> OffsetAndMetadata:
-    """The offset a type 0 or 1 record with a value commits."""
+    """Return the offset that a type 0 or 1 record with a value commits."""
     key, value = record.key, record.value
     assert value is not None
     leader_epoch = value.get("leader_epoch", -1)
@@ -97,7 +98,7 @@ def offset_and_metadata(
 
 @dataclass(slots=True)
 class KeyState:
-    """One GroupTopicPartition in a run: the winner and the last tombstone that ends committed values."""
+    """A GroupTopicPartition in a run: the winner, and the last tombstone that ends committed values."""
 
     committed: OffsetAndMetadata | None = None
     tombstone_offset: int = NO_OFFSET
@@ -116,9 +117,9 @@ class ProducerState:
     """One producer id in a run.
 
     Attributes:
-        head: the first marker: it decides what earlier runs left open.
-        cancelled: before the head, or in the whole run without one, what the producer's own tombstones cancelled.
-        open: pending values behind the last marker, the last one per GroupTopicPartition.
+        head: the first marker, which decides what earlier runs left open.
+        cancelled: what the producer's own tombstones cancelled before the head, or in the whole run without one.
+        open: pending values after the last marker: the last value of each GroupTopicPartition.
     """
 
     head: EndTransactionMarker | None = None
@@ -176,13 +177,13 @@ class PartialState:
         self._timeline(record.group).add_record(record, record_offset)
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
-        """A record tells what a topic id stands for; the last one is believed."""
+        """Note the name of a topic id in a record; the last name read wins."""
         self.topic_names[topic_id] = name
 
     # --------------------------------------------------------------------------------------------- merging
 
     def merge(self, right: PartialState) -> PartialState:
-        """Join with the run that follows; this state becomes that of both. ``right`` must not be used after."""
+        """Join with the run that follows; this state becomes that of both. ``right`` must not be used afterwards."""
         self._merge_keys(right)
         for producer_id, later in right.producers.items():
             self._merge_producer(self._producer(producer_id), later)
@@ -253,9 +254,9 @@ class PartialState:
         return self.timelines.setdefault(group, Timeline())
 
     def iter_committed(self) -> Iterator[OffsetAndMetadata]:
-        """The committed offset of every GroupTopicPartition that has one."""
+        """Yield the committed offset of every GroupTopicPartition that has one."""
         return (state.committed for state in self.keys.values() if state.committed is not None)
 
     def iter_pending(self) -> Iterator[OffsetAndMetadata]:
-        """Values of transactions that were open at the end of the run."""
+        """Yield values of transactions that were open at the end of the run."""
         return (value for producer in self.producers.values() for value in producer.open.values())

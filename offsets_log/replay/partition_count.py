@@ -1,4 +1,4 @@
-"""How many partitions `__consumer_offsets` has, by where its groups are."""
+"""Find how many partitions `__consumer_offsets` has, from where its groups are."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import NamedTuple
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS, positive_hash
 
 SAMPLE = 2000
-"""Groups that are looked at to tell."""
+"""Maximum number of groups that are looked at."""
 
 MAX_PARTITIONS = 1000
 
 FEW = 5
-"""With fewer groups any number can fit by chance."""
+"""Minimum number of groups for a choice: with fewer, any number of partitions can fit by chance."""
 
 
 class PartitionCount(NamedTuple):
-    """How many partitions `__consumer_offsets` has, and how that is known.
+    """The number of partitions of `__consumer_offsets`, and how it is known.
 
     Attributes:
-        source: ``option`` as the user says, ``data`` or ``default`` as groups confirm; ``guess`` where too few do.
+        source: ``option`` if the user gave it, ``data`` or ``default`` if groups confirm it, ``guess`` if too few do.
     """
 
     number: int
@@ -34,10 +34,11 @@ class PartitionCount(NamedTuple):
 
 
 def partition_count(groups: Mapping[int, Collection[str]]) -> PartitionCount:
-    """How many partitions `__consumer_offsets` has, by where its groups are (``records:H1``–``H3``).
+    """Return how many partitions `__consumer_offsets` has, from where its groups are (``records:H1``–``H3``).
 
-    It has 50, unless groups say otherwise: the highest number found plus one, if all groups of several partitions
-    fit that; else the one that the most of them fit, the largest of several.
+    The answer is 50 unless a higher partition was found, or at least half of the groups contradict it. Then it is the
+    highest partition found plus one, if all groups of several partitions fit that; else the number that most groups fit
+    (the largest of equals).
 
     Args:
         groups: offsets partition → its groups.

@@ -1,4 +1,4 @@
-"""Why a coordinator would not load a partition: a fact about a log, not about our reading of it."""
+"""Describe why a coordinator would not load a partition: a fact about a log, not about how we read it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class Problem:
     """A record that ends a load.
 
     Attributes:
-        record_offset: of the record, or of the last one read where only the end shows it (``L-39``).
+        record_offset: offset of the record, or the log's end offset where only the end shows the problem (``L-39``).
         rule: the rule that refuses it, such as ``J-17``.
-        group: the group concerned, if one is.
+        group: the group concerned, if any.
         is_served: whether the partition is served all the same (``B-4``).
     """
 
@@ -23,7 +23,7 @@ class Problem:
     is_served: bool = False
 
     def in_words(self, profile_name: str, offsets_partition: str) -> str:
-        """A sentence for people."""
+        """Return a sentence for people."""
         return (
             f"offsets partition {offsets_partition}: a {profile_name} coordinator would not load it: "
             f"record offset {self.record_offset}, {self.rule}: {self.problem}"

@@ -1,6 +1,6 @@
-"""Whose rules: what the coordinators of different releases make of the same log (``replay.md`` §J.5, §B).
+"""Define what the coordinators of different releases make of the same log (``replay.md`` §J.5, §B).
 
-A profile is data; the rules that ask it are in `partial` (offsets), `groups` and `refusal` (what ends a load).
+A profile is data; the rules that use it are in `partial` (offsets), `groups` and `refusal` (what ends a load).
 """
 
 from __future__ import annotations
@@ -20,39 +20,49 @@ class Profile:
     """The rules of one coordinator in one release.
 
     Attributes:
-        name: as `--profile` and `--loads-on` take it.
-        release: (major, minor): which layouts it reads where several share a version number.
-        transactions_by_bit: a data batch belongs to a transaction if its attribute bit says so (``L-11``), else if it
-            has a producer id (``J-5``).
-        reads_first_control_record_only: of a control batch (``L-12``), else all of them (``J-2``).
-        unknown_marker_aborts: a control record that is no marker discards the producer's pending offsets (``L-12``).
-        tombstone_spares_committed: a transactional tombstone leaves committed offsets alone (``L-18``).
-        cancels_pending: whose pending offsets a tombstone cancels: ``all`` producers' (``J-12``), its ``own`` if it is
-            transactional (``L-18``), or ``none`` (``J-12`` of 3.7).
-        latest_by_record: the committed offset with the highest record offset wins (``L-13``, ``J-11``), else the one
-            applied last (``J-11`` of 3.7); a transaction applies where its marker stands.
-        offsets_make_groups: groups of offsets, pending ones too, exist once all is read (``L-36``); else an offset
-            makes its group exist at the moment its record is replayed (``J-6``, ``J-15``).
-        checks_removed_groups: a removed group that offsets keep alive is an error at the end (``L-39``, ``B-4``).
-        is_unavailable_after_failure: a failed partition answers nobody (``J-3``), else it is served empty (``L-42``).
-        answers_from_one_cache: for a group from whatever partition it was loaded (``D-11``), else from its own only.
+        name: its name in `--profile` and `--loads-on`.
+        release: (major, minor); decides which layout is read where several share a version number.
+        transactions_by_bit: whether a data batch belongs to a transaction if its attribute bit says so (``L-11``), or
+            if it has a producer id (``J-5``).
+        reads_first_control_record_only: whether only the first record of a control batch is read (``L-12``), or all
+            (``J-2``).
+        unknown_marker_aborts: whether a control record that is no marker discards the producer's pending offsets
+            (``L-12``).
+        tombstone_spares_committed: whether a transactional tombstone leaves committed offsets alone (``L-18``).
+        cancels_pending: whose pending offsets a tombstone cancels: those of ``all`` producers (``J-12``), its ``own``
+            producer's if it is transactional (``L-18``), or ``none`` (``J-12`` of 3.7).
+        latest_by_record: whether the committed offset with the highest record offset wins (``L-13``, ``J-11``), or the
+            one applied last (``J-11`` of 3.7); a transaction is applied at its marker.
+        offsets_make_groups: whether groups with offsets, even pending ones, exist once the whole log is read
+            (``L-36``); otherwise an offset creates its group at the moment its record is replayed (``J-6``, ``J-15``).
+        checks_removed_groups: whether a removed group that offsets keep alive is an error at the end (``L-39``,
+            ``B-4``).
+        is_unavailable_after_failure: whether a failed partition answers nobody (``J-3``), or is served empty
+            (``L-42``).
+        answers_from_one_cache: whether a group is answered for from whichever partition it was loaded (``D-11``), or
+            from its own only.
         known_types: record types it replays.
-        skips_unknown_types: with a warning (``L-21``, ``J-3``), else they end the load.
-        newest_value_versions: record type → newest value version it reads, 0 where none is named (``Y4``).
-        reads_newer_as_newest: instead of refusing a value version beyond (``Y4``, 3.7 to 3.9).
-        type_0_needs_version_0: refuses other value versions under a type 0 key (``Y6``).
-        tombstones_need_their_target: a tombstone for an unknown group or member ends the load (``J-18``).
-        replaces_simple_group: kinds whose records take the place of a simple group (``J-19``, ``B-1``).
-        partitions_have_one_owner: whatever the epochs (``J-20``), else an owner of a lower epoch gives way.
-        first_epoch: group and assignment epoch of a newer kind's group before its records say any.
-        refuses_duplicate_instance_ids: in one type 2 record (``L-31``).
-        negative_rebalance_timeout_is_session: of a type 2 member (``L-27``).
-        lower_case_states: names of the newer kinds' states (``B-15``).
-        newest_magic: of the batch formats it reads.
-        reads_zstd: since 2.1.
-        finds_by_base_offset: how a place in the log is found (4.1): by batches' base offsets, else by their last ones.
-        counts_written_offsets: a load ends where the log's offsets go back (``D-6``).
-        commit_interval_offsets: it counts after so many at the latest (4.2); None for only at the end of the log.
+        skips_unknown_types: whether unknown types are skipped with a warning (``L-21``, ``J-3``), or end the load.
+        newest_value_versions: record type → newest value version it reads; 0 for a type that is not listed (``Y4``).
+        reads_newer_as_newest: whether newer value versions are read as the newest instead of refused (``Y4``, 3.7 to
+            3.9).
+        type_0_needs_version_0: whether other value versions under a type 0 key are refused (``Y6``).
+        tombstones_need_their_target: whether a tombstone for an unknown group or member ends the load (``J-18``).
+        replaces_simple_group: kinds of groups whose records replace a simple group (``J-19``, ``B-1``).
+        partitions_have_one_owner: whether a held partition is never taken over (``J-20``); otherwise an owner of a
+            lower epoch gives way.
+        first_epoch: group and assignment epoch of a newer kind's group before a record sets them.
+        refuses_duplicate_instance_ids: whether one instance id twice in a type 2 record ends the load (``L-31``).
+        negative_rebalance_timeout_is_session: whether a type 2 member's negative rebalance timeout means its session
+            timeout (``L-27``).
+        lower_case_states: whether names of the newer kinds' states are in lower case (``B-15``).
+        newest_magic: newest batch format it reads.
+        reads_zstd: whether it reads zstd (since 2.1).
+        finds_by_base_offset: whether a position in the log is found by batches' base offsets (since 4.1) or by their
+            last offsets.
+        counts_written_offsets: whether a load ends where the log's offsets go back (``D-6``).
+        commit_interval_offsets: the number of offsets after which it counts at the latest (since 4.2); None if it
+            counts only at the end of the log.
     """
 
     name: str
@@ -86,7 +96,7 @@ class Profile:
     commit_interval_offsets: int | None = None
 
     def newest_value_version(self, record_type: int) -> int:
-        """The newest version it reads of that type's value."""
+        """Return the newest version it reads of that record type's value."""
         return dict(self.newest_value_versions).get(record_type, 0)
 
     def is_transactional(self, batch: RecordBatch) -> bool:
@@ -94,7 +104,7 @@ class Profile:
         return bool(self.is_in_transaction(batch.is_transactional, batch.producer_id))
 
     def is_in_transaction(self, has_bit: Any, producer_id: Any) -> Any:
-        """The same of a batch's attribute bit and producer id, or of arrays of them."""
+        """Whether a batch with this attribute bit and producer id belongs to a transaction; takes arrays too."""
         return has_bit if self.transactions_by_bit else producer_id != NO_PRODUCER_ID
 
 
@@ -191,7 +201,7 @@ _SCALA_0_8_2 = replace(
 )
 
 PROFILES = {profile.name: profile for profile in (MODERN, MODERN_3_7, CLASSIC)}
-"""What `--profile` offers."""
+"""The values of `--profile`."""
 
 RELEASES: dict[str, Profile] = {
     "0.8.2": _SCALA_0_8_2,
@@ -212,5 +222,8 @@ RELEASES: dict[str, Profile] = {
     "4.2": _JAVA_4_2,
     "4.3": MODERN,
 }
-"""First release with these rules → the rules. A release has those of the last entry at or before it; the previews of
-the Java coordinator, next to the Scala one in 3.7 to 3.9, have names of their own."""
+"""First release with these rules → the rules.
+
+A release has those of the last entry at or before it; the previews of the Java coordinator, which 3.7 to 3.9 have
+beside the Scala one, have names of their own.
+"""

@@ -1,6 +1,6 @@
-"""Whether a coordinator would replay a record, skip it, or end the load because of it (``replay.md`` §J.1, §L.4).
+"""Decide whether a coordinator replays a record, skips it, or ends the load because of it (``replay.md`` §J.1, §L.4).
 
-Reading is liberal (see `messages.registry`); this is where a release's own narrowness is told.
+Reading is liberal (see `messages.registry`); the limits of each release are decided here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from offsets_log.replay.profile import Profile
 
 
 class Verdict(Enum):
-    """What becomes of a record that ends no load."""
+    """What happens to a record that does not end the load."""
 
     REPLAY = "replay"
     SKIP = "skip"
 
 
 def refusal_of_batch(batch: RecordBatch, profile: Profile) -> Problem | None:
-    """A batch that the release cannot read at all (``records:M1``)."""
+    """Return the problem of a batch that the release cannot read at all (``records:M1``); None if it can."""
     if batch.magic > profile.newest_magic:
         return Problem(batch.base_offset, "records:M1", f"the batch has magic {batch.magic}")
     if batch.compression == "zstd" and not profile.reads_zstd:
@@ -32,17 +32,17 @@ def refusal_of_batch(batch: RecordBatch, profile: Profile) -> Problem | None:
 
 
 def is_skipped(record_type: int, profile: Profile) -> bool:
-    """Whether records of a type are passed over, whatever they say (``L-21``, ``records:Y3``)."""
+    """Whether records of a type are skipped, whatever they contain (``L-21``, ``records:Y3``)."""
     return profile.skips_unknown_types and record_type not in profile.known_types
 
 
 def verdict_on(
     record: Record, decoded: CoordinatorRecord | None, error: OffsetsLogError | None, profile: Profile
 ) -> Verdict | Problem:
-    """What the release does with a data record.
+    """Return what the release does with a data record.
 
     Args:
-        decoded: as it was read; None where it could not be, and then ``error`` says why.
+        decoded: the decoded record; None where it could not be decoded, and then ``error`` says why.
     """
     number = record_type_of(record.key)
     group = decoded.group if decoded is not None else None
@@ -68,7 +68,7 @@ def verdict_on(
 
 
 def _is_read_as_newest(record: Record, number: int, profile: Profile) -> bool:
-    """Whether a value of a version beyond all known ones passes for the newest this release knows (``records:Y4``)."""
+    """Whether a value of an unknown newer version reads as the newest one this release knows (``records:Y4``)."""
     if not profile.reads_newer_as_newest or record.value is None or record.value[:1] > b"\x7f":
         return False
     newest = profile.newest_value_version(number).to_bytes(2)

@@ -1,4 +1,4 @@
-"""Kafka releases by name, and whose rules each has: ``3.9.1`` has those of ``RELEASES["3.4.1"]``."""
+"""Find Kafka releases by name, and the rules of each: ``3.9.1`` has those of ``RELEASES["3.4.1"]``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from offsets_log.replay.profile import RELEASES, Profile
 
 NEWEST_MINOR = {0: 11, 1: 1, 2: 8, 3: 9, 4: 3}
-"""Major → the newest minor there is."""
+"""Major → newest minor of that major."""
 
 FIRST_JAVA = (4, 0, 0, 0)
 """The first release whose only coordinator is the Java one."""
@@ -20,12 +20,12 @@ Version = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release somebody asks about.
+    """A release that was asked for.
 
     Attributes:
-        name: as it was asked for.
+        name: the name that was asked for.
         version: four numbers.
-        rules: the entry of `RELEASES` that it has its rules from.
+        rules: the entry of `RELEASES` whose rules it has.
     """
 
     name: str
@@ -34,22 +34,29 @@ class Release:
 
     @property
     def profile(self) -> Profile:
-        """Its rules."""
+        """The profile with its rules."""
         return RELEASES[self.rules]
 
     @property
+    def other_coordinator(self) -> str | None:
+        """The name of the same release with its other coordinator, in 3.7 to 3.9; None of any other."""
+        if not _is_released(self.version, is_preview=True):
+            return None
+        return self.name.removesuffix("-java") if self.name.endswith("-java") else f"{self.name}-java"
+
+    @property
     def reads_large_batches(self) -> bool:
-        """Whether the load buffer grows (``L-6``)."""
+        """Whether the load buffer grows for larger batches (``L-6``)."""
         return self.version >= (2,)
 
     @property
     def serves_what_it_read(self) -> bool:
-        """Whether what stands before the end of a failed load is served: it went right into the cache (``L-10``)."""
+        """Whether records before the end of a failed load are served: they went straight to the cache (``L-10``)."""
         return self.version < (0, 10, 1)
 
 
 def _parse(name: str) -> tuple[Version, bool] | None:
-    """(version, whether it is the preview of the Java coordinator)."""
+    """Return (version, whether it is the preview of the Java coordinator); None if it is no release's name."""
     match = _NAME.fullmatch(name)
     return None if match is None else (tuple(int(number or 0) for number in match.groups()[:4]), match[5] is not None)
 
@@ -62,10 +69,10 @@ def _is_released(version: Version, is_preview: bool) -> bool:
 
 
 def release_named(name: str) -> Release:
-    """The release ``X.Y`` or ``X.Y.Z``, with ``-java`` the preview of the Java coordinator in 3.7 to 3.9.
+    """Return the release ``X.Y`` or ``X.Y.Z``; ``-java`` asks for the Java coordinator's preview in 3.7 to 3.9.
 
     Raises:
-        ValueError: if its rules are not known.
+        ValueError: its rules are not known.
     """
     found = _parse(name)
     if found is not None and _is_released(*found):
@@ -85,5 +92,5 @@ def release_named(name: str) -> Release:
 
 
 def known_releases() -> tuple[Release, ...]:
-    """One for each set of rules, by the release that had them first."""
+    """Return one release for each set of rules: the first that had them."""
     return tuple(release_named(name) for name in RELEASES)

@@ -1,6 +1,6 @@
-"""Names of topics that records call by id only (types 7, 8, 13 and 14 of the newer groups).
+"""Find names of topics that records give by id only (types 7, 8, 13 and 14 of the newer groups).
 
-A name is known from the user, from the topics' own folders, or from records that have both: type 1 version 4, types
+A name comes from the user, from the topics' own folders, or from records that hold both: type 1 version 4, types
 4, 9 and 15, of any offsets partition.
 """
 
@@ -22,15 +22,15 @@ from offsets_log.messages.registry import (
 )
 
 TOPIC_LISTS = ("topics", "initializing_topics", "initialized_topics", "deleting_topics")
-"""Where values of types 4, 9 and 15 hold rows with ``topic_id`` and ``topic_name``."""
+"""Fields of types 4, 9 and 15 that hold rows with ``topic_id`` and ``topic_name``."""
 
 
 ONE_TAG = b"\1"
-"""How many tagged fields there are, before the first of them."""
+"""The number of tagged fields, as it stands before a single one."""
 
 
 def topic_names_in(record: CoordinatorRecord) -> Iterator[tuple[bytes, str]]:
-    """Topic ids with their names, as far as this record has both."""
+    """Yield the topic ids in this record that it also names, each with its name."""
     value = record.value
     if value is None:
         return
@@ -55,13 +55,15 @@ NAMING_TYPES = OFFSET_COMMIT_TYPES | {
 
 
 def may_name(record: Record) -> bool:
-    """Whether there may be `topic_names_in` a data record, by its type alone."""
+    """Whether `topic_names_in` may find names in a data record, judged by its type alone."""
     return record_type_of(record.key) in NAMING_TYPES
 
 
 @cache
 def topic_id_mark(record_type: int, value_version: int) -> bytes | None:
-    """What stands before a topic id in an offset commit of that version: its tag and size, nothing if it has no tag.
+    """Return what precedes a topic id in an offset commit of that version: its tag and size, or nothing without a tag.
+
+    The answer is None for a version without topic ids. A version that no table describes may have them anywhere.
 
     None for a version without topic ids. One that no table describes may have them anywhere.
     """
@@ -73,7 +75,7 @@ def topic_id_mark(record_type: int, value_version: int) -> bytes | None:
 
 
 def is_named_in(key: bytes | None, value: bytes | None, known: Mapping[bytes, str]) -> bool:
-    """Whether an undecoded offset commit may name a topic id besides those that are known."""
+    """Whether an undecoded offset commit may name a topic id that is not known yet."""
     record_type, value_version = record_type_of(key), value_version_of(value)
     if record_type is None or value is None or value_version is None:
         return False
@@ -86,12 +88,12 @@ def is_named_in(key: bytes | None, value: bytes | None, known: Mapping[bytes, st
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Partitions of topics by name, and what has no name.
+    """Partitions of topics by name, and those that have no name.
 
     Attributes:
         partitions: (name, partition), sorted.
         unresolved: (topic id, partition), sorted.
-        inferred: names that follow by elimination only.
+        inferred: names found by elimination only.
     """
 
     partitions: list[tuple[str, int]] = field(default_factory=list)
@@ -100,7 +102,7 @@ class Resolved:
 
 
 class TopicNames:
-    """Topic id → name, from several sources: the first that knows an id is believed."""
+    """Topic id → name, from several sources: the first source that knows an id wins."""
 
     def __init__(self, *sources: Mapping[bytes, str]) -> None:
         self.names: dict[bytes, str] = {}
@@ -110,11 +112,11 @@ class TopicNames:
     def resolve(self, rows: list[dict[str, Any]], subscribed: list[str]) -> Resolved:
         """Name the partitions of an assignment.
 
-        One id without a name and one subscribed topic without an id can only be each other.
+        If exactly one id has no name and exactly one subscribed topic has no id, they belong together.
 
         Args:
-            rows: ``topic_id`` and ``partitions``, as types 7, 8, 13 and 14 have them.
-            subscribed: topics the member asked for by name.
+            rows: rows of ``topic_id`` and ``partitions``, as in types 7, 8, 13 and 14.
+            subscribed: topics the member subscribed to by name.
         """
         names = self.names
         unknown = {bytes(row["topic_id"]) for row in rows} - names.keys()

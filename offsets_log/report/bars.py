@@ -1,4 +1,4 @@
-"""Commits of all groups over time, counted from samples."""
+"""Count the commits of all groups over time, from samples."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from offsets_log.rows.tables import Row
 
 BARS = 120
 GROUPS_APART = 7
-"""The busiest groups, each with bars of its own."""
+"""Number of busiest groups that have bars of their own."""
 IN_PLOT = (0.0005, 0.9995)
-"""Quantiles of the commits' times between which they are counted: some times may be far off, and hide the rest."""
+"""Quantiles of the commits' times that bound the plot, since a few times may be far off and would hide the rest."""
 NEAR = 4
-"""All are in the plot if it is not longer by more than that."""
+"""If the plot with all times is at most this many times as long, all are in it."""
 
 
 def commit_bars(commits: Lines) -> Row:
-    """``bars`` from ``begin_ms`` on, each ``width_ms`` wide: ``commits`` of a ``group``, the last for all others.
+    """Return bars from ``begin_ms`` on, each ``width_ms`` wide: ``commits`` of a ``group``, the last one for all
+    others.
 
-    Commits are counted when the sample was written that they belong to. ``outside`` counts those that are in no bar.
+    A commit counts at the time of the sample that it belongs to. ``outside`` counts the commits that are in no bar.
 
     Args:
-        commits: of `samples.Sampled`.
+        commits: the commits of `samples.Sampled`.
     """
     if not commits.names:
         return {"begin_ms": 0, "width_ms": 1, "bars": [], "outside": 0}

@@ -1,4 +1,4 @@
-"""What a report says, as one document: tables of rows, and lines of plots."""
+"""Make a report's contents as one document: tables of rows, and lines of plots."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ReportInput:
     Attributes:
         groups: rows of `GROUPS_COLUMNS`.
         writers: rows of `writers.top_rows` per group.
-        damages: the first of the pieces that could not be read.
-        corrupt, unsupported: how many there were.
+        damages: rows of the first pieces that could not be read.
+        corrupt, unsupported: total numbers of such pieces.
     """
 
     memory: Memory
@@ -59,10 +59,10 @@ class ReportInput:
 
 
 def make_document(found: ReportInput, **about: Any) -> Row:
-    """All that the page shows.
+    """Return all that the page shows.
 
     Args:
-        about: what else is to be told of the report itself, by name.
+        about: further facts about the report itself, by name.
     """
     served = {
         (value.group, value.topic, value.partition, part.log.offsets_partition): value
@@ -100,7 +100,7 @@ def make_document(found: ReportInput, **about: Any) -> Row:
 
 
 def _bounds(asked: RescueOptions) -> Row:
-    """What was left out because nobody asked for it."""
+    """Return the bounds and filters that the user asked for."""
     offsets = [
         str(offset) if partition is None else f"{partition}:{offset}" for partition, offset in asked.until_offsets
     ]
@@ -115,7 +115,7 @@ def _bounds(asked: RescueOptions) -> Row:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> Row:
-    """Rows as arrays, without the columns that are null in all of them."""
+    """Return rows as arrays, without the columns that are null in all of them."""
     rows = list(rows)
     shown = [name for name in columns if any(row.get(name) is not None for row in rows)]
     return {"columns": shown, "rows": [[row.get(name) for name in shown] for row in rows]}
@@ -125,7 +125,7 @@ def _table(columns: Sequence[str], rows: Iterable[Row]) -> Row:
 
 
 def _group_rows(found: ReportInput, generations: Mapping[str, Row]) -> Iterator[Row]:
-    """Groups that exist, then those that only wrote: they are gone, or a transaction holds all that they have."""
+    """Yield groups that exist, then groups that only wrote: they are gone, or have only pending offsets."""
     writers = {row["group"]: row for row in found.writers}
     seen = set()
     for row in found.groups:
@@ -143,7 +143,7 @@ def _of_generations(line: Row | None) -> Row:
 
 
 def _transaction_rows(memory: Memory) -> Iterator[Row]:
-    """Open transactions, the oldest first."""
+    """Yield open transactions, the oldest first."""
     rows: dict[tuple[Any, ...], Row] = {}
     groups: dict[tuple[Any, ...], set[str]] = {}
     for part in memory.parts:
@@ -188,7 +188,7 @@ def _partition_row(part: Any) -> Row:
 
 
 def _problem_rows(found: ReportInput) -> Iterator[Row]:
-    """What is wrong, the worst first, and what was not read."""
+    """Yield what is wrong, the worst first, and what was not read."""
     yield from _of_loads(found.memory)
     yield from _of_damage(found)
     read = what_was_read(found.memory, found.asked, count_of(found.memory, found.asked.partitions))
@@ -237,7 +237,7 @@ def _notes(found: ReportInput) -> Iterator[str]:
 
 
 def _of_group(offsets: Row | None, generations: Row | None) -> Iterator[Any]:
-    """What the page knows of a group: how many lines it has, those that are plotted, its generations."""
+    """Yield what the page knows of a group: its number of lines, the plotted lines, its generations."""
     yield offsets["count"] if offsets else 0
     yield [
         [line["topic"], line["partition"], line["commits"], _differences(line["times_ms"]), line["offsets"]]
@@ -247,5 +247,5 @@ def _of_group(offsets: Row | None, generations: Row | None) -> Iterator[Any]:
 
 
 def _differences(times_ms: list[int]) -> list[int]:
-    """The first, and of each that follows how much later it is."""
+    """Return the first time, and for each later one the difference from the one before."""
     return [later - earlier for earlier, later in zip([0, *times_ms], times_ms, strict=False)]

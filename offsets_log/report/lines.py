@@ -1,4 +1,4 @@
-"""Samples as lines of a plot, few enough for a page: those of the busiest groups fine, those of the others coarse."""
+"""Turn samples to lines of a plot, few enough for a page: fine for the busiest groups, coarse for the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LineName = tuple[str, str, int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much of a page some groups get: so many of them, lines of each, points of all their lines together."""
+    """How much of a page some groups get: the number of groups, lines of each, points of all their lines together."""
 
     groups: int
     lines: int
@@ -28,17 +28,17 @@ class Share:
 
 
 SHARES = (Share(groups=100, lines=12, points=120_000), Share(groups=1 << 62, lines=2, points=200_000))
-"""Of the groups with the most commits, and of all others."""
+"""Shares of the groups with the most commits, and of all others."""
 
 
 def offset_lines(commits: Lines, served: Mapping[LineName, OffsetAndMetadata]) -> dict[str, Row]:
-    """Group → ``count`` of its lines, and ``lines``: those with the most commits, by topic and partition.
+    """Return group → ``count`` of its lines, and ``lines``: those with the most commits, by topic and partition.
 
-    A line has ``topic``, ``partition``, ``commits``, ``times_ms`` and ``offsets``, which end with what is served, or
-    with null if nothing is.
+    A line has ``topic``, ``partition``, ``commits``, ``times_ms`` and ``offsets``, which end with the served offset, or
+    with null if none is served.
 
     Args:
-        commits: of `samples.Sampled`.
+        commits: the commits of `samples.Sampled`.
     """
     groups, group_of = groups_of(commits.names)
     numbers = t.lines_of(commits.samples)
@@ -57,21 +57,21 @@ def offset_lines(commits: Lines, served: Mapping[LineName, OffsetAndMetadata]) -
 
 
 def groups_of(names: Sequence[Name]) -> tuple[list[str], Numbers]:
-    """The groups of lines in order, and the number of each line's."""
+    """Return the groups of lines in order, and for each line the number of its group."""
     groups = list(dict.fromkeys(name[0] for name in names))
     numbers = {group: number for number, group in enumerate(groups)}
     return groups, np.array([numbers[name[0]] for name in names], np.int64)
 
 
 def ranks(amounts: Numbers) -> Numbers:
-    """0 for the largest."""
+    """Return the rank of each amount; 0 for the largest."""
     ranks = np.empty(len(amounts), np.int64)
     ranks[np.argsort(-amounts, kind="stable")] = np.arange(len(amounts))
     return ranks
 
 
 def _ranks_within(group_of: Numbers, amounts: Numbers) -> Numbers:
-    """The same within each group."""
+    """Return the rank of each amount within its group; 0 for the largest."""
     order = np.lexsort((-amounts, group_of))
     starts = np.flatnonzero(np.diff(group_of[order], prepend=-1))
     ranks = np.empty(len(order), np.int64)
@@ -80,13 +80,13 @@ def _ranks_within(group_of: Numbers, amounts: Numbers) -> Numbers:
 
 
 def _thinned(samples: t.Samples, points: int) -> t.Samples:
-    """In buckets of a width that leaves few enough; each line keeps one at least."""
+    """Reduce samples to buckets of a width that leaves few enough; each line keeps at least one sample."""
     count, _ = t.thin(samples, 0, points, first_shift=1)
     return t.by_record(samples[:count])
 
 
 def _iter_lines(names: Sequence[Name], samples: t.Samples) -> Iterator[tuple[Name, Row]]:
-    """Lines of samples that are in their order."""
+    """Yield name and row for each line; samples must be in the order of lines."""
     numbers = t.lines_of(samples)
     bounds = [*np.flatnonzero(np.diff(numbers, prepend=-1)).tolist(), len(samples)]
     times, record_offsets, records = (samples[:, column].tolist() for column in (s.TIME, s.RECORD_OFFSET, s.RECORDS))
@@ -107,7 +107,7 @@ def _iter_lines(names: Sequence[Name], samples: t.Samples) -> Iterator[tuple[Nam
 
 
 def values(samples: t.Samples) -> list[int | None]:
-    """What each sample says, None of a tombstone."""
+    """Return the value of each sample; None for a tombstone."""
     found: list[int | None] = samples[:, s.VALUE].tolist()
     for place in np.flatnonzero(samples[:, s.TAG] & 1).tolist():
         found[place] = None
@@ -115,7 +115,7 @@ def values(samples: t.Samples) -> list[int | None]:
 
 
 def _ended(line: Row, served: OffsetAndMetadata | None) -> Row:
-    """With what is served as its end, whatever the rules of the coordinator made of it."""
+    """End a line with the served offset, whatever rules of the coordinator led to it."""
     record_offsets = line.pop("record_offsets")
     if served is None:
         if line["offsets"][-1] is not None:
@@ -131,13 +131,13 @@ def _ended(line: Row, served: OffsetAndMetadata | None) -> Row:
 
 
 def generation_lines(generations: Lines) -> dict[str, Row]:
-    """Group → ``times_ms``, ``generations`` (null where its metadata was deleted) and ``rebalances``.
+    """Return group → ``times_ms``, ``generations`` (null where its metadata was deleted) and ``rebalances``.
 
     A generation is that of a classic group, or the epoch of a newer one. Rebalances are the generations begun since the
-    first one seen: what lies between two samples is counted too.
+    first one seen, including those between two samples.
 
     Args:
-        generations: of `samples.Sampled`.
+        generations: the generations of `samples.Sampled`.
     """
     samples, found = generations.samples, dict[str, Row]()
     numbers, times = t.lines_of(samples).tolist(), samples[:, s.TIME].tolist()

@@ -1,8 +1,8 @@
-"""A document as one HTML file that needs no other: nothing is fetched, and only our own script runs.
+"""Write a document as one self-contained HTML file: nothing is fetched, and only our own script runs.
 
-Names in the data are anybody's. So the data stand in a block that is no script, in ASCII without ``<`` and ``&``; the
+Names in the data are arbitrary. So the data stand in a block that is no script, in ASCII without ``<`` and ``&``; the
 script puts them into text nodes only; and the page's policy allows the one script and the one style by their hashes,
-and no connection to anywhere.
+and no connections.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from importlib import resources
 from typing import Any
 
 SCRIPTS = ("values.js", "table.js", "plot.js", "page.js")
-"""In the order in which they stand in the page."""
+"""The scripts, in their order in the page."""
 SAFE_INTEGER = (1 << 53) - 1
-"""JavaScript has every integer up to this one, and not all beyond: those are texts."""
+"""The largest integer up to which JavaScript has every integer; larger ones are written as texts."""
 DANGEROUS = {character: f"\\u{ord(character):04x}" for character in "<>&"}
 
 
 def html_page(document: Any) -> bytes:
-    """The page, as UTF-8."""
+    """Return the page, as UTF-8."""
     style, script = _read("page.css"), "\n".join(map(_read, SCRIPTS))
     parts = {
         "STYLE": style,
@@ -35,7 +35,7 @@ def html_page(document: Any) -> bytes:
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that ends no HTML element, whatever is in it."""
+    """Return JSON that cannot end an HTML element, whatever it contains."""
     text = json.dumps(_readable(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&]", lambda match: DANGEROUS[match[0]], text)
 

@@ -1,6 +1,6 @@
-"""Offsets and generations over time: the samples of all logs, as lines with names.
+"""Sample offsets and generations over time, and give all logs' samples as lines with names.
 
-In bulk a log is sampled on its way through the kernels (`columnar.folds.overview`); else here, event by event.
+In bulk a log is sampled while the kernels read it (`columnar.folds.overview`); otherwise here, event by event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from offsets_log.replay.profile import Profile
 Numbers = npt.NDArray[Any]
 Shows = Callable[[str], bool]
 Name = tuple[Any, ...]
-"""Of a line: its group, of commits its topic and partition, and its offsets partition."""
+"""Name of a line: group, topic and partition (commits only), offsets partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Lines:
     """Samples of one kind.
 
     Attributes:
-        names: of the lines, in order.
-        samples: see `sampling`; by line and record offset.
+        names: names of the lines, in order.
+        samples: the samples, by line and record offset; see `sampling`.
     """
 
     names: list[Name]
@@ -46,9 +46,9 @@ class Sampled:
     """Samples of all logs.
 
     Attributes:
-        commits: a tombstone has a null.
-        generations: the same.
-        untimed: commits of which nothing tells the time, and which are not among the samples.
+        commits: samples of commits; a tombstone has a null.
+        generations: samples of generations; a tombstone has a null.
+        untimed: number of commits without any known time, which are not among the samples.
     """
 
     commits: Lines
@@ -57,10 +57,10 @@ class Sampled:
 
 
 class Samples:
-    """What is sampled of all logs: `add` their states; then `finish`.
+    """Collect samples of all logs: `add` their states, then `finish`.
 
     Args:
-        shows_group, shows_topic: what is asked for.
+        shows_group, shows_topic: whether a group or topic is asked for, by its name.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class Samples:
         self._shifts = dict.fromkeys(t.MOST, 0)
 
     def state(self) -> SampledState:
-        """What a log's events are replayed into, behind its `SampledState.watch`."""
+        """Return the state into which a log's events are replayed, after its `SampledState.watch`."""
         return SampledState(self.profile, self._is_shown)
 
     def add(self, log: PartitionLog, state: SampledState | OverviewState) -> None:
-        """A log that was sampled on its way; its samples are not its own any more."""
+        """Add a log that was sampled while it was read; its samples must not be used afterwards."""
         untimed = state.untimed_commits()
         lines = np.flatnonzero(untimed)
         names = state.line_names(s.COMMITS, lines)
@@ -90,7 +90,7 @@ class Samples:
                 self._thin(kind)
 
     def _named(self, kind: int, state: SampledState | OverviewState, offsets_partition: int | None) -> t.Samples:
-        """A log's samples that are asked for, with the numbers that their lines have here."""
+        """Return a log's samples that are asked for, with the line numbers they have here."""
         samples, known = state.book.settled(kind), self._numbers[kind]
         lines = np.flatnonzero(np.bincount(t.lines_of(samples), minlength=1))
         numbers = np.full(int(lines[-1]) + 1 if len(lines) else 1, NOTHING, np.int64)
@@ -113,11 +113,11 @@ class Samples:
         return self._samples[kind][0]
 
     def finish(self) -> Sampled:
-        """All that was sampled."""
+        """Return all samples."""
         return Sampled(self._lines(s.COMMITS), self._lines(s.GENERATIONS), self._untimed)
 
     def _lines(self, kind: int) -> Lines:
-        """The lines by name."""
+        """Return the lines in order of their names."""
         names = sorted(self._numbers[kind], key=lambda name: (*name[:-1], -1 if name[-1] is None else name[-1]))
         ranks = np.zeros(max(1, len(names)), np.int64)
         ranks[[self._numbers[kind][name] for name in names]] = np.arange(len(names))
@@ -127,13 +127,13 @@ class Samples:
 
 
 class SampledState(PartialState):
-    """A replay of a log whose events pass by, and samples of them.
+    """A replay of a log that also samples its events.
 
     Args:
         is_shown: whether a line is asked for, by its name.
 
     Attributes:
-        book: as of `OverviewState`, with lines as they come.
+        book: samples as in `OverviewState`, with lines numbered in order of appearance.
     """
 
     def __init__(self, profile: Profile, is_shown: Callable[[Name], bool]) -> None:
@@ -146,7 +146,7 @@ class SampledState(PartialState):
         self._heads = np.zeros(t.LEAST_ROOM, np.int64)
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Sample records before they are replayed."""
+        """Sample each record before it is replayed."""
         for event in events:
             if isinstance(event, Event) and not event.batch.is_control:
                 self._sample(event)
@@ -179,7 +179,7 @@ class SampledState(PartialState):
         return owner
 
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
-        """As `PartialState.add_marker`."""
+        """Replay a marker as `PartialState.add_marker` does, and settle its samples."""
         super().add_marker(producer_id, marker)
         s.settle(self.book.samples[s.COMMITS], self._heads, self._owner(producer_id), marker.commit)
 
@@ -189,10 +189,10 @@ class SampledState(PartialState):
         return found
 
     def untimed_commits(self) -> Numbers:
-        """As `OverviewState.untimed_commits`."""
+        """Return what `OverviewState.untimed_commits` does."""
         return self._known[s.COMMITS][:, s.UNTIMED]
 
     def line_names(self, kind: int, lines: Numbers) -> list[Name]:
-        """As `OverviewState.line_names`."""
+        """Return what `OverviewState.line_names` does."""
         names = list(self._lines[kind])
         return [names[line] for line in lines.tolist()]

@@ -1,4 +1,4 @@
-"""Setting a plan's offsets on a cluster, or showing what that would change."""
+"""Set a plan's offsets on a cluster, or show what that would change."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SINCE = "moved since an interrupted run was to set it; another --journal sets it
 def restore(
     target: Target, rows: Iterable[Row], policy: Policy, journal: Journal, note: Note | None
 ) -> Iterator[Change]:
-    """One change an offset, group by group; an error of one group does not keep the others from it.
+    """Yield one change for each offset, group by group; an error of one group does not stop the others.
 
-    What the journal says was set, and somebody has moved since, is left alone.
+    An offset that the journal says was set, and that has been moved since, is left alone.
 
     Args:
         rows: offsets of a plan.
-        journal: of earlier runs.
-        note: takes down what is done; None to look only.
+        journal: what earlier runs did.
+        note: records what is done; None to change nothing and only look.
 
     Raises:
-        ClusterLostError: the cluster does not answer any more; what was not yielded was not sent, but for the offsets
-            that were noted last.
-        ClusterError: the cluster does not tell its groups and topics, and nothing was done.
+        ClusterLostError: the cluster no longer answers; changes that were not yielded were not sent, except for the
+            offsets that were noted last.
+        ClusterError: the cluster does not list its groups and topics, and nothing was done.
     """
     rows = sorted(rows, key=lambda row: (row["group"], row["topic"], row["partition"]))
     sight = _Sight(target, rows, policy)
@@ -50,7 +50,7 @@ def restore(
 
 
 class _Sight:
-    """What the cluster has, beside a plan."""
+    """What the cluster has, as far as a plan's rows need it."""
 
     def __init__(self, target: Target, rows: Sequence[Row], policy: Policy) -> None:
         self.policy = policy
@@ -65,12 +65,12 @@ class _Sight:
         self.epoch_ends = _epoch_ends(target, asked)
 
     def change(self, row: Row, current: Offsets, entry: Entry | None, problem: str | None) -> Change:
-        """What becomes of a row.
+        """Return what becomes of a row.
 
         Args:
-            current: what its group has.
-            entry: what the journal tells of it.
-            problem: why the group cannot be told.
+            current: what its group has committed.
+            entry: what the journal says of it.
+            problem: why the group's offsets could not be read.
         """
         key = _partition(row)
         now = self.partitions.get(key, UNKNOWN)
@@ -104,7 +104,7 @@ class _Sight:
 
 
 def _go_on(change: Change, entry: Entry) -> None:
-    """What the journal of earlier runs makes of a change."""
+    """Adjust a change to what earlier runs did, according to their journal."""
     change.is_uncertain = entry.is_open
     if change.kind == UNCHANGED or entry.plan != change.plan or change.current in entry.ours:
         return
@@ -117,7 +117,7 @@ def _go_on(change: Change, entry: Entry) -> None:
 def _epoch_ends(
     target: Target, asked: Mapping[TopicPartition, set[int]]
 ) -> dict[tuple[TopicPartition, int | None], int]:
-    """Of every partition and epoch; groups may have different epochs of one partition."""
+    """Return where each leader epoch of each partition ends; groups may have different epochs of one partition."""
     ends: dict[tuple[TopicPartition, int | None], int] = {}
     left = {key: sorted(epochs) for key, epochs in asked.items()}
     while left:

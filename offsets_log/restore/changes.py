@@ -1,4 +1,4 @@
-"""One offset on its way to another value: as a row, and carried out so that it can be gone on with and undone."""
+"""Describe one offset's way to another value: as a row, and carried out so that it can be continued and undone."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ RESTORE_COLUMNS = (
     "log_end_offset", "range", "same_topic", "current_leader_epoch", "leader_epoch", "plan_leader_epoch",
     "current_metadata", "metadata", "applied", "reason",
 )  # fmt: skip
-"""``current_…`` is what the cluster had, and ``committed_offset``, ``leader_epoch``, ``metadata`` what it is to have
-(null for no offset); ``plan_…`` is the plan's where that is another. ``change`` is new, advanced, rewound, metadata,
-deleted, unchanged, or done by an earlier run and moved since. ``range`` says whether the plan's offset is inside the
-log, or outside; ``same_topic`` whether the topic has the plan's topic id. ``applied`` says whether the cluster answers
-as wanted in the end, null in a dry run; ``reason`` says why it does or would not."""
+"""``current_…`` is what the cluster had; ``committed_offset``, ``leader_epoch``, ``metadata`` are what it is to have
+(null for no offset); ``plan_…`` is the plan's value where it differs. ``change`` is new, advanced, rewound, metadata,
+deleted, unchanged, or done (set by an earlier run and moved since). ``range`` says whether the plan's offset is inside
+or outside the log; ``same_topic`` whether the topic has the plan's topic id. ``applied`` says whether the cluster
+answers as wanted in the end, null in a dry run; ``reason`` says why it does not or would not.
+"""
 
 UNCHANGED, DONE = "unchanged", "done"
 NOTHING_TO_DO = (UNCHANGED, DONE)
-"""Kinds of changes with nothing to do."""
+"""Kinds of changes that need nothing to be sent."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,10 +34,10 @@ class Change:
 
     Attributes:
         current, wanted: None for no offset.
-        plan: what the plan has, if it is of a plan.
-        kind, range, same_topic, applied, reason: as the columns.
-        is_uncertain: a commit of a run that was interrupted may be on its way still: also what is there already is
-            sent, since what is sent later comes later.
+        plan: what the plan has; None if the change is not from a plan.
+        kind, range, same_topic, applied, reason: see `RESTORE_COLUMNS`.
+        is_uncertain: whether a commit of an interrupted run may still be in flight; then the offset is sent even if the
+            cluster has it already, because the later commit wins.
     """
 
     group: str
@@ -55,16 +56,16 @@ class Change:
 
     @property
     def key(self) -> TopicPartition:
-        """The partition it is of."""
+        """The topic and partition of the offset."""
         return self.topic, self.partition
 
     @property
     def is_to_do(self) -> bool:
-        """Whether something must be sent."""
+        """Whether a commit or deletion must be sent."""
         return self.reason is None and (self.is_uncertain or self.kind not in NOTHING_TO_DO)
 
     def row(self) -> Row:
-        """`RESTORE_COLUMNS`."""
+        """Return a row of `RESTORE_COLUMNS`."""
         wanted, current, plan = self.wanted, self.current, self.plan
         return {
             "group": self.group,
@@ -94,7 +95,7 @@ def _other(plan: Committed | None, wanted: Committed | None, name: str) -> int |
 
 
 def kind_of(wanted: Committed | None, current: Committed | None) -> str:
-    """The word for a change."""
+    """Return the word for a change."""
     if wanted == current:
         return UNCHANGED
     if current is None:
@@ -107,17 +108,20 @@ def kind_of(wanted: Committed | None, current: Committed | None) -> str:
 
 
 class Note(Protocol):
-    """Where a run is written down, to be gone on with and undone."""
+    """A record of what a run does, so that it can be continued and undone."""
 
     def before(self, changes: Iterable[Change]) -> None:
-        """These are sent as soon as this is on the disk."""
+        """Record changes on the disk; they are sent as soon as this returns."""
 
     def after(self, changes: Iterable[Change]) -> None:
-        """What became of them."""
+        """Record what became of the changes."""
 
 
 def refuse_active(change: Change, state: str) -> None:
-    """Nobody but its members may commit for a group that has some; what is there already needs no commit."""
+    """Refuse a change if the group has members: only these may commit.
+
+    An offset that is there already needs no commit.
+    """
     if not is_active(state):
         return
     change.is_uncertain = False
@@ -126,10 +130,10 @@ def refuse_active(change: Change, state: str) -> None:
 
 
 def carry_out(target: Target, group: str, changes: Sequence[Change], note: Note) -> None:
-    """Set what is to do of one group; only what the cluster answers afterwards counts.
+    """Send the changes of one group, and accept only what the cluster answers afterwards.
 
     Raises:
-        ClusterLostError: it does not answer any more; what became of the group's offsets is not known.
+        ClusterLostError: the cluster no longer answers; what became of the group's offsets is not known.
     """
     if to_do := [change for change in changes if change.is_to_do]:
         note.before(to_do)

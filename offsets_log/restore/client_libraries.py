@@ -1,16 +1,16 @@
-"""One JSON object group → topic → partition → offset, for a few lines of one's own with a client library.
+"""Write one JSON object group → topic → partition → offset, for a short program with a client library.
 
-The calls it is for, with the forms they take:
+It is meant for these calls, which take these forms:
 
 - Karafka: karafka/karafka, lib/karafka/admin/consumer_groups.rb, ``ConsumerGroups#seek``: topic → partition → offset
   for one group; it carries no metadata.
 - kafka-python 3: dpkp/kafka-python, kafka/admin/_groups.py, ``alter_group_offsets``: ``TopicPartition`` →
-  ``OffsetAndMetadata`` for one group, metadata carried, a NUL in it too.
+  ``OffsetAndMetadata`` for one group, metadata included, even with a NUL in it.
 - confluent-kafka: confluentinc/confluent-kafka-python, src/confluent_kafka/admin/__init__.py,
   ``_check_alter_consumer_group_offsets_request``: refuses the empty group and negative offsets; its C strings
-  (src/confluent_kafka/src/confluent_kafka.c) end at a NUL. Tried: 2.16.1 commits metadata with a NUL behind it.
+  (src/confluent_kafka/src/confluent_kafka.c) end at a NUL. Tested: 2.16.1 commits metadata with a NUL appended.
 
-Leader epochs are left out: those of another cluster keep a consumer waiting (`policy.LEADER_EPOCHS`).
+Leader epochs are left out: a consumer waits forever for an epoch that its cluster never had (`policy.LEADER_EPOCHS`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "client-libraries"
 
 
 def refusal(row: Row) -> str | None:
-    """Why one of the libraries cannot be given this row."""
+    """Return why one of the libraries cannot take this row; None if all can."""
     if row["group"] == "":
         return "confluent-kafka and librdkafka refuse the empty group"
     if row["committed_offset"] < 0:
@@ -36,12 +36,12 @@ def refusal(row: Row) -> str | None:
 
 
 def files(rows: Sequence[Row]) -> Files:
-    """offsets.json."""
+    """Yield offsets.json."""
     yield f"{NAME}/offsets.json", _document(rows)
 
 
 def _document(rows: Sequence[Row]) -> Iterator[str]:
-    """One line a group."""
+    """Yield the JSON document with one line for each group."""
     separator = "{\n"
     for group, own in by_group(rows):
         topics = {topic: {str(row["partition"]): _value(row) for row in some} for topic, some in by_topic(own)}

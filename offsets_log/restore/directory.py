@@ -1,4 +1,4 @@
-"""All files of a rescue: path below the directory, and the text in pieces."""
+"""List all files of a rescue: path below the directory, and the text in pieces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from offsets_log.rows.tables import Row, to_json
 
 
 def rescue_files(plan: Row) -> Files:
-    """What `rescue` writes for a plan."""
+    """Yield the files that `rescue` writes for a plan."""
     yield "plan.json", encode_plan(plan)
     yield "README.txt", readme(plan)
     refused = refused_by_some(plan["offsets"])

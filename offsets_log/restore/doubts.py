@@ -1,4 +1,4 @@
-"""What is missing or doubtful about offsets to restore, a sentence each: nothing is left to be found out later."""
+"""Say what is missing or doubtful about offsets to restore, one sentence each, so that nothing is found out later."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
 
 NAMED = 20
-"""Groups or partitions that a sentence names."""
+"""Maximum number of groups or partitions that a sentence names."""
 SHARE = "share"
-"""The type of groups whose offsets are elsewhere."""
+"""The type of groups whose offsets are not in ``__consumer_offsets``."""
 IDLE_STATES = ("Empty", "Dead")
-"""A group in another one has members, and nobody else may commit for it."""
+"""States of groups without members; members of any other group are the only ones who may commit for it."""
 
 
 def is_active(state: str | None) -> bool:
     """Whether members hold the group, so that its offsets cannot be set (``ConsumerGroupCommand``).
+
+    The answer is False for an unknown state (None).
 
     Of a group whose state is not known (None) it is not said.
     """
@@ -30,7 +32,7 @@ def is_active(state: str | None) -> bool:
 
 
 def of_damage(corrupt: int, unsupported: int) -> Iterator[str]:
-    """Of pieces that could not be read."""
+    """Describe pieces that could not be read."""
     if corrupt or unsupported:
         yield (
             f"pieces of the log that could not be read: {corrupt} corrupt, {unsupported} unsupported; a commit in one "
@@ -39,7 +41,7 @@ def of_damage(corrupt: int, unsupported: int) -> Iterator[str]:
 
 
 def of_logs(memory: Memory) -> Iterator[str]:
-    """Of the beginning, the middle and the end of each log."""
+    """Describe what is missing at the beginning, in the middle and at the end of each log."""
     for part in memory.parts:
         name = partition_name(part.log.offsets_partition)
         lost = [missing.in_words() for missing in part.found.missing if missing.is_lost]
@@ -68,7 +70,7 @@ def of_logs(memory: Memory) -> Iterator[str]:
 
 
 def _begins_at(part: PartitionPart) -> int | None:
-    """The record offset a log begins at, by its file's name; where that says nothing, by its first record."""
+    """Return the record offset where a log begins: the one in its file's name, or else its first record's."""
     if not part.log.segments or "record_offset" in part.log.missing_columns:
         return None
     base_offset = part.log.segments[0].base_offset
@@ -81,16 +83,16 @@ UNTOLD = {
     "commit_timestamp_ms": "when offsets were committed is not told: how old they are is not known",
     "record_offset": "places in the log are not told: of several commits the one that was printed last is taken",
 }
-"""A column that a source does not tell → what that means for who restores."""
+"""Column that a source does not have → what that means for restoring."""
 
 
 def of_sources(missing_columns: Set[str]) -> Iterator[str]:
-    """Of what dumps do not tell."""
+    """Describe what dumps do not contain."""
     yield from (sentence for column, sentence in UNTOLD.items() if column in missing_columns)
 
 
 def of_plan(plan: Row) -> Iterator[str]:
-    """Of what the plan holds and lacks."""
+    """Describe what the plan holds and lacks."""
     yield from of_partitions(plan)
     yield from _of_groups(plan)
     offsets = plan["offsets"]
@@ -111,7 +113,7 @@ def of_plan(plan: Row) -> Iterator[str]:
 
 
 def of_partitions(plan: Row) -> Iterator[str]:
-    """Of offsets partitions that are absent; of a plan its ``offsets_partitions``, ``filters`` and ``groups``."""
+    """Describe absent offsets partitions, from a plan's ``offsets_partitions``, ``filters`` and ``groups``."""
     count, absent = plan["offsets_partitions"]["count"], plan["offsets_partitions"]["absent"] or []
     asked = plan["filters"]["offsets_partitions"]
     if asked:

@@ -1,4 +1,4 @@
-"""The journal of `restore`: what was there and what was set, a line at a time, to be gone on with and undone.
+"""Read and write the journal of `restore`: what was there and what was set, line by line, to continue or undo a run.
 
 JSON Lines. ``event`` is one of
 
@@ -11,8 +11,8 @@ JSON Lines. ``event`` is one of
 ``after``   the same, once the cluster answered: ``applied``, whether it has what was wanted, and the ``reason`` if not
 ==========  ==========================================================================================================
 
-A ``before`` without its ``after`` is a commit whose end the run did not see. A last line that is cut off was not
-followed by anything.
+A ``before`` without its ``after`` is a commit whose outcome the run did not see. If the last line is cut off, nothing
+was sent after it.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ FORMAT = "offsets-log restore journal"
 FORMAT_VERSION = 1
 
 Key = tuple[str, str, int]
-"""Group, topic, partition."""
+"""Group, topic, partition number."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """What a journal tells of one offset.
+    """What a journal says of one offset.
 
     Attributes:
         before: what was there before it was first set; undoing puts this back.
-        ours: what runs have set, or may have.
+        ours: what runs have set, or may have set.
         plan: what the plan had when it was last set.
-        is_open: the end of the last commit was not seen.
-        is_applied: the last commit was answered as wanted.
+        is_open: whether the outcome of the last commit was not seen.
+        is_applied: whether the cluster answered as wanted after the last commit.
     """
 
     before: Committed | None
@@ -55,7 +55,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Journal:
-    """What runs have written: of which cluster, and of each offset that is not put back."""
+    """What runs have written: the cluster's id, and an entry for each offset that has not been put back."""
 
     cluster_id: str | None = None
     has_begun: bool = False
@@ -65,7 +65,7 @@ class Journal:
         current, wanted = _committed(row["before"]), _committed(row["wanted"])
         entry = self.entries.get(key)
         is_known = entry is not None and current in (entry.before, *entry.ours)
-        if entry is None or not (is_known or is_undo):  # somebody else set it since: that is what was there
+        if entry is None or not (is_known or is_undo):  # somebody else set it since: keep that value
             entry = self.entries[key] = Entry(current)
         entry.ours = (*((current,) if current in entry.ours else ()), wanted)
         entry.is_open, entry.is_applied = True, False
@@ -85,25 +85,31 @@ class Journal:
 
 
 _HEAD = to_json({"event": "run", "format": FORMAT})[:-1]
-"""What every journal begins with."""
+"""The beginning of every journal."""
 
 
 def read_journal(text: str, file: str) -> Journal:
-    """The sum of a journal's lines.
+    """Read a journal's lines, and return their result.
 
     Raises:
-        InputError: it is no journal, of a higher version, of several clusters, or a line makes no sense.
+        InputError: it is no journal, it has another version or several clusters, or a line makes no sense.
     """
     journal, is_undo = Journal(), False
     if not _HEAD.startswith(text[: len(_HEAD)]):
-        raise InputError("it is no restore journal: it does not begin with a run", file=file)
+        raise InputError(
+            "it is no restore journal: it does not begin with a run. Give what restore --execute wrote", file=file
+        )
     for number, row in _rows(text, file):
         try:
             if row["event"] == "run":
                 if row["format"] != FORMAT or row["format_version"] != FORMAT_VERSION:
                     raise InputError(f"line {number}: it is no journal that this version reads", file=file)
                 if journal.has_begun and row["cluster_id"] != journal.cluster_id:
-                    raise InputError(f"line {number}: this run was on another cluster than those before", file=file)
+                    raise InputError(
+                        f"line {number}: this run was on another cluster than those before: each cluster needs its "
+                        f"own journal",
+                        file=file,
+                    )
                 journal.cluster_id, is_undo, journal.has_begun = row["cluster_id"], row["undo"], True
                 continue
             key = row["group"], row["topic"], row["partition"]
@@ -114,7 +120,7 @@ def read_journal(text: str, file: str) -> Journal:
 
 
 def whole_lines(text: str) -> str:
-    """Without a last line that is cut off."""
+    """Return the text without a last line that is cut off."""
     return text[: text.rfind("\n") + 1]
 
 
@@ -127,10 +133,10 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, Any]]:
 
 
 class JournalNote:
-    """Writes a run's lines.
+    """Write the lines of a run.
 
     Args:
-        append: adds text to the file; with True, comes back when it is on the disk.
+        append: adds text to the file; with True, it returns when the text is on the disk.
     """
 
     def __init__(self, append: Callable[[str, bool], None], *, cluster_id: str | None, undo: bool, now_ms: int) -> None:
@@ -139,11 +145,11 @@ class JournalNote:
         append(_lines([head | {"cluster_id": cluster_id, "undo": undo, "started_ms": now_ms}]), True)
 
     def before(self, changes: Iterable[Change]) -> None:
-        """On the disk before they are sent, whatever happens to the machine then."""
+        """Record changes on the disk before they are sent, so that the record survives a crash of the machine."""
         self._append(_lines({"event": "before"} | _values(change) for change in changes), True)
 
     def after(self, changes: Iterable[Change]) -> None:
-        """Lost with the machine, they would be commits whose end was not seen."""
+        """Record the outcome; if these lines are lost in a crash, the commits count as unfinished."""
         outcomes = ({"applied": change.applied, "reason": change.reason} for change in changes)
         rows = ({"event": "after"} | _values(change) for change in changes)
         self._append(_lines(row | outcome for row, outcome in zip(rows, outcomes, strict=True)), False)

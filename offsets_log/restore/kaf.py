@@ -1,9 +1,9 @@
-"""One JSON object a topic for ``kaf group commit GROUP --topic TOPIC --offset-map JSON``.
+"""Write one JSON object for each topic, for ``kaf group commit GROUP --topic TOPIC --offset-map JSON``.
 
-The form, from birdayz/kaf, cmd/kaf/group.go, ``createGroupCommitOffsetCmd``: partition numbers as keys, offsets as
-values (``map[int32]int64``). The tool joins the group as a consumer of the topic and commits with OffsetCommit
-version 1 (``resetHandler.Setup``), without looking at the errors of single partitions. Tried against Kafka 4.3.0:
-that version is gone since 4.0 and the tool fails ("EOF"); the empty group is refused.
+The form comes from birdayz/kaf, cmd/kaf/group.go, ``createGroupCommitOffsetCmd``: partition numbers are keys, offsets
+are values (``map[int32]int64``). The tool joins the group as a consumer of the topic and commits with OffsetCommit
+version 1 (``resetHandler.Setup``), without looking at the errors of single partitions. Tested against Kafka 4.3.0: that
+version was removed in 4.0 and the tool fails ("EOF"); the empty group is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME = "kaf"
 
 
 def refusal(row: Row) -> str | None:
-    """Why the tool cannot be given this row, or should not."""
+    """Return why the tool cannot take this row, or should not; None if it may."""
     if row["group"] == "":
         return "the tool joins the group, and brokers let nobody join the empty one (INVALID_GROUP_ID)"
     if row["committed_offset"] < 0:
@@ -27,19 +27,19 @@ def refusal(row: Row) -> str | None:
 
 
 def topic_file(group: str, topic: str) -> str:
-    """Path of the file of a group's topic."""
+    """Return the path of the file of a group's topic."""
     return f"{NAME}/{file_name(group)}/{file_name(topic)}.json"
 
 
 def files(rows: Sequence[Row]) -> Files:
-    """One file a group and topic."""
+    """Yield one file for each group and topic."""
     for group, own in by_group(rows):
         for topic, some in by_topic(own):
             yield topic_file(group, topic), (to_json(offsets_by_partition(some)), "\n")
 
 
 def command(group: str, topic: str) -> str:
-    """What sets one topic of a group."""
+    """Return the command that sets one topic of a group."""
     path = shell_word(topic_file(group, topic))
     return (
         f'kaf -b HOST:PORT group commit --noconfirm --topic={topic} --offset-map="$(cat {path})" -- {shell_word(group)}'

@@ -1,15 +1,16 @@
-"""CSV for ``kafka-consumer-groups.sh --reset-offsets --from-file``, and a script that gives it all groups.
+"""Write CSV for ``kafka-consumer-groups.sh --reset-offsets --from-file``, and a script that sets all groups with it.
 
-The form, from apache/kafka, tools/src/main/java/org/apache/kafka/tools/consumer/group: ``CsvUtils`` (column orders
+The form comes from apache/kafka, tools/src/main/java/org/apache/kafka/tools/consumer/group: ``CsvUtils`` (column orders
 ``CsvRecordNoGroup`` and ``CsvRecordWithGroup``, Jackson's CSV quoting) and
-``ConsumerGroupCommand.ConsumerGroupService.parseResetPlan``. No header; lines are split at ``\\n`` before quotes are
-looked at; the form without groups is read with exactly one ``--group`` only. Tried with the class of Kafka 4.3.0:
+``ConsumerGroupCommand.ConsumerGroupService.parseResetPlan``. There is no header; lines are split at ``\\n`` before
+quotes are parsed; the form without groups is read only with exactly one ``--group``. Tests with the class of Kafka
+4.3.0 showed:
 
 - A negative offset or an empty group stops the run; so does a topic that does not exist, after some groups were set.
-- It exits with 0 all the same: only the word ``Error:`` on standard output tells.
+- It exits with 0 even then: only the word ``Error:`` on standard output shows the failure.
 - The form with groups prints two Jackson stack traces for each group before it works.
 - Offsets outside a partition's log are moved to its start or end; metadata and leader epochs are wiped.
-- A group that does not exist is made; ``--all-groups`` knows only those that do.
+- A group that does not exist is created; ``--all-groups`` takes only existing groups.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from offsets_log.rows.tables import Row
 NAME = "kafka-consumer-groups"
 ALL_GROUPS = "all-groups.csv"
 GROUPS_A_RUN = 100
-"""The tool parses the whole file twice for each group, and a command line has a limit."""
+"""Groups of one call: the tool parses the whole file twice for each group, and a command line has a length limit."""
 
 _BARE = re.compile(r"[\w.-]+")
 
@@ -48,7 +49,7 @@ Error: "*) status=1 ;; esac
 
 
 def refusal(row: Row) -> str | None:
-    """Why the tool cannot be given this row."""
+    """Return why the tool cannot take this row; None if it can."""
     group = row["group"]
     if group == "":
         return "the tool refuses the empty group, and with it the whole run (INVALID_GROUP_ID)"
@@ -60,13 +61,13 @@ def refusal(row: Row) -> str | None:
 
 
 def group_file(group: str) -> str:
-    """Path of a group's own file; a group called all-groups does not take the place of the file of all."""
+    """Return the path of a group's own file; a group called all-groups does not replace the file of all groups."""
     name = f"{file_name(group)}.csv"
     return f"{NAME}/{'all%2Dgroups.csv' if name == ALL_GROUPS else name}"
 
 
 def files(rows: Sequence[Row]) -> Files:
-    """all-groups.csv, run.sh, and one file a group."""
+    """Yield all-groups.csv, run.sh, and one file for each group."""
     yield f"{NAME}/{ALL_GROUPS}", (f"{_quoted(row['group'])},{_line(row)}" for row in rows)
     yield f"{NAME}/run.sh", _script(rows)
     for group, own in by_group(rows):
@@ -74,7 +75,7 @@ def files(rows: Sequence[Row]) -> Files:
 
 
 def command(group: str) -> str:
-    """What sets one group from its own file."""
+    """Return the command that sets one group from its own file."""
     return (
         "kafka-consumer-groups.sh --bootstrap-server HOST:PORT --reset-offsets "
         f"--from-file {shell_word(group_file(group))} --group={shell_word(group)} --execute"
@@ -93,7 +94,7 @@ def _quoted(group: str) -> str:
 
 
 def _script(rows: Sequence[Row]) -> Iterator[str]:
-    """One call for each hundred groups, their names as shell words."""
+    """Yield the script: one call for each hundred groups, their names as shell words."""
     yield _SCRIPT
     groups = (group for group, _ in by_group(rows))
     while some := list(islice(groups, GROUPS_A_RUN)):

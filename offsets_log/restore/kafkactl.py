@@ -1,10 +1,10 @@
-"""A script of ``kafkactl reset offset GROUP --topic T --partition P --offset N`` commands, one a partition.
+"""Write a script: ``kafkactl reset offset GROUP --topic T --partition P --offset N`` for each partition.
 
-The form, from deviceinsight/kafkactl, cmd/reset/reset-consumer-group-offset.go, ``newResetOffsetCmd``, and
-internal/consumergroupoffsets, ``OffsetResettingConsumer``. Without ``--execute`` the tool shows and does nothing. It
-joins the group as a consumer, refuses offsets outside the partition's log, and takes −1 for "no offset given".
-Tried against Kafka 4.3.0: the empty group is refused; after a failure its own member keeps the group Stable until the
-session times out, and the group's next commands are refused so long.
+The form comes from deviceinsight/kafkactl, cmd/reset/reset-consumer-group-offset.go, ``newResetOffsetCmd``, and
+internal/consumergroupoffsets, ``OffsetResettingConsumer``. Without ``--execute`` the tool only shows what it would do.
+It joins the group as a consumer, refuses offsets outside the partition's log, and takes −1 for "no offset given".
+Tested against Kafka 4.3.0: the empty group is refused; after a failure the tool's own member keeps the group Stable
+until its session times out, and until then further commands for the group are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ status=0
 
 
 def refusal(row: Row) -> str | None:
-    """Why the tool cannot be given this row."""
+    """Return why the tool cannot take this row; None if it can."""
     if row["group"] == "":
         return "the tool joins the group, and brokers let nobody join the empty one (INVALID_GROUP_ID)"
     if row["committed_offset"] < 0:
@@ -36,7 +36,7 @@ def refusal(row: Row) -> str | None:
 
 
 def files(rows: Sequence[Row]) -> Files:
-    """run.sh."""
+    """Yield run.sh."""
     yield f"{NAME}/run.sh", _script(rows)
 
 

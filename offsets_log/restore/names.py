@@ -1,6 +1,6 @@
-"""Hostile names in safe places: file names, shell words, and what no tool can be given.
+"""Put hostile names in safe places: file names, shell words; and tell which names no tool can take.
 
-A group's name is any string of up to 32,767 bytes, the empty one included; a topic's is what
+A group's name is any string of up to 32,767 bytes, even empty; a topic's name is what
 ``org.apache.kafka.common.internals.Topic`` (clients/src/main/java/org/apache/kafka/common/internals/Topic.java) allows.
 """
 
@@ -17,14 +17,14 @@ from offsets_log.rows.tables import Row
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 MAX_FILE_NAME = 200
-"""Bytes of an encoded name; file systems allow 255 with what is put behind it."""
+"""Maximum length of an encoded name in bytes; file systems allow 255, suffix included."""
 
 
 def file_name(name: str) -> str:
-    """A group or topic percent-encoded, as one part of a path.
+    """Return a group or topic percent-encoded, as one part of a path.
 
-    ``urllib.parse.unquote`` gives the name back. Only of a name too long for a file system is the end replaced by
-    ``%~`` and a hash, which no encoded name holds.
+    ``urllib.parse.unquote`` gives the name back. If a name is too long for a file system, its end is replaced by ``%~``
+    and a hash; no encoded name contains ``%~``.
     """
     encoded = name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
     if len(encoded) <= MAX_FILE_NAME:
@@ -34,12 +34,12 @@ def file_name(name: str) -> str:
 
 
 def shell_word(text: str) -> str:
-    """One word of a POSIX shell command, whatever the text holds but NUL."""
+    """Return a text as one word of a POSIX shell command; it may hold anything but NUL."""
     return shlex.quote(text)
 
 
 def shown(name: str) -> str:
-    """A name in quotes for people: control characters escaped, other alphabets as they are."""
+    """Return a name in quotes for people; unless all of it is printable, everything but ASCII is escaped."""
     return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
@@ -50,7 +50,7 @@ def is_topic_name(name: str) -> bool:
 
 
 def refused_by_all(row: Row) -> str | None:
-    """Why no tool can be given a row of compact; None if nothing general speaks against it."""
+    """Return why no tool can take a row of compact; None if nothing general speaks against it."""
     if "group_base64" in row:
         return "the group's name is not UTF-8: the tool would commit for another name"
     if "topic_base64" in row:
@@ -63,5 +63,5 @@ def refused_by_all(row: Row) -> str | None:
 
 
 def refused_in_arguments(group: str) -> str | None:
-    """Why a group cannot be named on a command line."""
+    """Return why a group cannot be named on a command line; None if it can."""
     return "a command's argument cannot hold the NUL in the group's name" if "\0" in group else None

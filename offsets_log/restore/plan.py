@@ -1,4 +1,4 @@
-"""The lossless plan: all that is known of the offsets to restore, as one JSON document.
+"""Write and read the lossless plan: all that is known of the offsets to restore, as one JSON document.
 
 ======================  ==============================================================================================
 ``format``              ``"offsets-log rescue plan"``
@@ -10,9 +10,11 @@
 ``offsets_partitions``  ``count`` of ``__consumer_offsets``, the ``source`` of that number (``option``, ``data``,
                         ``default``, ``guess``), and which of them were ``absent`` from the input (null
                         where a file does not tell which it is)
-``end_offsets``         offsets partition → the offset its log goes on at
+``end_offsets``         offsets partition → the offset where its log continues
 ``loads``, ``history``  offsets partition → as in ``rebuild``
 ``groups``              ``group``, ``type``, ``state``, ``protocol_type``, ``members`` (how many), ``offsets_partition``
+``topics``              topic of ``offsets`` → how many partitions it has at least, by these and by what members of the
+                        groups were assigned
 ``offsets``             rows of ``compact``: what to restore, no two of one group, topic and partition
 ``pending``             rows of ``rebuild``: offsets of transactions that were open
 ``orphans``             rows of ``compact`` whose group does not exist: a broker serves them to nobody
@@ -21,9 +23,9 @@
 ``problems``            pieces that could not be read: ``file``, ``position``, ``record_offset``, ``problem``
 ======================  ==============================================================================================
 
-Offsets partitions are texts where they are keys; ``"unknown"`` is one whose number is not known. Names that were not
-UTF-8 stand as a broker reads them, with their raw bytes beside them (``group_base64`` …). A reader needs ``format``,
-``format_version`` and of each row of ``offsets`` the first six columns; the rest is for people.
+Offsets partitions are strings where they are keys; ``"unknown"`` is one whose number is not known. Names that were not
+UTF-8 are written as a broker reads them, with their raw bytes in columns beside them (``group_base64`` …). A reader
+needs ``format``, ``format_version`` and the first six columns of each row of ``offsets``; the rest is for people.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ _INT32, _INT64 = 1 << 31, 1 << 63
 
 
 def encode_plan(plan: Row) -> Iterator[str]:
-    """The document as text, one line for each row of a list."""
+    """Yield the document as text, with one line for each row of a list."""
     separator = "{\n"
     for name, value in plan.items():
         yield f"{separator} {to_json(name)}: "
@@ -57,10 +59,10 @@ def encode_plan(plan: Row) -> Iterator[str]:
 
 
 def decode_plan(raw: bytes, file: str) -> list[Row]:
-    """The rows of ``offsets`` of a plan.
+    """Return the rows of ``offsets`` of a plan.
 
     Raises:
-        InputError: it is no plan, of a higher version, or one of its rows makes no sense.
+        InputError: it is no plan, it has another version, or one of its rows makes no sense.
     """
     try:
         plan = json.loads(raw)
@@ -70,7 +72,9 @@ def decode_plan(raw: bytes, file: str) -> list[Row]:
         raise InputError(f'it is no rescue plan: "format" is not "{FORMAT}"; give plan.json of rescue', file=file)
     if plan.get("format_version") != FORMAT_VERSION:
         version = to_json(plan.get("format_version"))
-        raise InputError(f"the plan's format version is {version}; this reads {FORMAT_VERSION}", file=file)
+        raise InputError(
+            f"the plan's format version is {version}; this reads {FORMAT_VERSION}: use a newer offsets-log", file=file
+        )
     rows = plan.get("offsets")
     if not isinstance(rows, list):
         raise InputError("the plan has no list of offsets", file=file, field="offsets")
@@ -106,7 +110,7 @@ def _row_problem(row: Any) -> str | None:
 def _is_text(value: Any) -> bool:
     try:
         return isinstance(value, str) and value.encode() is not None
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         return False
 
 

@@ -1,4 +1,4 @@
-"""What is committed for a row of a plan, on a cluster whose logs may begin, end and be led otherwise."""
+"""Decide what is committed for a row of a plan, on a cluster whose logs may have other bounds and leader epochs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from offsets_log.restore.target import Committed, PartitionNow
 from offsets_log.rows.tables import Row
 
 LEADER_EPOCHS = ("drop", "keep", "if-valid")
-"""``drop`` is right everywhere. A consumer that is given an epoch first waits for a leader of that epoch or a later
-one, and then asks where the epoch ends: on a cluster that never had it, it waits without a word. ``if-valid`` keeps the
-epochs that the cluster has."""
+"""What to do with leader epochs.
+
+``drop`` is right everywhere. A consumer that gets an epoch first waits for a leader of that epoch or a later one, and
+then asks where the epoch ends: on a cluster that never had the epoch, it waits silently forever. ``if-valid`` keeps the
+epochs that the cluster has.
+"""
 
 OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
-"""What becomes of an offset before the start or behind the end of the log: a consumer would not read on from it but
-from where ``auto.offset.reset`` says, or fail."""
+"""What to do with an offset before the start or after the end of the log.
+
+A consumer would not continue from such an offset, but from where ``auto.offset.reset`` says, or fail.
+"""
 
 INSIDE, OUTSIDE = "inside", "outside"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What was asked for.
+    """What the user asked for.
 
     Attributes:
         leader_epochs: one of `LEADER_EPOCHS`.
@@ -47,15 +52,15 @@ class Wish:
 
 
 def planned(row: Row) -> Committed:
-    """What the plan has."""
+    """Return what the plan has."""
     return Committed(row["committed_offset"], row["leader_epoch"], row["metadata"])
 
 
 def wish(row: Row, now: PartitionNow, epoch_end: int | None, policy: Policy) -> Wish:
-    """What to commit for a row of a plan.
+    """Return what to commit for a row of a plan.
 
     Args:
-        epoch_end: where the records of the row's leader epoch end on this cluster; None if that was not asked or told.
+        epoch_end: where the records of the row's leader epoch end on this cluster; None if that is not known.
     """
     plan = planned(row)
     offset, start, end = plan.committed_offset, now.log_start_offset, now.log_end_offset
@@ -65,7 +70,7 @@ def wish(row: Row, now: PartitionNow, epoch_end: int | None, policy: Policy) -> 
     if start <= offset <= end:
         return Wish(_with_epoch(plan, now, epoch_end, policy), INSIDE)
     moved = {"earliest": start, "latest": end}.get(policy.out_of_range)
-    if moved is not None:  # epoch and metadata belong to the offset that it was
+    if moved is not None:  # epoch and metadata belong to the original offset
         return Wish(Committed(moved, None, ""), OUTSIDE)
     refusal = None if policy.out_of_range == "keep" else f"outside the log, which goes from {start} to {end}"
     return Wish(_with_epoch(plan, now, epoch_end, policy), OUTSIDE, refusal)
@@ -79,7 +84,7 @@ def _with_epoch(plan: Committed, now: PartitionNow, epoch_end: int | None, polic
 
 
 def _is_valid(plan: Committed, leader_epoch: int | None, epoch_end: int | None) -> bool:
-    """Whether a consumer would go on from there: the epoch has been, and its records reach that far (KIP-320)."""
+    """Whether a consumer would continue from there: the epoch existed, and its records reach that far (KIP-320)."""
     return (
         plan.leader_epoch is not None
         and leader_epoch is not None

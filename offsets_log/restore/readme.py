@@ -1,4 +1,4 @@
-"""README.txt of a rescue: what is here, what is missing or doubtful, and the commands."""
+"""Write README.txt of a rescue: what the files are, what is missing or doubtful, and the commands."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
 from offsets_log.restore.tools import TOOLS, accepted_by, refused_by_some
 from offsets_log.rows.tables import Row
+from offsets_log.words import counted
 
 COMMANDS_SHOWN = 20
-"""Commands that are written out for each tool."""
+"""Maximum number of commands written out for each tool."""
 
 _HEAD = """Offsets rescued from __consumer_offsets
 =======================================
 
-{offsets} offsets of {groups} groups on {topics} topics, by the rules of a {profile} coordinator{until}.
+{offsets} of {groups} on {topics}, by the rules of a {profile} coordinator{until}.
 Replace HOST:PORT by a broker; run the commands in this directory.
 
 What is missing or doubtful
@@ -137,7 +138,7 @@ Spark, for a query without a checkpoint; partitions the group never committed mu
 
 
 def readme(plan: Row) -> Iterator[str]:
-    """The text."""
+    """Yield the text."""
     rows = plan["offsets"]
     active = [row["group"] for row in plan["groups"] if is_active(row["state"])]
     until = plan["until"]
@@ -146,16 +147,16 @@ def readme(plan: Row) -> Iterator[str]:
     refused = refused_by_some(rows)
     accepted = {tool.name: accepted_by(tool, rows, refused) for tool in TOOLS}
     yield _HEAD.format(
-        offsets=len(rows),
-        groups=len({row["group"] for row in rows}),
-        topics=len({row["topic"] for row in rows}),
+        offsets=counted(len(rows), "offset"),
+        groups=counted(len({row["group"] for row in rows}), "group"),
+        topics=counted(len({row["topic"] for row in rows}), "topic"),
         profile=plan["profile"],
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in plan["doubts"]) or "Nothing.",
-        needed="\n".join(_topics_needed(rows)) or "  (none)",
+        needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
         share=_share([row["group"] for row in plan["groups"] if row["type"] == SHARE]),
         active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
-        counts=" ".join(f"{name}: {len(own)} offsets." for name, own in accepted.items()),
+        counts=" ".join(f"{name}: {counted(len(own), 'offset')}." for name, own in accepted.items()),
         kafka_consumer_groups=_commands(
             kafka_consumer_groups.command(group) for group, _ in by_group(accepted[kafka_consumer_groups.NAME])
         ),
@@ -164,13 +165,6 @@ def readme(plan: Row) -> Iterator[str]:
             kaf.command(group, topic) for group, own in by_group(accepted[kaf.NAME]) for topic, _ in by_topic(own)
         ),
     )
-
-
-def _topics_needed(rows: list[Row]) -> Iterator[str]:
-    partitions: dict[str, int] = {}
-    for row in rows:
-        partitions[row["topic"]] = max(partitions.get(row["topic"], 0), row["partition"] + 1)
-    return (f"  {shown(topic)}: {count}" for topic, count in sorted(partitions.items()))
 
 
 def _active(groups: list[str], *, tells_states: bool) -> str:
@@ -183,7 +177,7 @@ def _active(groups: list[str], *, tells_states: bool) -> str:
 
 
 def _share(groups: list[str]) -> str:
-    """The end of a sentence about share groups."""
+    """Return the end of a sentence about share groups."""
     if not groups:
         return ", which is not read here; the log has none"
     names = "\n".join(f"  {shown(group)}" for group in groups)
@@ -191,7 +185,7 @@ def _share(groups: list[str]) -> str:
 
 
 def _commands(commands: Iterator[str]) -> str:
-    """The first of them; those of names that could disturb a terminal are for a script to run."""
+    """Return the first commands; those with names that could disturb a terminal are left to a script."""
     shown_ones = [f"  {command}" for command in islice(commands, COMMANDS_SHOWN) if command.isprintable()]
     if next(commands, None) is not None:
         shown_ones.append("  ... and so on for the others")

@@ -1,4 +1,4 @@
-"""Groups and topics that have other names on the cluster than in the plan."""
+"""Rename groups and topics that have other names on the cluster than in the plan."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from offsets_log.rows.tables import Row
 
 
 def parse_renames(texts: Iterable[str], known: Collection[str], option: str) -> dict[str, str]:
-    """``OLD=NEW`` → old → new; where a name holds ``=``, OLD is what the plan has.
+    """Parse ``OLD=NEW`` texts to a mapping old → new; where a name contains ``=``, OLD is a name in the plan.
 
     Raises:
-        InputError: the plan has no such name, or several readings of it.
+        InputError: the plan has no such name, or a text can be read in several ways, or one name gets two new names.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -27,10 +27,10 @@ def parse_renames(texts: Iterable[str], known: Collection[str], option: str) -> 
 
 
 def renamed(rows: Sequence[Row], groups: Mapping[str, str], topics: Mapping[str, str]) -> list[Row]:
-    """The rows under their new names; of a topic with another name the topic id says nothing.
+    """Return the rows under their new names; rows of a renamed topic lose their topic id.
 
     Raises:
-        InputError: two rows would be of one group, topic and partition.
+        InputError: two rows would have the same group, topic and partition.
     """
     seen: set[tuple[str, str, int]] = set()
     result = []

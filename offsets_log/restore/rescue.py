@@ -1,4 +1,4 @@
-"""From the coordinator's memory to the plan: what to restore, what was pending, what is missing or doubtful."""
+"""Make a plan from the coordinator's memory: what to restore, what was pending, what is missing or doubtful."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from offsets_log.coordinator_document import Memory
+from offsets_log.replay.group import STREAMS
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
@@ -20,14 +21,14 @@ PLAN_GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescueOptions:
-    """What was asked for: bounds and filters, as the plan keeps them.
+    """What the user asked for: bounds and filters, as the plan keeps them.
 
     Attributes:
         until_offsets: (offsets partition or None for all, record offset).
-        partitions: how many ``__consumer_offsets`` has, if the user says so.
+        partitions: how many partitions ``__consumer_offsets`` has; None if the user does not say.
     """
 
-    as_broker: bool = False
+    as_broker: bool
     until_time_ms: int | None = None
     until_offsets: Sequence[tuple[int | None, int]] = ()
     groups: Sequence[str] = ()
@@ -45,12 +46,12 @@ def make_plan(
     corrupt: int,
     unsupported: int,
 ) -> Row:
-    """The plan, as `restore.plan` says.
+    """Return the plan described in `restore.plan`.
 
     Args:
-        notes: what was told of the inputs before they were read.
-        damages: the rows of the pieces that could not be read, maybe not all of them
-        corrupt, unsupported: pieces that there were.
+        notes: remarks about the inputs from before they were read.
+        damages: rows of pieces that could not be read; possibly not all of them.
+        corrupt, unsupported: total numbers of such pieces.
     """
     document = memory.document(damages)
     count = count_of(memory, asked.partitions)
@@ -69,6 +70,7 @@ def make_plan(
             {name: row[name] for name in PLAN_GROUP_COLUMNS} | {"members": members_count(row)}
             for row in document["groups"]
         ],
+        "topics": partitions_needed(offsets, document["groups"]),
         "offsets": offsets,
         "pending": document["pending"],
         "orphans": document["orphans"],
@@ -86,8 +88,26 @@ def make_plan(
     return plan
 
 
+def partitions_needed(offsets: Sequence[Row], groups: Sequence[Row]) -> dict[str, int]:
+    """How many partitions the topics of offsets have at least, by these and by what members were assigned.
+
+    Args:
+        groups: as ``rebuild`` has them.
+    """
+    found = [(row["topic"], row["partition"]) for row in offsets]
+    topics = {topic for topic, _ in found}
+    for group in groups:
+        if group["type"] != STREAMS:  # whose assignments name subtopologies
+            for member in group["members"] or ():
+                found += [(topic, number) for topic, number in member["assignment"] or () if topic in topics]
+    needed: dict[str, int] = {}
+    for topic, number in sorted(found):
+        needed[topic] = number + 1
+    return needed
+
+
 def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -> Row:
-    """The filters, and which offsets partitions there are."""
+    """Return the filters, and which offsets partitions there are."""
     present = {part.log.offsets_partition for part in memory.parts}
     return {
         "filters": {
@@ -104,7 +124,10 @@ def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -
 
 
 def count_of(memory: Memory, given: int | None) -> PartitionCount:
-    """How many offsets partitions there are: as given, or as all groups of the log show, filtered out or not."""
+    """Return the given number of offsets partitions, or the number that all groups of the log suggest.
+
+    Groups count even if a filter hides them.
+    """
     if given is not None:
         return PartitionCount(given, "option")
     groups: dict[int, set[str]] = {}
@@ -116,9 +139,10 @@ def count_of(memory: Memory, given: int | None) -> PartitionCount:
 
 
 def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[Row], list[Row]]:
-    """One row of each group, topic and partition, and the others: a group's own offsets partition counts.
+    """Choose one row for each group, topic and partition; return the chosen rows and the others.
 
-    Where none of the rows is from there, the one committed last counts, as far as that is told.
+    A row from the group's own offsets partition wins. If no row is from there, the one committed last wins, as far as
+    commit times are known.
     """
     kept, others = [], []
     for (group, _, _), found in groupby(rows, key=itemgetter("group", "topic", "partition")):
@@ -132,6 +156,6 @@ def settle_duplicates(rows: Sequence[Row], count: PartitionCount) -> tuple[list[
 
 
 def _age(row: Row) -> tuple[int, int]:
-    """What was committed later is greater; what is not told, least."""
+    """Return a sort key: later commits are greater, unknown times and offsets smallest."""
     committed_ms, record_offset = row["commit_timestamp_ms"], row["record_offset"]
     return -1 if committed_ms is None else committed_ms, -1 if record_offset is None else record_offset

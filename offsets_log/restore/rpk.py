@@ -1,9 +1,9 @@
-"""``TOPIC PARTITION OFFSET`` lines for ``rpk group seek GROUP --to-file FILE``.
+"""Write ``TOPIC PARTITION OFFSET`` lines for ``rpk group seek GROUP --to-file FILE``.
 
-The form, from redpanda-data/redpanda, src/go/rpk/pkg/cli/group/seek.go, ``parseSeekFile``: three fields between single
-spaces (or tabs), no header, blank lines passed over. The rows are committed as they are, without leader epoch and
-metadata, to a group without members; topics the group did not consume before need no option. Tried with the client
-it commits through (twmb/franz-go, kadm 1.19) against Kafka 4.3.0: it takes the empty group too.
+The form comes from redpanda-data/redpanda, src/go/rpk/pkg/cli/group/seek.go, ``parseSeekFile``: three fields separated
+by single spaces (or tabs), no header, blank lines are skipped. The offsets are committed as they are, without leader
+epoch and metadata, to a group without members; topics the group did not consume before need no option. Tested with the
+client it commits through (twmb/franz-go, kadm 1.19) against Kafka 4.3.0: it accepts the empty group too.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ NAME = "rpk"
 
 
 def refusal(row: Row) -> str | None:
-    """Why the tool cannot be given this row, or should not."""
+    """Return why the tool cannot take this row, or should not; None if it may."""
     if row["committed_offset"] < 0:
         return "the tool would commit a negative offset, which clients take for none"
     return refused_by_all(row) or refused_in_arguments(row["group"])
 
 
 def group_file(group: str) -> str:
-    """Path of a group's file."""
+    """Return the path of a group's file."""
     return f"{NAME}/{file_name(group)}.txt"
 
 
 def files(rows: Sequence[Row]) -> Files:
-    """One file a group."""
+    """Yield one file for each group."""
     for group, own in by_group(rows):
         yield group_file(group), (f"{row['topic']} {row['partition']} {row['committed_offset']}\n" for row in own)
 
 
 def command(group: str) -> str:
-    """What sets one group."""
+    """Return the command that sets one group."""
     return f"rpk group seek -X brokers=HOST:PORT --to-file {shell_word(group_file(group))} -- {shell_word(group)}"

@@ -1,4 +1,4 @@
-"""A cluster to set offsets on: what restoring asks of it, and the values that it answers with."""
+"""Define a cluster to set offsets on: what restoring asks of it, and the values that it answers with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
 NO_GROUP = "Dead"
-"""The state of a group that does not exist."""
+"""The state reported for a group that does not exist."""
 
 TopicPartition = tuple[str, int]
 
@@ -20,16 +20,16 @@ class Committed(NamedTuple):
 
 
 Offsets = Mapping[TopicPartition, Committed]
-"""What one group has, or is to have."""
+"""The offsets one group has, or is to have."""
 
 
 class PartitionNow(NamedTuple):
-    """A partition as the cluster has it; None for what it does not tell, as of a partition without a leader.
+    """A partition as the cluster has it; None for what the cluster does not say, for example without a leader.
 
     Attributes:
-        log_start_offset, log_end_offset: ListOffsets' earliest and latest; the end is the high watermark.
-        leader_epoch: that of the present leader.
-        topic_id: Kafka's text of it.
+        log_start_offset, log_end_offset: earliest and latest offset of ListOffsets; the latter is the high watermark.
+        leader_epoch: epoch of the current leader.
+        topic_id: topic id in Kafka's text form.
     """
 
     log_start_offset: int | None = None
@@ -42,28 +42,28 @@ UNKNOWN = PartitionNow()
 
 
 class Target(Protocol):
-    """A cluster; its methods raise ClusterError, and ClusterLostError once it is of no use to ask on."""
+    """A cluster; its methods raise ClusterError, and ClusterLostError once further questions are useless."""
 
     def cluster_id(self) -> str | None:
-        """The cluster's own id; None before Kafka 0.10.1."""
+        """Return the cluster's own id; None before Kafka 0.10.1."""
 
     def group_states(self) -> dict[str, str]:
-        """Group → state, of all groups there are."""
+        """Return group → state, for all groups."""
 
     def topics(self) -> dict[str, int]:
-        """Topic → number of partitions, of all topics there are."""
+        """Return topic → number of partitions, for all topics."""
 
     def partitions(self, wanted: Collection[TopicPartition]) -> dict[TopicPartition, PartitionNow]:
-        """What these partitions, which exist, are now."""
+        """Return the present state of partitions, which must exist."""
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Where each partition's records of a leader epoch, and of those before, end; without those not known."""
+        """Return where the records of a leader epoch and earlier ones end, per partition; unknown ends are left out."""
 
     def offsets(self, group: str) -> Offsets:
-        """What a group has committed."""
+        """Return what a group has committed."""
 
     def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, str]:
-        """Commit for a group without members; what was refused → why."""
+        """Commit offsets for a group without members; return what was refused → why."""
 
     def delete(self, group: str, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
-        """Delete offsets of a group; what was refused → why. What is not there is no refusal."""
+        """Delete offsets of a group; return what was refused → why. Deleting an absent offset is not refused."""

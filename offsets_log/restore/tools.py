@@ -1,4 +1,4 @@
-"""The tools that offsets are written for: one row each, with its writer and its rule for rows it cannot be given."""
+"""List the tools that offsets are written for: one row each, with its writer and its rule for rows it cannot take."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from offsets_log.rows.tables import Row
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One kind of files.
+    """A tool and the files written for it.
 
     Attributes:
-        name: also of the folder that they are in.
-        refusal: why a row of compact must not be in them, since the tool would refuse or change it; None if it may. It
-            looks at names and the columns of their raw bytes, and at the signs of partition and offset.
-        files: paths and texts, of rows in the order of compact that it does not refuse.
+        name: the tool's name, and the name of the folder of its files.
+        refusal: returns why the files must not contain a row of compact, because the tool would refuse or change it;
+            None if they may. It depends only on names, on the columns of their raw bytes, and on the signs of partition
+            and offset.
+        files: yields paths and texts for rows in the order of compact that are not refused.
     """
 
     name: str
@@ -37,10 +38,10 @@ TOOLS = (
 
 
 def accepted_by(tool: Tool, rows: Sequence[Row], refused: Sequence[Row] | None = None) -> Sequence[Row]:
-    """The rows that the tool's files hold.
+    """Return the rows that the tool's files contain.
 
     Args:
-        refused: what `refused_by_some` says of the rows, where that was asked before.
+        refused: the result of `refused_by_some` for the rows, if it is known already.
     """
     asked = refused_by_some(rows) if refused is None else refused
     without = {id(row) for row in asked if tool.refusal(row) is not None}
@@ -48,7 +49,7 @@ def accepted_by(tool: Tool, rows: Sequence[Row], refused: Sequence[Row] | None =
 
 
 def left_out(rows: Sequence[Row]) -> Iterator[Row]:
-    """The rows that some tool's files do not hold: compact's columns, ``tool`` and ``reason``."""
+    """Yield the rows that some tool's files lack: compact's columns, ``tool`` and ``reason``."""
     refused = refused_by_some(rows)
     for tool in TOOLS:
         for row in refused:
@@ -58,7 +59,7 @@ def left_out(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def refused_by_some(rows: Sequence[Row]) -> list[Row]:
-    """Rows that not all tools take. They are asked once for all rows that differ in nothing they look at."""
+    """Return the rows that not all tools take. Rows that look the same to all tools are checked once."""
     known: dict[tuple[object, ...], bool] = {}
     found = []
     for row in rows:

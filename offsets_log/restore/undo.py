@@ -1,4 +1,4 @@
-"""Putting back what was there before `restore`, by its journal."""
+"""Put back what was there before `restore`, according to its journal."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from offsets_log.restore.target import NO_GROUP, Committed, Target
 
 
 def undo(target: Target, entries: Mapping[Key, Entry], note: Note | None) -> Iterator[Change]:
-    """One change an offset that was, or may have been, set; offsets that had not been there are deleted.
+    """Yield one change for each offset that was, or may have been, set; offsets that did not exist before are deleted.
 
-    What somebody else has moved since is refused. A group that had not existed stays, without an offset.
+    An offset that somebody else has moved since is refused. A group that did not exist before stays, without offsets.
 
     Args:
-        entries: of the journal, those to put back.
-        note: takes down what is done; None to look only.
+        entries: the entries of the journal to put back.
+        note: records what is done; None to change nothing and only look.
 
     Raises:
-        ClusterLostError: the cluster does not answer any more; what was not yielded is not put back, but maybe the
-            offsets that were noted last.
-        ClusterError: the cluster does not tell its groups, and nothing was done.
+        ClusterLostError: the cluster no longer answers; changes that were not yielded were not put back, except perhaps
+            the offsets that were noted last.
+        ClusterError: the cluster does not list its groups, and nothing was done.
     """
     states = target.group_states()
     for group, keys in groupby(sorted(entries), key=lambda key: key[0]):

@@ -1,1 +1,1 @@
-"""What is printed: rows of offsets, records and groups, a survey's page, kafka-dump-log's lines."""
+"""Make what is printed: rows of offsets, records and groups, a survey's page, kafka-dump-log's lines."""

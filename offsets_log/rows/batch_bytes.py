@@ -1,8 +1,8 @@
-"""How much of a log each record is: its share of the bytes of its batch.
+"""Compute how much of a log each record takes: its share of the bytes of its batch.
 
-A batch's size in the file, header included and compressed if it is, is divided among its records by the sizes of their
-keys and values, plus one each, in whole bytes that add up. So the shares of all records are the bytes of all batches
-that have some.
+A batch's size in the file, with its header and compressed if it is, is divided among its records by the sizes of their
+keys and values, plus one each, in whole bytes that add up. So the shares of all records add up to the bytes of all
+batches that have records.
 """
 
 from __future__ import annotations
@@ -14,16 +14,21 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.record import Record, iter_records
 
 Count = Callable[[Event | None, int], None]
-"""What to do with a record and its bytes; with None and the bytes of a batch that has no records."""
+"""Called with each record and its bytes; with None and the bytes of a batch that has no records."""
 
 
 def weight_of(record: Record) -> int:
-    """By what a batch's bytes are divided."""
+    """Return the weight of a record when a batch's bytes are divided."""
     return len(record.key or b"") + len(record.value or b"") + 1
 
 
 def shares(size_bytes: int, weights: list[int], total: int) -> list[int]:
-    """Bytes divided by weights; the first ones of a batch whose weights are so much in all."""
+    """Return bytes divided by weights.
+
+    Args:
+        weights: weights of the batch's first records, possibly not all of them.
+        total: sum of the weights of all records of the batch.
+    """
     found, before, sum_ = [], 0, 0
     for weight in weights:
         sum_ += weight
@@ -34,7 +39,7 @@ def shares(size_bytes: int, weights: list[int], total: int) -> list[int]:
 
 
 def counted(events: Iterable[LogEvent], count: Count) -> Iterator[LogEvent]:
-    """Events on their way; every record is counted with its share before the event behind its batch goes on."""
+    """Pass events on; count every record with its share before the event after its batch is passed on."""
     batch: RecordBatch | None = None
     records: list[Event] = []
     for event in events:
@@ -52,7 +57,7 @@ def counted(events: Iterable[LogEvent], count: Count) -> Iterator[LogEvent]:
 
 
 def _count_cut(batch: RecordBatch | None, records: list[Event], count: Count) -> None:
-    """A batch cut by a bound: of its bytes a part."""
+    """Count the records of a batch cut by a bound, with their part of its bytes."""
     if batch is not None and records:
         whole = (record for record in iter_records(batch) if isinstance(record, Record))
         _count_batch(batch, records, sum(map(weight_of, whole)), count)

@@ -1,4 +1,4 @@
-"""Events as the lines of ``kafka-dump-log --offsets-decoder`` 4.x, for eyes and scripts that know them.
+"""Print events as the lines of ``kafka-dump-log --offsets-decoder`` 4.x, for people and scripts that know them.
 
 References: ``tools/.../DumpLogSegments.java``; ``formats.md`` §3c.
 """
@@ -20,13 +20,13 @@ from offsets_log.messages.registry import CoordinatorRecord, record_type_of
 
 EXPANDED = {"subscription": decode_subscription, "assignment": decode_assignment}
 EXPANDED_TYPE = "consumer"
-"""The protocol type of whose members the tool shows these fields as JSON, where they parse."""
+"""Protocol type of groups for whose members the tool shows these fields as JSON, where they parse."""
 
 TIMESTAMP_TYPE_NAMES = {"create": "CreateTime", "log_append": "LogAppendTime", "none": "NoTimestampType"}
 
 
 def iter_lines(events: Iterable[LogEvent]) -> Iterator[str]:
-    """The lines of a dump, without line ends; as in the original nothing escapes line breaks inside a value."""
+    """Yield the lines of a dump, without line ends; as in the original, line breaks inside a value are not escaped."""
     file: str | None = None
     for event in events:
         if isinstance(event, BatchStart) and event.segment.file != file:
@@ -37,13 +37,13 @@ def iter_lines(events: Iterable[LogEvent]) -> Iterator[str]:
 
 
 def heading(segment: Segment) -> tuple[str, str]:
-    """The lines before the first batch of a file."""
+    """Return the lines before the first batch of a file."""
     base_offset = segment.base_offset if segment.base_offset is not None else 0
     return f"Dumping {segment.file}", f"Log starting offset: {base_offset}"
 
 
 def event_line(event: LogEvent) -> str | None:
-    """The line of an event; None if it has none."""
+    """Return the line of an event; None if it has none."""
     match event:
         case BatchStart(_, batch, base_offset):
             return batch_line(batch, base_offset)
@@ -62,7 +62,7 @@ def _java(flag: bool) -> str:
 
 
 def batch_line(batch: RecordBatch, base_offset: int) -> str:
-    """The line of a batch, or of a message of magic 0 or 1."""
+    """Return the line of a batch, or of a message of magic 0 or 1."""
     time = f"{TIMESTAMP_TYPE_NAMES[batch.timestamp_type]}: {batch.max_timestamp_ms}"
     end = (
         f"position: {batch.position} {time} size: {batch.size_bytes} magic: {batch.magic} "
@@ -81,7 +81,7 @@ def batch_line(batch: RecordBatch, base_offset: int) -> str:
 
 
 def record_line(event: Event) -> str:
-    """The line of a record."""
+    """Return the line of a record."""
     batch, record = event.batch, event.record
     line = (
         f"| offset: {record.offset} {TIMESTAMP_TYPE_NAMES[batch.timestamp_type]}: {record.timestamp_ms} "
@@ -107,7 +107,7 @@ def record_line(event: Event) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Kafka's JSON in a line."""
+    """Return Kafka's JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -133,7 +133,7 @@ def _expand_member(member: dict[str, Any], raw: dict[str, Any]) -> None:
 
 
 def expand(name: str, data: bytes) -> Any:
-    """A member's field of `EXPANDED` as JSON; None where it does not parse."""
+    """Return a member's field of `EXPANDED` as JSON; None where it does not parse."""
     try:
         return EXPANDED[name](data).to_json()
     except OffsetsLogError:

@@ -1,7 +1,7 @@
-"""Groups and members as rows: the forms of the coordinators' own answers, for `rebuild`.
+"""Show groups and members as rows: the forms of the coordinators' own answers, for `rebuild`.
 
-An assignment is a sorted list of ``[topic, partition]``, of a streams group ``[kind, subtopology, partition]``. What
-does not apply to a kind of group is null.
+An assignment is a sorted list of ``[topic, partition]``; for a streams group, of ``[kind, subtopology, partition]``.
+Columns that do not apply to a kind of group are null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.tables import Row, to_base64, without_missing_columns
 
 DEFAULT_ASSIGNOR = {CONSUMER: "uniform", SHARE: "simple"}
-"""kind → the broker's own assignor where no member names one (``B-16``); it is not in the log."""
+"""Kind → the broker's default assignor, used where no member names one (``B-16``); it is not in the log."""
 
 TASK_KINDS = ("active", "standby", "warmup")
 
@@ -41,11 +41,11 @@ def group_row(
     *,
     expand: bool = False,
 ) -> Row:
-    """A group with its members.
+    """Return the row of a group with its members.
 
     Args:
-        missing_columns: columns that the log's source does not tell.
-        expand: beside the assignments, what else is in classic members' bytes (Connect, Streams …).
+        missing_columns: columns that the log's source does not have.
+        expand: show also what else classic members' bytes contain besides assignments (Connect, Streams …).
     """
     is_classic = group.kind == CLASSIC
     row = {
@@ -76,24 +76,24 @@ def group_row(
 
 
 def members_count(row: Row) -> int | None:
-    """How many members a row of `group_row` has; None if its source does not tell them."""
+    """Return how many members a row of `group_row` has; None if its source does not have them."""
     return None if row["members"] is None else len(row["members"])
 
 
 def _protocol(group: Group) -> str | None:
-    """Of a classic group with members; DescribeGroups names it for a Stable one only."""
+    """Return the protocol of a classic group with members; DescribeGroups names it only for a Stable one."""
     return group.protocol or None if group.members else None
 
 
 def assignor_of(group: Group) -> str | None:
-    """Of the newer kinds: the most chosen one; the first by name of several (``B-16``)."""
+    """Return the assignor that most members of a newer group chose; the first by name of several (``B-16``)."""
     chosen = [member.metadata.get("server_assignor") for member in group.members.values()]
     named = sorted({name for name in chosen if name}, key=lambda name: (-chosen.count(name), name))
     return named[0] if named else DEFAULT_ASSIGNOR.get(group.kind)
 
 
 def _topology(topology: dict[str, Any]) -> Row:
-    """As StreamsGroupDescribe has it: lists by name, partition counts as stored."""
+    """Return a topology as in StreamsGroupDescribe: lists sorted by name, partition counts as stored."""
     return {
         "epoch": topology["epoch"],
         "subtopologies": [
@@ -125,7 +125,7 @@ def _internal_topics(rows: list[dict[str, Any]]) -> list[Row]:
 
 
 def _member(member: Member, **facts: Any) -> Row:
-    """Every column, null where ``facts`` do not say otherwise."""
+    """Return a member's row with every column, null where ``facts`` does not give a value."""
     row: Row = {
         "member_id": member.member_id,
         "group_instance_id": member.metadata.get("group_instance_id", member.metadata.get("instance_id")),
@@ -165,7 +165,7 @@ def _classic_member(group: Group, member: Member, profile: Profile, *, expand: b
 
 
 def _consumer_protocol_columns(metadata: dict[str, Any]) -> Row:
-    """What the consumer protocol's bytes say; bytes that do not parse say nothing (``records:E1``, ``E2``)."""
+    """Return columns from the consumer protocol's bytes; bytes that do not parse give none (``records:E1``, ``E2``)."""
     columns: Row = {}
     try:
         subscription = decode_subscription(metadata["subscription"]).fields

@@ -1,4 +1,4 @@
-"""What an offsets partition holds, on one page: spans, gaps, kinds of records and groups, damage (`info`)."""
+"""Survey what an offsets partition holds: spans, gaps, kinds of records and groups, damage (`info`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ RELEASES_OF_VALUE: dict[tuple[int, int], str] = {
     (2, 2): "2.1–2.2",
     (2, 3): "2.3 or later",
 }
-"""(record type, value version) → who writes it (``records.md`` §8.3)."""
+"""(Record type, value version) → releases that write it (``records.md`` §8.3)."""
 
 
 def releases_of(record_type: int, value_version: int | None, layout: Message | None) -> str | None:
-    """Which Kafka releases write such a record, as far as its layout tells; None of a tombstone."""
+    """Return the Kafka releases that write such a record, as far as its layout shows; None for a tombstone."""
     if value_version is None or layout is None:
         return None
     first, last = layout.releases
@@ -46,10 +46,10 @@ def releases_of(record_type: int, value_version: int | None, layout: Message | N
 
 @dataclass(slots=True)
 class Kinds:
-    """What batches and records are, in numbers that add up whatever their order.
+    """Counts of batches and records by kind; the order of additions does not matter.
 
     Attributes:
-        first_timestamp_ms, last_timestamp_ms: of data records that have one.
+        first_timestamp_ms, last_timestamp_ms: earliest and latest time of data records that have one.
     """
 
     record_names: Counter[str] = field(default_factory=Counter)
@@ -63,12 +63,12 @@ class Kinds:
     last_timestamp_ms: int | None = None
 
     def add_batches(self, magic: int, codec: str, count: int = 1) -> None:
-        """Batches of a magic and a codec."""
+        """Count batches of a magic and a codec."""
         self.magics[magic] += count
         self.codecs[codec] += count
 
     def add_records(self, record_type: int, value_version: int | None, layout: Message | None, count: int = 1) -> None:
-        """Data records of a type and a value version, None for tombstones."""
+        """Count data records of a type and a value version, None for tombstones."""
         self.record_names[RECORD_TYPES[record_type].name] += count
         if value_version is None:
             self.tombstones += count
@@ -76,29 +76,29 @@ class Kinds:
             self.releases[releases] += count
 
     def add_control_records(self, name: str, count: int = 1) -> None:
-        """Control records of a type."""
+        """Count control records of a type."""
         self.record_names[f"control {name}"] += count
 
     def add_not_decoded(self, count: int = 1) -> None:
-        """Records whose key or value cannot be read; each is damage too."""
+        """Count records whose key or value cannot be read; each is damage too."""
         self.record_names["not decoded"] += count
 
     def add_damage(self, damage: Damage) -> None:
-        """A piece that could not be read."""
+        """Count a piece that could not be read."""
         if damage.is_unsupported:
             self.unsupported += 1
         else:
             self.corrupt += 1
 
     def add_time(self, timestamp_ms: int | None) -> None:
-        """When a data record was written, if it says that."""
+        """Note when a data record was written; None is ignored."""
         if timestamp_ms is not None:
             first, last = self.first_timestamp_ms, self.last_timestamp_ms
             self.first_timestamp_ms = timestamp_ms if first is None else min(timestamp_ms, first)
             self.last_timestamp_ms = timestamp_ms if last is None else max(timestamp_ms, last)
 
     def add(self, other: Kinds) -> None:
-        """Those of other batches."""
+        """Add the counts of other batches."""
         self.record_names.update(other.record_names)
         self.releases.update(other.releases)
         self.magics.update(other.magics)
@@ -111,25 +111,25 @@ class Kinds:
 
 
 class Transactions(Protocol):
-    """Where transactions are kept that have no marker yet."""
+    """Keeps transactions that have no marker yet."""
 
     def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
-        """A record of an offset in a transaction, which it opens if none is."""
+        """Note a record of an offset in a transaction, which it opens if none is open."""
 
     def end(self, producer_id: int) -> None:
-        """A marker."""
+        """Note a marker, which ends the producer's transaction."""
 
 
 class OpenTransactions(dict[int, tuple[int, int, int]]):
-    """Producer id → (first record offset, its timestamp, records) without a marker yet."""
+    """Producer id → (first record offset, its timestamp, number of records) of transactions without a marker yet."""
 
     def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
-        """As `Transactions.add_commit`."""
+        """Implement `Transactions.add_commit`."""
         offset, timestamp, count = self.get(producer_id, (record_offset, timestamp_ms, 0))
         self[producer_id] = (offset, timestamp, count + 1)
 
     def end(self, producer_id: int) -> None:
-        """As `Transactions.end`."""
+        """Implement `Transactions.end`."""
         self.pop(producer_id, None)
 
 
@@ -138,9 +138,9 @@ class Survey:
     """What was found in one offsets partition.
 
     Attributes:
-        first_offset, end_offset: of the first record, and where the log goes on; None if it is empty.
-        gaps: places inside where offsets are missing; compaction makes them, or a lost file.
-        missing: around the segments and between them, with what explains it.
+        first_offset, end_offset: offset of the first record, and where the log continues; None if it is empty.
+        gaps: number of places inside where offsets are missing; compaction causes them, or a lost file.
+        missing: what is missing around the segments and between them, with what explains it.
     """
 
     offsets_partition: int | None
@@ -159,11 +159,11 @@ class Survey:
 
     @classmethod
     def of(cls, log: PartitionLog) -> Survey:
-        """Nothing seen yet of this log."""
+        """Return a survey of this log in which nothing is counted yet."""
         return cls(log.offsets_partition, len(log.segments), log.size_bytes)
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Count events on their way to whoever reads them."""
+        """Count events while passing them on."""
         for event in watched(events, self.kinds, self.open_transactions):
             match event:
                 case BatchStart(_, batch, base_offset):
@@ -175,7 +175,7 @@ class Survey:
             yield event
 
     def saw(self, found: TailFound | Missing) -> None:
-        """Keep what stands behind the last whole batch, in words, and what is missing."""
+        """Note what follows the last whole batch, in words, or what is missing."""
         if isinstance(found, Missing):
             self.missing.append(found)
         else:
@@ -192,7 +192,7 @@ class Survey:
 
 
 def watched(events: Iterable[LogEvent], kinds: Kinds, transactions: Transactions) -> Iterator[LogEvent]:
-    """Count what events are on their way to whoever reads them."""
+    """Count the kinds of events while passing them on."""
     for event in events:
         match event:
             case BatchStart(batch=batch):
@@ -218,7 +218,7 @@ def watched(events: Iterable[LogEvent], kinds: Kinds, transactions: Transactions
 
 
 def describe_tail(found: TailFound) -> str:
-    """A tail in words."""
+    """Describe a tail in words."""
     tail = found.tail
     if found.lost:
         what = {"torn": "a batch that was cut off", "zeros": "zeros"}[tail.kind]

@@ -1,7 +1,7 @@
-"""Output rows, declared once for the command line and for Spark: columns, and one function that fills a row.
+"""Define output rows once for the command line and for Spark: columns, and one function that fills a row.
 
-Times are epoch milliseconds. A name that was not UTF-8 stands as the broker reads it, with U+FFFD, and its raw bytes
-beside it in a column with the suffix ``_base64`` (``replay:B-7``), which other rows do not have.
+Times are epoch milliseconds. A name that was not UTF-8 is shown as the broker reads it, with U+FFFD; its raw bytes are
+in a column with the suffix ``_base64`` (``replay:B-7``), which other rows do not have.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ PLACE_COLUMNS = (
     Column("is_transactional", "boolean", "attribute bit 4"),
     Column("is_control", "boolean", "attribute bit 5"),
 )
-"""Where a record stands, and in what batch."""
+"""Columns of a record's place, and of its batch."""
 
 DECODE_COLUMNS = (
     *PLACE_COLUMNS,
@@ -98,12 +98,12 @@ DECODE_COLUMNS = (
 
 
 def partition_name(offsets_partition: int | None) -> str:
-    """An offsets partition as a key of JSON objects and in words."""
+    """Return the name of an offsets partition, as a key of JSON objects and in sentences."""
     return "unknown" if offsets_partition is None else str(offsets_partition)
 
 
 def to_base64(raw: bytes) -> str:
-    """Bytes as text."""
+    """Return bytes as base64 text."""
     return base64.b64encode(raw).decode("ascii")
 
 
@@ -111,21 +111,21 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """JSON, on one line unless indented, names of any alphabet as they are."""
+    """Return JSON, on one line unless indented, with names of any alphabet unescaped."""
     if indent is None:
         return _encode(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ": "), indent=indent)
 
 
 def without_missing_columns(row: Row, missing_columns: frozenset[str]) -> Row:
-    """A row with null in the columns that its source does not tell (`Segment.missing_columns`)."""
+    """Return a row with null in the columns that its source does not have (`Segment.missing_columns`)."""
     return row | dict.fromkeys(missing_columns & row.keys()) if missing_columns else row
 
 
 def offset_row(
     value: OffsetAndMetadata, offsets_partition: int | None, missing_columns: frozenset[str] = frozenset()
 ) -> Row:
-    """One row of `COMPACT_COLUMNS`."""
+    """Return one row of `COMPACT_COLUMNS`."""
     row: Row = {
         "group": value.group,
         "topic": value.topic,
@@ -143,7 +143,7 @@ def offset_row(
 
 
 def with_raw_texts(row: Row, names: Iterable[str]) -> Row:
-    """The same row, with the raw bytes of those of its texts that are not UTF-8."""
+    """Add to a row the raw bytes of those of its texts that are not UTF-8, and return it."""
     for name in names:
         text = row[name]
         if isinstance(text, MalformedString):
@@ -154,11 +154,11 @@ def with_raw_texts(row: Row, names: Iterable[str]) -> Row:
 def committed_rows(
     state: CoordinatorState, offsets_partition: int | None, *, orphans: bool, unstable: bool
 ) -> Iterator[Row]:
-    """One row for each served offset of a partition.
+    """Yield one row for each served offset of a partition.
 
     Args:
-        orphans: also for offsets of groups that do not exist.
-        unstable: with a column that tells offsets under an open transaction; null where the source tells of none.
+        orphans: include offsets of groups that do not exist.
+        unstable: add a column that marks offsets under an open transaction; null where the source has no transactions.
     """
     pending = {value.key for value in state.pending}
     tells_pending = "is_transactional" not in state.missing_columns
@@ -168,12 +168,12 @@ def committed_rows(
 
 
 def offset_row_order(row: Row) -> tuple[str, str, int, int]:
-    """By group and topic in code point order, then by partition."""
+    """Return the sort key: group and topic in code point order, then partition."""
     return row["group"], row["topic"], row["partition"], row["offsets_partition"] or 0
 
 
 def decoded_row(event: Event, *, expand: bool = False) -> Row:
-    """One record as `decode` shows it: its place, its batch, its key and value in Kafka's own JSON.
+    """Return one record as `decode` shows it: its place, its batch, its key and value in Kafka's own JSON.
 
     Args:
         expand: show the bytes of members (subscription, assignment, user data) decoded where they can be.
@@ -216,7 +216,7 @@ def decoded_row(event: Event, *, expand: bool = False) -> Row:
 
 
 def _told(shown: Any, missing_columns: frozenset[str]) -> Any:
-    """A part of a row, with null for the fields that its source does not tell."""
+    """Return a part of a row with null for the fields that its source does not have."""
     if isinstance(shown, list):
         return [_told(part, missing_columns) for part in shown]
     if isinstance(shown, dict):
@@ -225,7 +225,7 @@ def _told(shown: Any, missing_columns: frozenset[str]) -> Any:
 
 
 def control_json(control: ControlRecord) -> Row:
-    """A control record: its type and, of a transaction marker, the coordinator's epoch."""
+    """Return a control record as JSON: its type and, for a transaction marker, the coordinator's epoch."""
     if control.coordinator_epoch is None:
         return {"type": control.type}
     return {"type": control.type, "coordinatorEpoch": control.coordinator_epoch}
@@ -250,9 +250,9 @@ def _decoded_columns(decoded: CoordinatorRecord) -> Row:
 
 
 def _expand_members(decoded: CoordinatorRecord, json: Any) -> None:
-    """Replace base64 by what is in it: members of type 2, classic members of type 5 (``records.md`` §9).
+    """Replace base64 by what it contains: members of type 2, classic members of type 5 (``records.md`` §9).
 
-    What clients keep in a commit's metadata stands beside it.
+    The decoded contents of a commit's metadata are added beside it.
     """
     value = decoded.value
     if value is None:
@@ -309,7 +309,7 @@ def _raw_columns(key: bytes | None, value: bytes | None) -> Row:
 
 
 def problem_row(damage: Damage) -> Row:
-    """Where a damaged or unreadable piece lies and what is wrong with it."""
+    """Return a row that says where a damaged or unreadable piece lies, and what is wrong with it."""
     error = damage.error
     return {
         "file": error.file,
@@ -322,7 +322,7 @@ def problem_row(damage: Damage) -> Row:
 def pending_row(
     value: OffsetAndMetadata, offsets_partition: int | None, missing_columns: frozenset[str] = frozenset()
 ) -> Row:
-    """An offset of an open transaction."""
+    """Return the row of an offset of an open transaction."""
     row = offset_row(value, offsets_partition, missing_columns)
     for name in ("commit_timestamp_ms", "expire_timestamp_ms", "topic_id"):
         del row[name]
@@ -330,7 +330,7 @@ def pending_row(
 
 
 def damage_row(damage: Damage) -> Row:
-    """A damaged or unreadable piece as the quarantine keeps it."""
+    """Return the row of a damaged or unreadable piece in the quarantine."""
     error = damage.error
     return {
         "file": error.file,

@@ -1,6 +1,6 @@
-"""The rules of Kafka that this program follows: what `register.toml` says of each id that docstrings and rows cite.
+"""Read the rules of Kafka that this program follows: what `register.toml` says of each id in docstrings and rows.
 
-`PARTS` says what the letters before a rule's number stand for.
+`PARTS` says what the letters before a rule's number mean.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PARTS = {
     "V": "Not known",
     "records": "Formats of batches and records",
 }
-"""The letters before a rule's number → what such rules are about, in the order of the register."""
+"""The letters before a rule's number → the subject of such rules, in the order of the register."""
 
 ID = re.compile(r"records:[A-Z]\d+|(?:CL|[LJBECDWGAV])-\d+|E\.1")
-"""Every id, and nothing that stands in text for another reason."""
+"""Matches every id, and no other text."""
 
 NEAR = 5
-"""Near matches that are named for an id that there is not."""
+"""How many similar ids are named for an unknown one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +41,19 @@ class Rule:
     """One rule.
 
     Attributes:
-        id: as docstrings, tests and rows cite it.
+        id: its id in docstrings, tests and rows.
         says: the rule, one sentence.
         holds_for: ``Scala``, ``Java`` or ``both`` coordinators, ``broker log layer``, ``log cleaner``, ``client``,
             ``format``.
-        releases: in which of them, in words.
-        kafka: the classes of Kafka in which it can be read.
+        releases: the releases where it holds, in words.
+        kafka: the classes of Kafka where it can be read.
         changes: numbers of issues (KAFKA-) and proposals (KIP-) that made or changed it.
         sure: ``seen on a broker`` (or in runs of Kafka's own classes), ``read in source``, or ``inferred``.
         acts_in: our modules that follow it, as paths from the root of the repository.
-        test: the test that holds it, ``path::function``; None where ``not_offline`` says why there is none.
-        not_offline: why no test over files can hold it; None where one does.
-        means: what it means for an operator to whom it is shown; None for a rule that is not shown.
-        do: what to do then.
+        test: the test of the rule, ``path::function``; None where ``not_offline`` says why there is none.
+        not_offline: why no test over files can check it; None where one does.
+        means: what it means for an operator who sees it; None for a rule that is never shown.
+        do: what the operator should do then.
     """
 
     id: str
@@ -71,18 +71,18 @@ class Rule:
 
     @property
     def part(self) -> str:
-        """A key of `PARTS`."""
+        """The key of `PARTS` for its id."""
         return re.split(r"[-:.]", self.id)[0]
 
 
 def rules() -> dict[str, Rule]:
-    """Id → rule, in the order of the register."""
+    """Return id → rule, in the order of the register."""
     return {id_: rule(id_) for id_ in _blocks()}
 
 
 @cache
 def rule(id_: str) -> Rule:
-    """The rule of an id as the register spells it. Only its own table is parsed, for all take long."""
+    """Return the rule of an id spelt as in the register. Only its own table is parsed, since parsing all is slow."""
     (table,) = tomllib.loads(_blocks()[id_]).values()
     facts: dict[str, Any] = {name: tuple(said) if isinstance(said, list) else said for name, said in table.items()}
     return Rule(id=id_, **facts)
@@ -90,14 +90,17 @@ def rule(id_: str) -> Rule:
 
 @cache
 def _blocks() -> dict[str, str]:
-    """Id → the text of its table, which begins with a line that begins with a bracket, as no other line does."""
+    """Return id → the text of its table; only a table's first line begins with a bracket."""
     text = files(__name__).joinpath("register.toml").read_text(encoding="utf-8")
     parts = re.split(r"^\[\"?([^]\"]+)\"?\]\n", text, flags=re.MULTILINE)
     return {id_: f'["{id_}"]\n{body}' for id_, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def find(text: str) -> Rule | None:
-    """The rule of an id, however it is spelt: ``b-9``, ``B9``, ``replay:B-9``, ``Y4`` for ``records:Y4``."""
+    """Return the rule of an id in any spelling (``b-9``, ``B9``, ``replay:B-9``, ``Y4`` for ``records:Y4``).
+
+    The answer is None if there is no such rule.
+    """
     known = {id_.lower(): id_ for id_ in _blocks()}
     wanted = text.lower().removeprefix("replay:")
     with_dash = re.sub(r"^([a-z]+)(?=\d)", r"\1-", wanted)
@@ -106,6 +109,6 @@ def find(text: str) -> Rule | None:
 
 
 def near(text: str) -> list[str]:
-    """Ids like one that there is not, the likest first."""
+    """Return ids similar to an unknown one, the most similar first."""
     known = {id_.lower(): id_ for id_ in _blocks()}
     return [known[like] for like in get_close_matches(text.lower(), known, n=NEAR, cutoff=0.5)]

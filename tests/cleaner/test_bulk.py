@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from offsets_log.broker.failures import BrokerError
-from offsets_log.cleaner.result import result_row
+from offsets_log.cleaner.result import kept_after, result_row
 from offsets_log.cleaner.settings import Rules, Settings
 from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
@@ -95,7 +95,7 @@ def outcome(log: PartitionLog, settings: Settings, *, in_bulk: bool) -> Any:
         done, files, _ = run(log, settings, in_bulk=in_bulk)
     except (AssertionError, BrokerError) as error:
         return str(error)
-    row = result_row(0, done, in_bulk=in_bulk)
+    row = result_row(log, done, kept_after(done, in_bulk=in_bulk))
     kept = sorted(row.pop("kept"), key=lambda one: one["reason"])
     return row, kept, files
 

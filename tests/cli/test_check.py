@@ -679,3 +679,17 @@ def test_a_bound_makes_no_gap_of_what_was_not_read(recording: Callable[[str], Pa
     assert rows
     assert not [row for row in rows if row["rule"] == "D-10"]
     assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        ("3.7.2", "3.7.2 is the Scala coordinator, which is the default; 3.7.2-java is the preview of the Java one"),
+        ("3.9.1-java", "3.9.1-java is the preview of the Java coordinator; 3.9.1 is the Scala one"),
+        ("3.6.1", None),
+        ("4.0.0", None),
+    ],
+)
+def test_of_releases_with_two_coordinators_the_one_tried_is_said(release: str, words: str | None) -> None:
+    said = run(SAMPLE, "-p", "2", "--loads-on", release).stderr
+    assert words in said if words is not None else "coordinator" not in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from offsets_log.broker.hand_over import README
 from offsets_log.disk.folder import CHECKPOINTS
+from tests.builders import LogBuilder
 from tests.cleaner.cases import Case, Files, all_cases
 
 MILLISECONDS = ("delete_retention", "min_compaction_lag", "producer_id_expiration")
@@ -262,3 +264,105 @@ def test_groups_and_what_has_expired_are_not_there(tmp_path: Path, recording: Ca
 
 def test_a_retention_without_expiry_is_refused(tmp_path: Path) -> None:
     assert clean(tmp_path, "--dry-run", "--retention", "1d").exit_code == 2
+
+
+def log_of(tmp_path: Path, *batches: bytes) -> Path:
+    """A data directory with one segment of partition 0."""
+    folder = tmp_path / "data" / "__consumer_offsets-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(b"".join(batches))
+    return folder.parent
+
+
+def test_what_matches_nothing_is_said(tmp_path: Path) -> None:
+    """As of --until-offset, and of -g elsewhere, the exit status is that of the round."""
+    data = log_of(tmp_path, *LogBuilder().commit(1).batches)
+    words = ("--drop-group", "nobody*", "--drop-group", "g*", "--high-watermark", "7:1", "--first-dirty-offset", "0:0")
+    result = clean(data, "--dry-run", *words)
+    assert result.exit_code == 0
+    assert "--drop-group nobody* drops nothing: no record names such a group" in result.stderr
+    assert "--drop-group g*" not in result.stderr
+    assert "--high-watermark 7:1 says nothing: no such offsets partition was found" in result.stderr
+    assert "--first-dirty-offset" not in result.stderr
+    assert "--keep-group x keeps nothing" in clean(data, "--dry-run", "--keep-group", "x").stderr
+
+
+def test_a_log_of_which_a_start_leaves_nothing_fails(tmp_path: Path) -> None:
+    """A log start behind its end, a segment without any batch."""
+    data = log_of(tmp_path, *LogBuilder().commit(1).batches)
+    for segment, words, why in (
+        (None, ("--log-start-offset", "0:9"), "the log start 9 lies behind the log's end"),
+        (b"\xff" * 500, ("--deep",), "no batch at its begin is sound"),
+        (b"\xff" * 500, (), "no batch at its begin is sound"),
+    ):
+        if segment is not None:
+            (data / "__consumer_offsets-0" / f"{0:020}.log").write_bytes(segment)
+        result = clean(data, "--to", tmp_path / "out", "-o", "jsonl", *words)
+        (row,) = rows(result)
+        assert result.exit_code == 3
+        assert row["outcome"] == "failed"
+        assert why in row["problem"]
+        assert row["bytes_before"] == (data / "__consumer_offsets-0" / f"{0:020}.log").stat().st_size
+        assert not (tmp_path / "out" / "__consumer_offsets-0").exists()
+        shutil.rmtree(tmp_path / "out")
+
+
+def test_a_log_that_lost_what_was_asked_for_is_changed(tmp_path: Path) -> None:
+    batches = LogBuilder().commit(1).commit(2).batches
+    data = log_of(tmp_path, *batches)
+    for outcome, words in (
+        ("not started", ()), ("not started", ("--drop-group", "x")), ("changed", ("--drop-record", "0:0")),
+        ("changed", ("--until-offset", "1")), ("cleaned", ("--drop-record", "0:0", "--deep")),
+    ):  # fmt: skip
+        result = clean(data, "--dry-run", "-o", "jsonl", *words)
+        (row,) = rows(result)
+        assert row["outcome"] == outcome, words
+        assert row["bytes_before"] == sum(map(len, batches))
+        assert f"1 partition: 1 {outcome}; " in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--now", str(1 << 63)), ("--now", "9" * 5000), ("--now", str((1 << 63) - 1)), ("--now", "9" * 40 + "d"),
+     ("--delete-retention", "9" * 40 + "d")],
+)  # fmt: skip
+def test_times_are_those_of_64_bits(words: tuple[str, ...], tmp_path: Path) -> None:
+    result = clean(log_of(tmp_path, *LogBuilder().commit(1).batches), "--dry-run", *words)
+    assert result.exit_code == 2
+    assert "64 bits" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("0\n1\n__consumer_offsets 0 x\n", "line 3 is no topic, partition and offset"),
+        ("0\n2\n__consumer_offsets 0 1\n", "1 entries, and its second line says '2'"),
+        ("1\n1\n__consumer_offsets 0 1\n", "version '1', not 0"),
+        ("0\n1\n__consumer_offsets 0 1\n", None), ("0\n0\n", None), ("", None), ("0\n", None),
+    ],
+)  # fmt: skip
+def test_a_broken_checkpoint_is_said(text: str, problem: str | None, tmp_path: Path) -> None:
+    """``CL-48``."""
+    data = log_of(tmp_path, *LogBuilder().commit(1).batches)
+    (data / "cleaner-offset-checkpoint").write_text(text)
+    said = clean(data, "--dry-run").stderr
+    assert ("is broken" in said) == (problem is not None)
+    assert problem is None or "cleaner-offset-checkpoint is broken, only lines of its version" in said
+    assert problem is None or problem in said
+
+
+def test_a_round_says_what_the_recovery_will_not_take_that_is_to_come(tmp_path: Path) -> None:
+    """A cleaner copies a control record of another kind, over which no broker starts that recovers it (``D-8``)."""
+    sound, kind = LogBuilder().commit(1), LogBuilder().commit(1).control(7, 6)
+    broken = LogBuilder().commit(1).commit(2)
+    broken.batches[1] = broken.batches[1][:-1] + b"\xff"
+    for name, builder, said in (
+        ("sound", sound, None), ("kind", kind, "control record of type KRAFT_VOTERS"),
+        ("broken", broken, "it cuts all away"),
+    ):  # fmt: skip
+        data = log_of(tmp_path / name, *builder.batches)
+        (data / "__consumer_offsets-0" / f"{0:020}.index").write_bytes(b"")
+        result = clean(data, "--dry-run", "--shutdown", "clean")
+        assert result.exit_code == 0
+        assert ("no broker that recovers it takes all of it" in result.stderr) == (said is not None)
+        assert said is None or said in result.stderr

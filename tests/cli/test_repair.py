@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from offsets_log.broker.hand_over import README
 from offsets_log.disk.folder import CHECKPOINTS, OFFSETS_TOPIC
+from tests.builders import LogBuilder
 
 TOPIC_ID = "HCJdBQf7Qv-GGlbH64RFkg"
 
@@ -99,3 +105,129 @@ def test_an_output_inside_of_an_input_is_refused(damaged: Path) -> None:
     result = offsets_log("repair", damaged, "--to", damaged / "out")
     assert result.exit_code == 1
     assert not (damaged / "out").exists()
+
+
+def test_swapped_segments_are_chosen_as_by_all_other_commands(damaged: Path, tmp_path: Path) -> None:
+    """``records:L2``: a finished swap replaces what it covers; beside a .cleaned file it does not."""
+    folder = damaged / f"{OFFSETS_TOPIC}-1"
+    log = folder / f"{0:020}.log"
+    (folder / f"{0:020}.log.swap").write_bytes(log.read_bytes()[:9000])
+    (folder / f"{0:020}.log.deleted").write_bytes(log.read_bytes())
+    for suffix in ("swap", "cleaned"):
+        if suffix == "cleaned":
+            (folder / f"{0:020}.log.cleaned").write_bytes(b"")
+        told = [offsets_log(*words, folder, "-o", "jsonl").stderr for words in (["compact"], ["repair", "--dry-run"])]
+        notes = [{line for line in words.splitlines() if "is read:" in line or "left out in" in line} for words in told]
+        assert notes[0] == notes[1]
+        assert bool(notes[0]) == (suffix == "swap")
+        out = tmp_path / suffix
+        offsets_log("repair", folder, "--to", out)
+        before, after = (offsets_log("compact", path, "-o", "jsonl", "-q").stdout for path in (folder, out))
+        assert before == after
+    assert (tmp_path / "cleaned" / folder.name / log.name).read_bytes() == log.read_bytes()
+    assert len((tmp_path / "swap" / folder.name / log.name).read_bytes()) < 9000
+
+
+def test_records_that_cannot_be_read_stay_and_are_told(tmp_path: Path) -> None:
+    builder = LogBuilder().commit(1).add((b"\x00\x01\x00", b"\x00\x03")).commit(2)
+    folder = tmp_path / "data" / f"{OFFSETS_TOPIC}-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(b"".join(builder.batches))
+    result = offsets_log("repair", folder, "--to", tmp_path / "out", "-o", "jsonl")
+    (row,) = rows(result)
+    assert (row["undecodable"], row["left_out"], row["changed_offsets"]) == (1, [], None)
+    assert result.exit_code == 3
+    assert f"stays, though it cannot be read: {OFFSETS_TOPIC}-0/{0:020}.log" in result.stderr
+    assert "1 record with a key or value that cannot be read stay" in result.stderr
+    result = offsets_log("repair", folder, "--dry-run", "-o", "jsonl", "--drop-unloadable", "4.3.0")
+    (row,) = rows(result)
+    assert (row["undecodable"], row["changed_offsets"], row["changed_groups"]) == (0, 0, 0)
+    assert "the answers are those of before" in result.stderr
+    assert "1 partition: 2 batches of" in result.stderr
+    assert "1 piece of" in result.stderr
+
+
+def test_missing_segments_are_told_as_a_gap(recording: Callable[[str], Path], tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(recording("kafka-4.3-cleaned") / "log-before", data)
+    _, lost, *_ = sorted((data / f"{OFFSETS_TOPIC}-0").glob("*.log"))
+    lost.unlink()
+    told = [offsets_log(command, data, "-p", 0, *more) for command, *more in (("compact",), ("repair", "--dry-run"))]
+    (row,) = rows(told[1])
+    assert row["missing"] == 68
+    assert [result.exit_code for result in told] == [3, 3]
+    gaps = [[line for line in result.stderr.splitlines() if line.startswith("missing:")] for result in told]
+    assert gaps[0] == gaps[1]
+    assert "offsets 66 to 133 are missing" in gaps[0][0]
+    assert rows(offsets_log("repair", data, "-p", 1, "--dry-run", "-o", "jsonl"))[0]["missing"] == 0
+
+
+def test_what_is_left_out_is_kept_in_a_new_file_beside_the_inputs(damaged: Path, tmp_path: Path) -> None:
+    there, out = tmp_path / "there.jsonl", tmp_path / "out"
+    there.write_text("mine")
+    inside = damaged / "kept.jsonl"
+    lone = damaged / f"{OFFSETS_TOPIC}-3" / f"{0:020}.log"
+    for status, words, why in (
+        (1, (damaged, "--to", out, "--quarantine", there), "this exists, it is not overwritten"),
+        (1, (damaged, "--to", out, "--quarantine", inside), "which is an input"),
+        (1, (lone, "--to", out, "--quarantine", lone.with_name("kept")), "which is an input"),
+        (2, (damaged, "--dry-run", "--quarantine", tmp_path / "new"), "--dry-run writes nothing"),
+        (2, (damaged, "--to", out, "--quarantine", out / "kept"), "inside of --to"),
+    ):
+        before = sorted(tmp_path.rglob("*"))
+        result = offsets_log("repair", *words)
+        assert result.exit_code == status, result.output
+        assert why in result.stderr
+        assert sorted(tmp_path.rglob("*")) == before
+    assert there.read_text() == "mine"
+
+
+def test_answers_that_are_others_than_before_are_named(tmp_path: Path) -> None:
+    """The load of 3.0 ends at a value of a version that it does not know; without it the older offset counts."""
+    builder = LogBuilder().commit(1, version=3).commit(2, version=4)
+    folder = tmp_path / f"{OFFSETS_TOPIC}-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"".join(builder.batches))
+    result = offsets_log("repair", folder, "--to", tmp_path / "out", "-o", "jsonl", "--drop-unloadable", "3.0.0")
+    (row,) = rows(result)
+    assert (row["changed_offsets"], row["changed_groups"]) == (1, 0)
+    assert "1 offset and 0 groups are others than before, where records were left out: " in result.stderr
+
+
+def test_a_segment_keeps_the_time_that_an_archive_tells(damaged: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "data.tar"
+    for log in damaged.rglob("*.log"):
+        os.utime(log, ns=(1_700_000_000_123_000_000, 1_700_000_000_123_000_000))
+    with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.add(damaged, "data")
+    for command in ("repair", "clean"):
+        offsets_log(command, archive, "--to", tmp_path / command, "-q")
+        made = list((tmp_path / command).rglob("*.log"))
+        assert made
+        assert {path.stat().st_mtime_ns // 1_000_000 for path in made} == {1_700_000_000_123}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_output(number: int, recording: Callable[[str], Path], tmp_path: Path) -> None:
+    """Of one that is killed something is left beside, under another name, and the next one says so."""
+    data, kept = recording("kafka-4.3-mixed") / "log", tmp_path / "kept.jsonl"
+    shutil.copytree(data, tmp_path / "data")
+    wait = (
+        "import time; from cli.partition_folders import PartitionFolders; from cli.main import run; "
+        "PartitionFolders.write_beside = lambda self: (print('made', flush=True), time.sleep(60)); run()"
+    )
+    words = ("repair", tmp_path / "data", "--to", tmp_path / "out", "--quarantine", kept, "-o", "csv")
+    command = [sys.executable, "-c", wait, *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"made\n"
+        assert not (tmp_path / "out").exists()
+        process.send_signal(number)
+        assert process.wait(30) != 0
+    left = [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
+    assert not (tmp_path / "out").exists()
+    assert not kept.exists()
+    assert bool(left) == (number == signal.SIGKILL)
+    result = offsets_log("repair", tmp_path / "data", "--to", tmp_path / "out")
+    assert (tmp_path / "out" / README).exists()
+    assert ("a run that was killed" in result.stderr) == (number == signal.SIGKILL)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from offsets_log.columnar.events.export import Export
+from offsets_log.columnar.events.export import PART_BYTES, Export
 from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_row
+from offsets_log.columnar.events.tables import ROOM, Room, TableChunk
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.materialize.values import finish as finish_columnar
 from offsets_log.columnar.scan.layout import Scanner
@@ -108,6 +110,8 @@ def columnar_rows(
     shown: Shown = ALL,
     threads: int = 1,
     release: tuple[int, int] | None = None,
+    part_bytes: int = PART_BYTES,
+    room: Room = ROOM,
 ) -> RowsAnswer:
     """The same of the kernels."""
     parts: dict[int, list[dict[str, Any]]] = {}
@@ -127,6 +131,8 @@ def columnar_rows(
         until=lambda log: until,
         threads=threads,
         release=release,
+        part_bytes=part_bytes,
+        chunk=partial(TableChunk, room=room),
     )
     count = export.run([log])
     rows = [row for _, part in sorted(parts.items()) for row in part]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from offsets_log.checking.bulk import check_logs
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.checking.partition_check import PartitionCheck
-from offsets_log.columnar.folds import replay as columnar
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -30,11 +29,6 @@ from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 ALL = known_releases()
 FEW = tuple(map(release_named, ("3.9.1", "3.7.2-java", "4.3.0")))
 NOW_MS = 1_800_000_000_000
-
-
-@pytest.fixture(autouse=True)
-def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
 
 
 def answer(check: PartitionCheck) -> dict[str, Any]:

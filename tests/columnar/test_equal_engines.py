@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.columnar.folds import replay as columnar
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.java_text import decode_java_utf8
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -23,11 +22,6 @@ from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 EACH_PROFILE = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-
-
-@pytest.fixture(autouse=True)
-def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
 
 
 def assert_equal(log: PartitionLog, profile: str, until: Until = EVERYTHING, pieces: int = 1) -> None:
@@ -59,14 +53,15 @@ def test_bounds_of_recordings(name: str, recording: Callable[[str], Path]) -> No
 
 GROUPS = st.sampled_from(["g", "h", "ünï", "g\ufffd"])
 PARTITIONS = st.integers(0, 1)
-PRODUCERS = st.sampled_from([-1, -1, 7, 8])
+PRODUCERS = st.sampled_from([-1, -1, 7, 8, -5])
+"""−1 is none; no broker gives another below 0, yet a record may say so."""
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("commit"), GROUPS, PARTITIONS, PRODUCERS, st.integers(0, 4)),
         st.tuples(st.just("old"), GROUPS, st.integers(0, 7), st.just(-1), st.integers(0, 7)),
         st.tuples(st.just("legacy"), GROUPS, PARTITIONS, PRODUCERS, st.just(0)),
         st.tuples(st.just("tombstone"), GROUPS, PARTITIONS, PRODUCERS, st.just(0)),
-        st.tuples(st.just("end"), st.just(""), st.just(0), st.sampled_from([7, 8]), st.integers(0, 1)),
+        st.tuples(st.just("end"), st.just(""), st.just(0), st.sampled_from([7, 8, -5]), st.integers(0, 1)),
         st.tuples(st.just("group"), GROUPS, st.integers(0, 3), st.just(-1), st.integers(0, 1)),
         st.tuples(st.just("newer"), GROUPS, st.sampled_from([3, 4, 5, 6]), st.just(-1), st.integers(0, 1)),
         st.tuples(st.just("raw"), st.just(""), st.integers(0, 6), st.just(-1), st.just(0)),

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from cli import engine as cli_engine
 from cli.main import main
-from offsets_log.columnar.events import export, tables
+from offsets_log.columnar.events import export
 from offsets_log.columnar.events.rows import ALL, BOUNDED, RISING, SCHEMA, Shown
+from offsets_log.columnar.events.tables import Room
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.rows.tables import DECODE_COLUMNS
@@ -29,18 +30,16 @@ from tests.conftest import PACKED, RECORDINGS, json_lines, log_directories, read
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 
-def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, threads: int = 1) -> None:
+def assert_equal(log: PartitionLog, until: Until = EVERYTHING, shown: Shown = ALL, **how: Any) -> None:
     rows, seen = construct_rows(log, until, shown)
-    bulk_rows, bulk_seen = columnar_rows(log, until, shown, threads)
+    bulk_rows, bulk_seen = columnar_rows(log, until, shown, **how)
     assert bulk_seen == seen
     for row, expected in zip(bulk_rows, rows, strict=False):
         assert row == expected
     assert len(bulk_rows) == len(rows)
 
 
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "PART_BYTES", 3000)
+SMALL_PARTS: dict[str, Any] = {"threads": 2, "part_bytes": 3000}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -50,17 +49,16 @@ def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
             assert_equal(log)
 
 
-@pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-compressed", "kafka-0.11-compacted", "random-java"])
 def test_recordings_in_parts_and_bounds(name: str, recording: Callable[[str], Path]) -> None:
     dice = random.Random(name)
     for log in read_partitions(log_directories(recording(name))[0]).values():
-        assert_equal(log, threads=2)
+        assert_equal(log, **SMALL_PARTS)
         rows, _ = construct_rows(log)
         if rows:
             last = rows[-1]["record_offset"]
-            assert_equal(log, Until(record_offset=dice.randrange(last + 2)), threads=2)
-            assert_equal(log, Until(time_ms=dice.choice(rows)["timestamp_ms"]), threads=2)
+            assert_equal(log, Until(record_offset=dice.randrange(last + 2)), **SMALL_PARTS)
+            assert_equal(log, Until(time_ms=dice.choice(rows)["timestamp_ms"]), **SMALL_PARTS)
 
 
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-lifetime"])
@@ -86,7 +84,6 @@ def test_hostile_segments() -> None:
         assert_equal(PartitionLog(0, (Segment("fuzz.log", 0, data),)))
 
 
-@pytest.mark.usefixtures("small_parts")
 def test_hostile_segments_in_a_row() -> None:
     seeds = seeds_of(recorded_segments([PACKED / f"{name}.tar.xz" for name in SEEDS]))
     segments = list(islice(hostile_segments(seeds, 16), 150))
@@ -94,16 +91,13 @@ def test_hostile_segments_in_a_row() -> None:
         row = segments[i : i + 3]
         bases = [int.from_bytes(data[:8]) if data[:1] == b"\0" else None for data in row]
         files = tuple(Segment(f"{n}.log", base, data) for n, (base, data) in enumerate(zip(bases, row, strict=True)))
-        assert_equal(PartitionLog(None, files), threads=2)
+        assert_equal(PartitionLog(None, files), **SMALL_PARTS)
 
 
 @pytest.mark.parametrize(("most_entries", "most_bytes"), [(40, 1 << 28), (1 << 20, 1200)])
-def test_room(most_entries: int, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room(most_entries: int, most_bytes: int) -> None:
     """Tables end where they are full; batches, keys and texts may need more room than there is."""
-    monkeypatch.setattr(tables, "ROWS_IN_TABLE", 8)
-    monkeypatch.setattr(tables, "LEAST_ENTRIES", 4)
-    monkeypatch.setattr(tables, "MOST_ENTRIES", most_entries)
-    monkeypatch.setattr(tables, "MOST_ENTRY_BYTES", most_bytes)
+    room = Room(rows=8, least_entries=4, most_entries=most_entries, most_entry_bytes=most_bytes)
     log = LogBuilder()
     for i in range(60):
         log.commit(i, group=f"g{i % 20}", topic=f"t{i % 3}", metadata="m" * (i * 7 % 90))
@@ -112,7 +106,7 @@ def test_room(most_entries: int, most_bytes: int, monkeypatch: pytest.MonkeyPatc
     for i in range(5):
         log.commit(i, group=f"h{i}", version=4, topic_id=bytes(15) + bytes([i % 2]))
     log.add(*_raw_commits(20))
-    assert_equal(log.log)
+    assert_equal(log.log, room=room)
 
 
 def test_plain_records_need_no_hand(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,6 @@ from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, TailFound, Until
-from offsets_log.investigate import bulk_history, history_lines, history_tables
 from offsets_log.investigate.bulk_history import BulkHistory, OrderedHistory
 from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
 from offsets_log.investigate.history_lines import HistoryLines
@@ -56,7 +55,9 @@ class Asked:
         until: Until = EVERYTHING,
         shows_group: Callable[[str], bool] = lambda name: True,
         shows_key: ShowsKey | None = None,
+        chunk: int = 1 << 12,
     ) -> None:
+        self.chunk = chunk
         self.logs, self.profile, self.until = logs, PROFILES[profile], until
         self.shows_group, self.shows_key = shows_group, shows_key
         self.seen: list[Any] = []
@@ -83,7 +84,7 @@ class Asked:
     def in_bulk(self, stack: ExitStack) -> tuple[OrderedHistory, list[Any]]:
         seen: list[Any] = []
         history = BulkHistory(
-            self.profile, self.shows_group, self.shows_key, lambda kind, shape: Scratch(stack, kind, shape)
+            self.profile, self.shows_group, self.shows_key, lambda kind, shape: Scratch(stack, kind, shape), self.chunk
         )
         for log in self.logs:
             history.read(
@@ -103,7 +104,8 @@ class Asked:
             for name in ("jsonl", "csv", "json"):
                 line = TEXT_FORMATS[name](COLUMNS).line
                 for only_rewinds in (False, True):
-                    pieces = [bytes(piece) for piece in HistoryLines(ordered, line).pieces(only_rewinds=only_rewinds)]
+                    lines = HistoryLines(ordered, line, step=self.chunk)
+                    pieces = [bytes(piece) for piece in lines.pieces(only_rewinds=only_rewinds)]
                     kept = [row for row in rows if not only_rewinds or row["change"] == "rewound"]
                     assert b"".join(pieces) == b"".join(map(line, kept))
             self.check_tables(ordered, rows)
@@ -112,7 +114,7 @@ class Asked:
     def check_tables(self, ordered: OrderedHistory, rows: list[dict[str, Any]]) -> None:
         for only_rewinds in (False, True):
             kept = [row for row in rows if not only_rewinds or row["change"] == "rewound"]
-            tables = HistoryTables(ordered, only_rewinds=only_rewinds, threads=2)
+            tables = HistoryTables(ordered, only_rewinds=only_rewinds, threads=2, rows=self.chunk)
             more = [name for name in tables.schema.names if name not in COLUMNS]
             assert only_rewinds or more == sorted({name for row in kept for name in row} - set(COLUMNS))
             made = pa.concat_tables([tables.schema.empty_table(), *tables])
@@ -132,11 +134,7 @@ class Asked:
 def test_generated_logs(steps: Any, profile: str, shows: str, parts: int | None, bound: int | None, chunk: int) -> None:
     log = build(steps).log
     shows_key: ShowsKey | None = None if parts is None else lambda key: key[2] % 2 == parts
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bulk_history, "CHUNK", chunk)
-        patch.setattr(history_lines, "STEP", chunk)
-        patch.setattr(history_tables, "ROWS_IN_TABLE", chunk)
-        Asked([log, log], profile, Until(record_offset=bound), lambda name: shows in name, shows_key).check()
+    Asked([log, log], profile, Until(record_offset=bound), lambda name: shows in name, shows_key, chunk).check()
 
 
 def test_hostile_segments() -> None:

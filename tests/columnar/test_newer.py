@@ -26,11 +26,6 @@ KINDS = {"consumer": (3, 4, 5, 6, 7, 8, 16), "share": (10, 11, 12, 13, 14, 15), 
 LIFE = {"consumer": (5, 7, 8), "share": (10, 13, 14), "streams": (19, 21, 22)}
 
 
-@pytest.fixture(autouse=True)
-def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
-
-
 def record(number: int, group: str, member: str, choice: int) -> tuple[bytes, Any]:
     """A record of a newer kind; choice 0 is a tombstone, others are epochs and partitions."""
     key = {field.name: value for field, value in zip(RECORD_TYPES[number].key.fields, (group, member), strict=False)}

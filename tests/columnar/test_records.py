@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from offsets_log.columnar.folds.replay import Place
+from offsets_log.columnar.scan.reading import ScanPlace
 from offsets_log.columnar.shuffle import records as rc
 from offsets_log.columnar.shuffle.pieces import Bounds
 from offsets_log.events import EVERYTHING, Event, Until
@@ -22,16 +22,20 @@ from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 
-def check(log: PartitionLog, until: Until = EVERYTHING) -> None:
+def check(log: PartitionLog, until: Until = EVERYTHING, room: rc.Room = rc.ROOM) -> None:
     events = [event for event in iter_events(log, until=until) if isinstance(event, Event)]
     expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
     cuts = places(log)
-    middle = cuts[len(cuts) // 2] if cuts else (Place(0, 0), -1)
-    end = Place(len(log.segments), 0)
-    whole = [Bounds(Place(0, 0), -1, end, None)]
-    halves = [Bounds(Place(0, 0), -1, middle[0], None), Bounds(*middle, end, None)]
+    middle = cuts[len(cuts) // 2] if cuts else (ScanPlace(0, 0), -1)
+    end = ScanPlace(len(log.segments), 0)
+    whole = [Bounds(ScanPlace(0, 0), -1, end, None)]
+    halves = [Bounds(ScanPlace(0, 0), -1, middle[0], None), Bounds(*middle, end, None)]
     for pieces in (whole, halves) if until is EVERYTHING else (whole,):
-        tables = [table for piece in pieces for table in rc.iter_record_tables(log, piece, until, None, lambda _: None)]
+        tables = [
+            table
+            for piece in pieces
+            for table in rc.iter_record_tables(log, piece, until, None, lambda _: None, room=room)
+        ]
         got = [row for table in tables for row in table.to_pylist()]
         assert [
             {k: (a[k], b[k]) for k in a if a[k] != b[k]} for a, b in zip(got, expected, strict=True) if a != b
@@ -39,13 +43,12 @@ def check(log: PartitionLog, until: Until = EVERYTHING) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_recordings(name: str, recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rc, "ROWS_IN_TABLE", 50)
-    monkeypatch.setattr(rc, "BYTES_IN_TABLE", 500)
+def test_recordings(name: str, recording: Callable[[str], Path]) -> None:
+    room = rc.Room(rows=50, size_bytes=500)
     for log in read_partitions(log_directories(recording(name))[0]).values():
-        check(log)
-    check(log, Until(record_offset=7))
-    check(log, Until(time_ms=1_795_239_300_000))
+        check(log, room=room)
+    check(log, Until(record_offset=7), room)
+    check(log, Until(time_ms=1_795_239_300_000), room)
 
 
 @settings(max_examples=60, deadline=None)
@@ -60,7 +63,7 @@ def test_hostile_segments() -> None:
         log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
         events = [event for event in iter_events(log) if isinstance(event, Event)]
         expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
-        bounds = Bounds(Place(0, 0), -1, Place(1, 0), None)
+        bounds = Bounds(ScanPlace(0, 0), -1, ScanPlace(1, 0), None)
         tables = rc.iter_record_tables(log, bounds, EVERYTHING, None, lambda _: None)
         got = [row for table in tables for row in table.to_pylist()]
         assert [

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.main import main
-from offsets_log.columnar.choose import selected
-from offsets_log.columnar.choose.selected import selected_events
+from offsets_log.columnar.choose.selected import ROOM, Room, selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.errors import Damage
@@ -39,6 +38,7 @@ from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.tables import decoded_row
 from tests.broker.test_damaged import FOLDERS
 from tests.builders import LogBuilder, member, record_bytes
+from tests.columnar import test_newer
 from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, unpack_once
@@ -63,15 +63,15 @@ def told(events: Iterable[LogEvent], seen: list[Any]) -> Iterator[LogEvent]:
 class Asked:
     """A log, a way to get its events, and the answers of the commands made of them."""
 
-    def __init__(self, log: PartitionLog, until: Until, glob: str, *, is_bulk: bool) -> None:
-        self.log, self.until, self.is_bulk = log, until, is_bulk
+    def __init__(self, log: PartitionLog, until: Until, glob: str, *, is_bulk: bool, room: Room = ROOM) -> None:
+        self.log, self.until, self.is_bulk, self.room = log, until, is_bulk, room
         self.shows: Callable[[str], bool] = lambda name: fnmatchcase(name, glob)
 
     def events(
         self, selection: Selection, seen: list[Any], wants: Callable[[Record], bool] | None = None
     ) -> Iterator[LogEvent]:
         if self.is_bulk:
-            return told(selected_events(self.log, selection, until=self.until, wants=wants), seen)
+            return told(selected_events(self.log, selection, until=self.until, wants=wants, room=self.room), seen)
         return told(iter_events(self.log, until=self.until, wants=wants), seen)
 
     def history(self, profile: str) -> Any:
@@ -112,10 +112,15 @@ class Asked:
 
 
 def assert_equal(
-    log: PartitionLog, until: Until = EVERYTHING, globs: Iterable[str] = GLOBS, profile: str = "modern"
+    log: PartitionLog,
+    until: Until = EVERYTHING,
+    globs: Iterable[str] = GLOBS,
+    profile: str = "modern",
+    room: Room = ROOM,
 ) -> None:
     for glob in globs:
-        slow_path, in_bulk = (Asked(log, until, glob, is_bulk=is_bulk).answers(profile) for is_bulk in (False, True))
+        both = (Asked(log, until, glob, is_bulk=is_bulk, room=room) for is_bulk in (False, True))
+        slow_path, in_bulk = (asked.answers(profile) for asked in both)
         for expected, found in zip(slow_path, in_bulk, strict=True):
             assert found == expected
 
@@ -132,10 +137,35 @@ def assert_equal(
     bound=st.none() | st.integers(0, 30),
 )
 def test_generated_logs(steps: Any, glob: str, profile: str, room: int, bound: int | None) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selected, "ROOM", room)
-        patch.setattr(selected, "BYTES_TOLD", room)
-        assert_equal(build(steps).log, Until(record_offset=bound), (glob,), profile)
+    assert_equal(build(steps).log, Until(record_offset=bound), (glob,), profile, Room(room, room))
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(test_newer.STEP, max_size=40), glob=st.sampled_from((*GLOBS, "consumer")), room=st.integers(2, 9))
+def test_newer_kinds_of_groups(steps: Any, glob: str, room: int) -> None:
+    assert_equal(test_newer.build(steps).log, globs=(glob,), room=Room(room, room))
+
+
+def test_newer_records_are_passed_by_unless_they_name_topics() -> None:
+    log = LogBuilder()
+    for number in (3, 4, 5, 6, 7, 8):
+        log.add(test_newer.record(number, "other", "m", 1))
+    for with_names, expected in ((False, []), (True, [4])):
+        events = selected_events(log.log, Selection("mine".__eq__, with_names=with_names))
+        assert [it.decoded.record_type for it in events if isinstance(it, Event) and it.decoded is not None] == expected
+
+
+def test_a_topic_id_is_told_again_behind_a_record_of_a_newer_kind_that_names_topics() -> None:
+    """Which may have said something else of it."""
+    log = LogBuilder()
+    for _ in range(2):
+        log.commit(1, topic="t", version=4, topic_id=test_newer.IDS[1])
+        log.commit(1, topic="t", version=4, topic_id=test_newer.IDS[1])
+        log.add(test_newer.record(4, "other", "", 1))
+    log.commit(1, topic="t", version=4, topic_id=test_newer.IDS[1])
+    events = list(selected_events(log.log, Selection("mine".__eq__, with_names=True)))
+    assert [it.record.offset for it in events if isinstance(it, Event)] == [0, 2, 3, 5, 6]
+    assert_equal(log.log)
 
 
 def test_hostile_segments() -> None:

@@ -31,11 +31,6 @@ from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 EACH_PROFILE = pytest.mark.parametrize("profile", PROFILES)
 
 
-@pytest.fixture(autouse=True)
-def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
-
-
 def shows_topic(name: str) -> bool:
     return not name.endswith("1")
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.columnar.folds import replay as columnar
+from offsets_log.columnar.folds import replay as folds_replay
 from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
+from offsets_log.columnar.shuffle.counts import join_writers, writers_bytes, writers_of
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.investigate.bulk_clients import HeldWriters
@@ -27,16 +28,12 @@ from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT,
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import iter_events
 from tests.builders import TIME, LogBuilder, member, record_bytes
+from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 EACH_PER = pytest.mark.parametrize("per", PER)
-
-
-@pytest.fixture(autouse=True)
-def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
 
 
 Shows = Callable[[str, str | None], bool] | None
@@ -136,6 +133,38 @@ def test_generated_logs(per, steps, pieces, end, shows) -> None:  # type: ignore
     log = build(steps).log
     assert_equal([log], per, pieces=(1, pieces), filters=(shows,))
     assert_equal([log], per, Until(record_offset=end), pieces=(pieces,), filters=(shows,))
+
+
+@pytest.mark.parametrize("per", sorted(PER.keys() - HELD))
+def test_counts_of_pieces_are_joined_elsewhere(per: str) -> None:
+    log = test_newer.plain_log()
+    state = count_log(log, per, note=lambda seen: None)
+    joined = writers_of(join_writers([writers_bytes(state)], log.segments[0].base_offset or 0))
+    found = BulkWriters(per)
+    found.add(joined, log.offsets_partition)
+    assert (top_rows(found.finish(), "bytes"), 0) == by_construct([log], per, EVERYTHING, None)
+
+
+@EACH_PER
+@settings(max_examples=40, deadline=None)
+@given(steps=st.lists(test_newer.STEP, max_size=40), pieces=st.integers(1, 4), shows=st.sampled_from((None, *FILTERS)))
+def test_newer_kinds_of_groups(per, steps, pieces, shows) -> None:  # type: ignore[no-untyped-def]
+    assert_equal([test_newer.build(steps).log], per, pieces=(1, pieces), filters=(shows,))
+
+
+@EACH_PER
+def test_plain_records_of_newer_kinds_are_not_read_on_the_slow_path(per: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But where it matters who held what."""
+    taken = []
+    take = folds_replay.Piece.take
+
+    def noted(piece: Any, index: int, batch: Any) -> None:
+        taken.append(batch)
+        take(piece, index, batch)
+
+    monkeypatch.setattr(folds_replay.Piece, "take", noted)
+    assert_equal([test_newer.plain_log()], per, pieces=(1, 2))
+    assert bool(taken) == (per in HELD)
 
 
 def assigned(*partitions: int) -> bytes:

@@ -85,6 +85,9 @@ def test_metadata_is_measured_in_utf_16_units_and_only_what_is_too_long_is_refus
     small = OffsetConfig(offsets_topic_num_partitions=4, offset_metadata_max_bytes=2)
     answers = started(config=small).commit_offsets("g", {("t", 0): OffsetCommit(1, "abc")})
     assert answers == {("t", 0): Errors.OFFSET_METADATA_TOO_LARGE}
+    first_too_long = {("t", 2): OffsetCommit(1, too_long), ("t", 3): OffsetCommit(7)}
+    assert [*cache.commit_offsets("g", first_too_long).values()] == [Errors.OFFSET_METADATA_TOO_LARGE, Errors.NONE]
+    assert cache.fetch_offsets("g", [*first_too_long]) == {("t", 2): NO_OFFSET, ("t", 3): FetchedOffset(7)}
 
 
 def test_any_number_may_be_committed_for_any_topic_under_any_group_id() -> None:

@@ -1,4 +1,4 @@
-"""Small segments and directories for these tests."""
+"""Build small segments and directories for these tests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from offsets_log.log_format.record import Record
 
 
 def batch(first: int, last: int | None = None, *, value: bytes = b"v", leader_epoch: int = 0) -> bytes:
-    """One batch with a record at each offset from first to last."""
+    """Return one batch with a record at each offset from first to last."""
     offsets = range(first, (first if last is None else last) + 1)
     records = [Record(offset=at, timestamp_ms=1000 + at, key=b"k%d" % at, value=value) for at in offsets]
     return build_batch(records, partition_leader_epoch=leader_epoch)
 
 
 def segment(*offsets: int, value: bytes = b"v") -> bytes:
-    """One batch of one record at each offset."""
+    """Return a segment with one batch of one record at each offset."""
     return b"".join(batch(at, value=value) for at in offsets)
 
 
@@ -28,7 +28,7 @@ def name(base_offset: int, suffix: str = "") -> str:
 
 
 def partition(data: Path, number: int, files: dict[str, bytes]) -> Path:
-    """A partition directory with these files."""
+    """Make a partition directory with these files."""
     directory = data / f"__consumer_offsets-{number}"
     directory.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
@@ -37,7 +37,7 @@ def partition(data: Path, number: int, files: dict[str, bytes]) -> Path:
 
 
 def offsets(log: PartitionLog) -> list[int]:
-    """Base offsets of all whole batches."""
+    """Return the base offsets of all whole batches."""
     return [item.base_offset for _, item in iter_log(log) if isinstance(item, RecordBatch)]
 
 

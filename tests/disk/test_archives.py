@@ -221,7 +221,7 @@ def test_open_logs_archive_cut_before_its_first_segment_is_one_input_error(archi
 
 
 def test_of_a_cut_member_nothing_but_a_segment_is_taken():
-    """Half an index or checkpoint tells what is false."""
+    """Take no part of an index or checkpoint: half of one says something false."""
     for path in (f"__consumer_offsets-3/{0:020}.index", "cleaner-offset-checkpoint"):
         for maker in ("a.tar", "a.tar.gz", "a.zip", "stored.zip"):
             told = []
@@ -286,7 +286,7 @@ def test_open_logs_zip_with_a_damaged_member_has_the_others(tmp_path):
 
 
 def test_zip_without_a_directory_whose_sizes_follow_the_members():
-    """As a zip is written into a pipe."""
+    """Read a zip as it is written into a pipe."""
 
     class Pipe(io.RawIOBase):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""Mapped files, whose holes are not read."""
+"""Test mapped files, whose holes are not read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.disk.logs import name, partition, segment
 SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log"
 SIZE = 200 << 30
 SECONDS = 60
-"""Less than it takes to read it, more than it takes to compile the kernels."""
+"""A time that is too short to read it, but enough to compile the kernels."""
 
 
 def sparse(tmp_path: Path, data: bytes, size: int = SIZE) -> Path:

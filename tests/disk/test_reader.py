@@ -49,7 +49,7 @@ def test_open_logs_nested_data_directory_is_found(tmp_path, below):
 
 
 def test_open_logs_other_directories_of_a_data_directory_are_not_searched(data):
-    """A copy kept there is not the broker's."""
+    """A copy kept in a data directory is not the broker's log."""
     partition(data / "old", 7, {name(0): segment(0)})
     with open_logs([str(data)]) as disk:
         assert numbers(disk.logs) == [3, 12]
@@ -87,7 +87,7 @@ def test_open_logs_directory_behind_link_takes_the_name_that_tells(data, tmp_pat
 
 @pytest.mark.parametrize("leftover", ["0a1b-delete", "0a1b-future", "0a1b-stray"])
 def test_open_logs_leftover_directory_is_read_where_it_is_named(data, leftover, monkeypatch):
-    """Its partition's checkpoints are not its own."""
+    """The checkpoints beside a leftover directory describe another partition."""
     directory = (data / "__consumer_offsets-3").rename(data / f"__consumer_offsets-3.{leftover}")
     (data / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 3 7\n")
     expected = offsets(open_logs([str(directory / name(0))]).logs[0])
@@ -146,7 +146,7 @@ def test_open_logs_glob_over_all_topics_reads_offsets_only(data):
     (data / "orders-0" / name(0)).write_bytes(segment(0))
     with open_logs([str(data / "*")]) as disk:
         assert numbers(disk.logs) == [3, 12]
-        assert disk.notes == ["1 directories of other topics are left out"]
+        assert disk.notes == ["1 directory of another topic is left out"]
 
 
 def test_open_logs_glob_of_segments_skips_what_is_no_segment(data):
@@ -186,6 +186,14 @@ def test_open_logs_partition_without_segment_is_noted(data):
     with open_logs([str(data)]) as disk:
         assert numbers(disk.logs) == [3, 12]
         assert disk.notes == [f"{data}/__consumer_offsets-4 holds no segment"]
+
+
+def test_open_logs_nothing_found_tells_the_first_three_notes(tmp_path):
+    for number in range(4):
+        partition(tmp_path, number, {name(0, ".deleted"): segment(0)})
+    with pytest.raises(InputError) as raised:
+        open_logs([str(tmp_path)])
+    assert str(raised.value).count("holds no segment") == 3
 
 
 def test_open_logs_other_log_file_in_partition_is_noted(data):
@@ -325,7 +333,7 @@ def test_open_logs_forbidden_directory_is_noted_beside_others(tmp_path, monkeypa
 
 
 def test_open_logs_forbidden_partition_is_an_error(data, monkeypatch):
-    """It may hold what is asked for: nothing is read without it."""
+    """A forbidden partition may hold what is asked for, so nothing is read without it."""
     real_scandir = os.scandir
 
     def refuse(path):

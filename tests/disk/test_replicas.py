@@ -6,7 +6,7 @@ from tests.disk.logs import batch, name, offsets, partition, segment
 
 
 def replicas(tmp_path, *contents):
-    """Brokers a, b, … with one segment each of partition 3; the answer is who was chosen, offsets and notes."""
+    """Open brokers a, b, … with one segment each of partition 3; return who was chosen, offsets and notes."""
     for broker, content in zip("abc", contents, strict=False):
         partition(tmp_path / broker, 3, {name(0): content})
     with open_logs([str(tmp_path)]) as disk:

@@ -8,7 +8,7 @@ from tests.disk.logs import batch, name, names, offsets, partition, segment
 
 
 def opened(directory, *files):
-    """Names of the segments read, and notes."""
+    """Return names of the segments read, and notes."""
     with open_logs([str(directory / file) for file in files] or [str(directory)]) as disk:
         (log,) = disk.logs
         return names(log), list(log.notes)
@@ -26,7 +26,7 @@ def test_select_deleted_files_are_ignored_silently(tmp_path):
 
 
 def test_select_no_index_is_read(tmp_path):
-    """``records:L3``: whatever is in it, and however long it is."""
+    """An index is never read, whatever its contents and length (``records:L3``)."""
     directory = partition(tmp_path, 0, PLAIN | {f"{0:020}.index": b"\xff" * 17, f"{4:020}.index": bytes(1 << 16)})
     assert opened(directory) == ([name(0), name(2), name(4)], [])
 
@@ -37,7 +37,7 @@ def test_select_cleaned_files_are_dropped(tmp_path):
 
 
 def test_select_complete_swap_replaces_segments_up_to_its_end(tmp_path):
-    """``CL-46``."""
+    """A complete swap replaces the segments up to its end (``CL-46``)."""
     directory = partition(tmp_path, 0, PLAIN | {name(0, ".swap"): segment(1, 3)})
     read, notes = opened(directory)
     assert read == [name(0, ".swap"), name(4)]
@@ -50,7 +50,7 @@ def test_select_several_swaps_replace_all_between(tmp_path):
 
 
 def test_select_swap_from_cleaned_offset_on_is_dropped(tmp_path):
-    """``records:L2``."""
+    """A swap at or after the cleaned offset is dropped (``records:L2``)."""
     files = PLAIN | {name(0, ".swap"): segment(1), f"{2:020}.index.cleaned": b"", name(2, ".swap"): segment(3)}
     read, notes = opened(partition(tmp_path, 0, files))
     assert read == [name(0, ".swap"), name(2), name(4)]

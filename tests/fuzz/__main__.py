@@ -1,4 +1,9 @@
-"""Fuzz the reading of segments, or their repair: ``python -m tests.fuzz --inputs 1000000 [--what repair]``.
+"""Fuzz with hostile segments: ``python -m tests.fuzz --what engines --inputs 1000000``.
+
+segments   what reads them never fails otherwise than it may (`mutation.check_segment`)
+engines    the kernels make of them what the construct path makes
+lines      the same of their text in every format
+repair     what is repaired is whole, and loads (`tests.repairing`)
 
 Each process has a memory limit and each input a time limit. A finding is written to the folder ``crashers`` beside
 this file, where the tests pick it up.
@@ -15,19 +20,34 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 
+from tests.fuzz.engines import check_engines, check_lines
 from tests.fuzz.mutation import check_segment, hostile_segments, recorded_segments, seeds_of
 from tests.repairing.repaired import check_repaired
 
 CRASHERS = Path(__file__).parent / "crashers"
 MEMORY_LIMIT = 1 << 30
 SECONDS_PER_INPUT = 5
+SECONDS_AT_FIRST = 300
+"""For the first input of a process, which may have to wait for kernels."""
+INPUTS_A_JOB = 5_000
+
+CHECKS: dict[str, Callable[[bytes], tuple[int, int]]] = {
+    "segments": check_segment,
+    "engines": check_engines,
+    "lines": check_lines,
+    "repair": check_repaired,
+}
+"""What is asked → what checks an input: (events, damaged pieces) of it; whatever it raises is a finding."""
+SEEDS = seeds_of(recorded_segments())
 
 
 def _too_slow(signum: int, frame: FrameType | None) -> None:
-    raise TimeoutError(f"an input took more than {SECONDS_PER_INPUT} s")
+    raise TimeoutError("an input took too long")
 
 
 def _work(job: tuple[int, int, str]) -> tuple[int, int, int, int]:
@@ -36,37 +56,36 @@ def _work(job: tuple[int, int, str]) -> tuple[int, int, int, int]:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     signal.signal(signal.SIGALRM, _too_slow)
     events = damages = findings = 0
-    for _, data in zip(range(inputs), hostile_segments(SEEDS, seed), strict=False):
-        signal.alarm(SECONDS_PER_INPUT)
+    for number, data in enumerate(islice(hostile_segments(SEEDS, seed), inputs)):
+        signal.alarm(SECONDS_PER_INPUT if number else SECONDS_AT_FIRST)
         try:
             found = CHECKS[what](data)
             events, damages = events + found[0], damages + found[1]
         except Exception:  # noqa: BLE001 - whatever it is, it is a finding
             findings += 1
-            CRASHERS.mkdir(exist_ok=True)
-            name = CRASHERS / f"{hashlib.sha256(data).hexdigest()[:16]}.log"
-            name.write_bytes(data)
-            sys.stderr.write(f"{name}\n{traceback.format_exc()}\n")
+            _keep(data)
         finally:
             signal.alarm(0)
     return inputs, events, damages, findings
 
 
-CHECKS = {"read": check_segment, "repair": check_repaired}
-SEEDS = seeds_of(recorded_segments())
+def _keep(data: bytes) -> None:
+    CRASHERS.mkdir(exist_ok=True)
+    name = CRASHERS / f"{hashlib.sha256(data).hexdigest()[:16]}.log"
+    name.write_bytes(data)
+    sys.stderr.write(f"{name}\n{traceback.format_exc()}\n")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--what", choices=CHECKS, default="segments")
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--what", choices=CHECKS, default="read")
     options = parser.parse_args()
-    chunk = 5_000
     jobs = [
-        (options.seed + i, min(chunk, options.inputs - i * chunk), options.what)
-        for i in range(-(-options.inputs // chunk))
+        (options.seed + i, min(INPUTS_A_JOB, options.inputs - i * INPUTS_A_JOB), options.what)
+        for i in range(-(-options.inputs // INPUTS_A_JOB))
     ]
     started = time.monotonic()
     totals = [0, 0, 0, 0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +60,29 @@ def test_both_engines(
         words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))
         answers.append((done.exit_code, done.stdout, words))
     assert answers[0] == answers[1]
+
+
+FORMS = ((), ("-g", "*a*", "-t", "*1*"), ("--until-offset", "60", "--profile", "classic"), ("--as-broker",))
+
+
+@pytest.mark.parametrize("arguments", FORMS, ids=" ".join)
+@pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups", "random-java"])
+def test_both_engines_rescue_the_same_files(
+    name: str, arguments: tuple[str, ...], recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All forms: files for every tool, what is left out, the plan and the words of README.txt."""
+    answers = []
+    out = tmp_path / "out"
+    for least_bytes in (1 << 40, 0):
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+        command = ["rescue", str(recording(name) / "log"), "--to", str(out), *arguments]
+        done = CliRunner().invoke(main, command, catch_exceptions=False)
+        words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))
+        files = {path.name: path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+        answers.append((done.exit_code, done.stdout, words, files))
+        shutil.rmtree(out, ignore_errors=True)
+    assert answers[0] == answers[1]
+    assert {"plan.json", "README.txt"} <= answers[0][3].keys()
 
 
 # ------------------------------------------------------------------------------------------ how offsets went

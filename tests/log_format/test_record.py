@@ -243,6 +243,13 @@ def test_gzip_of_several_members_is_read() -> None:
     assert CODEC_NAMED["gzip"].decompress(gzip.compress(b"one") + gzip.compress(b"two"), 2) == b"onetwo"
 
 
+def test_what_follows_a_whole_gzip_member_is_padding() -> None:
+    """As for Java's GZIPInputStream; there must be a member before it."""
+    assert CODEC_NAMED["gzip"].decompress(gzip.compress(b"one") + bytes(20), 2) == b"one"
+    with pytest.raises(CorruptBatchError, match="gzip"):
+        CODEC_NAMED["gzip"].decompress(bytes(20), 2)
+
+
 @pytest.mark.parametrize("codec_id", [5, 6, 7])
 def test_unknown_codec_is_unsupported(codec_id: int) -> None:
     batch = decode_batch_header(build_batch([ONE]))

@@ -13,6 +13,7 @@ from cli.main import main
 from offsets_log.disk.folder import OFFSETS_TOPIC
 from offsets_log.replay.partition_for import partition_for
 from tests.coordinator import broker
+from tests.repairing.trials import Trials
 from tests.repairing.under_broker import answers, put_under, topic_id
 
 PARTITIONS = 4
@@ -38,6 +39,30 @@ def damaged(log: Path, folder: Path) -> Path:
     data = bytearray(second.read_bytes())
     (second.parent / f"{1:020}.log").write_bytes(bytes(data) + bytes(data)[:100])
     return folder
+
+
+TRIED = ("kafka-lifetime/log", "kafka-4.3-cleaned/log-before", "kafka-4.3-modern-groups/log")
+
+
+@pytest.mark.kafka
+def test_a_real_broker_answers_as_before_from_all_that_is_made_of_a_log(
+    tmp_path: Path, recording: Callable[[str], Path], record_property: pytest.RecordProperty
+) -> None:
+    """Cleaned, cleaned deeply, repaired, without a group: loaded, appended to, cleaned by the broker, loaded again."""
+    try:
+        trials = Trials(broker.jars(), broker.VERSION, tmp_path / "work")
+    except broker.NotAvailableError as reason:
+        pytest.skip(f"no real broker: {reason}")
+    for name, rotation in zip(TRIED, (0, 1, 3), strict=True):
+        folder, _, log = name.partition("/")
+        trials.add(recording(folder) / log, [rotation])
+    trials.run()
+    assert not trials.mismatches
+    assert trials.counts["brokers"] == len(TRIED)
+    assert trials.counts["offsets compared, second start"] > 150
+    assert trials.counts["partitions cleaned by the broker"] > len(TRIED)
+    for name, number in trials.counts.items():
+        record_property(name, number)
 
 
 @pytest.mark.kafka

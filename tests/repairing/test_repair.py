@@ -11,10 +11,13 @@ import google_crc32c
 import pytest
 
 from offsets_log.broker.hand_over import hand_over, of_topic
+from offsets_log.cleaner.answers import Answers, differences
 from offsets_log.disk.folder import CHECKPOINTS
+from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header, encode_batch
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.record import Record
+from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
 from offsets_log.replay.profile import PROFILES
 from tests.builders import LogBuilder, record_bytes
 from tests.conftest import RECORDINGS, log_directories, read_partitions
@@ -161,6 +164,34 @@ def test_a_transaction_whose_marker_is_broken_stays_open() -> None:
     assert must_hold(builder.log)[0].last_stable_offset == 3
 
 
+@pytest.mark.parametrize("count", [2, 3, 1 << 20])
+def test_a_marker_with_a_wrong_count_ends_its_transaction_as_for_a_load(count: int) -> None:
+    """A broker takes the first record of a control batch and looks no further (``records:C2``)."""
+    builder = LogBuilder().commit(1, producer=7).end(7).commit(2)
+    header = decode_batch_header(builder.batches[1])
+    builder.batches[1] = encode_batch(replace(header, records_count=count), header.raw[BATCH_HEADER_SIZE:])
+    done, files = must_hold(builder.log)
+    assert (done.last_stable_offset, done.rewritten) == (3, 1)
+    (summed,) = done.left_out.values()
+    assert (summed.pieces, summed.records) == (1, 0)
+    answers = [Answers.of(log, passes_damage=True) for log in (builder.log, read_again(done, files))]
+    assert not differences(*answers)
+    assert answers[0].states[0].committed
+
+
+def test_a_batch_that_is_left_out_is_told_with_the_records_that_it_has() -> None:
+    """Whatever number its header tells."""
+    builder = LogBuilder().commit(1, producer=7)
+    builder.add(OFFSET, OFFSET, OFFSET, producer_id=7, producer_epoch=0, base_sequence=1)
+    done, _ = must_hold(builder.log)
+    assert {reason: summed.records for reason, summed in done.left_out.items()} == {"refused at a broker's start": 3}
+    header = decode_batch_header(builder.batches[1])
+    wrong = encode_batch(replace(header, records_count=2), header.raw[BATCH_HEADER_SIZE:])
+    builder.batches[1] = wrong
+    done, _ = must_hold(builder.log)
+    assert done.left_out["refused at a broker's start"].records == 2
+
+
 def test_what_no_broker_starts_over_is_left_out() -> None:
     """A producer that writes outside of its open transaction, a control record of another type (``D-8``)."""
     builder = LogBuilder().commit(1, producer=7)
@@ -248,3 +279,14 @@ def test_a_message_that_loses_its_last_one_ends_before_it() -> None:
     done, files = must_hold(log_of(build_batch(records, magic=1, compression="gzip")), "4.3.0")
     batch, end = batches_of(files[NAME])
     assert (batch.last_offset, end.base_offset, done.end_offset, done.rewritten) == (1, 2, 3, 1)
+
+
+def test_records_that_cannot_be_read_are_found_in_bulk_too(recording: Callable[[str], Path]) -> None:
+    found = 0
+    for directory in log_directories(recording("load-fails")):
+        for log in read_partitions(directory).values():
+            whole = read_again(*repaired(log)[:2])
+            plain, bulk = undecodable(whole), undecodable_in_bulk(whole, PROFILES["modern"], 2)
+            assert [(str(one.error), one.raw) for one in bulk] == [(str(one.error), one.raw) for one in plain]
+            found += len(plain)
+    assert found > 10

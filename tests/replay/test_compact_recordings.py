@@ -1,6 +1,6 @@
-"""Latest served offsets against real brokers: after a restart, and cut at every step of a recording's timeline.
+"""Compare latest served offsets to real brokers: after a restart, and cut at every step of a recording's timeline.
 
-What a broker answered is the truth; the only exceptions are those the recordings' README names.
+A broker's answers are the truth; the only exceptions are those named in the recordings' README.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOADED = [name for name in RECORDINGS if name != "load-fails"]
 
 
 def profile_of(recording: dict[str, Any]) -> Profile:
-    """The rules of the coordinator that gave the answers."""
+    """Return the rules of the coordinator that gave the answers."""
     if recording["kafka_version"].startswith("3.7") and recording["coordinator"] == "java":
         return MODERN_3_7
     return {"java": MODERN, "scala": CLASSIC}[recording["coordinator"]]
@@ -33,7 +33,7 @@ def profile_of(recording: dict[str, Any]) -> Profile:
 def load(
     log_directory: Path, profile: Profile, end_offsets: dict[str, int] | None = None
 ) -> tuple[set[OffsetRow], set[tuple[str, str, int]]]:
-    """Served offsets and keys with a pending commit, of all partitions of a data folder."""
+    """Return served offsets and keys with a pending commit, of all partitions of a data folder."""
     served: set[OffsetRow] = set()
     pending: set[tuple[str, str, int]] = set()
     for partition, log in read_partitions(log_directory).items():
@@ -47,13 +47,13 @@ def load(
 
 
 def answered(answer: dict[str, Any]) -> set[OffsetRow]:
-    """The offsets of a broker's answer."""
+    """Return the offsets of a broker's answer."""
     columns = ("group", "topic", "partition", "committed_offset", "leader_epoch", "metadata")
     return {tuple(row[column] for column in columns) for row in answer["offsets"]}
 
 
 def without_unanswered_topics(name: str, served: set[OffsetRow], answer: dict[str, Any]) -> set[OffsetRow]:
-    """kafka-0.8.2: its answers never name a topic that did not exist when asked (the recordings' README)."""
+    """Drop topics that did not exist when kafka-0.8.2 was asked: its answers never name these (recordings' README)."""
     if name != "kafka-0.8.2":
         return served
     missing = {"nowhere", "тема-ü", "short-lived"}
@@ -80,7 +80,7 @@ def test_served_offsets_equal_the_answers_after_a_restart(name: str, recording: 
 
 
 def steps(folder: Path, facts: dict[str, Any]) -> list[tuple[Path, dict[str, Any]]]:
-    """The answers at known end offsets, each with the log it is about; a live Scala broker is not a loaded one."""
+    """Yield the answers at known end offsets, each with its log; a live Scala broker is not a loaded one."""
     name = facts["name"]
     if facts["coordinator"] == "scala":
         loaded = folder / "answers" / "loaded.jsonl"
@@ -119,7 +119,7 @@ def test_served_offsets_equal_the_answers_at_every_step(name: str, recording: Re
 
 
 def test_the_two_coordinators_differ_over_the_same_random_bytes(recording: Recording) -> None:
-    """The same logs were loaded by both: what each served is what its profile gives, and they are not the same."""
+    """Both coordinators loaded the same logs: each served what its profile gives, and the results differ."""
     java, scala = recording("random-java"), recording("random-scala")
     by_java, _ = load(java / "log", MODERN)
     by_scala, _ = load(java / "log", CLASSIC)

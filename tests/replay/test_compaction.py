@@ -1,7 +1,7 @@
-"""The broker's cleaner leaves the answers alone: a cleaned log replays as the log did (``C-4``–``C-6``, ``C-12``).
+"""Check that the broker's cleaner changes no answers: a cleaned log replays like the log (``C-4``–``C-6``, ``C-12``).
 
 The cleaner is imitated on generated logs; recorded logs before and after the real one are in
-`test_compact_recordings`. Two hazards are left out because there the answers do change: a Scala coordinator with
+`test_compact_recordings`. Two hazards are left out because they do change the answers: a Scala coordinator with
 tombstones over pending values (``C-21``), and a group that only an aborted offset had brought back (``B-17``).
 """
 
@@ -19,7 +19,7 @@ from tests.builders import LogBuilder
 
 @dataclass(frozen=True)
 class Entry:
-    """One record of a generated log: a commit or tombstone (``offset`` None) of a key, or a marker."""
+    """A record of a generated log: a commit or tombstone (``offset`` None) of a key, or a marker."""
 
     partition: int = 0
     offset: int | None = None
@@ -46,7 +46,7 @@ def write(entries: list[tuple[int, Entry]]) -> LogBuilder:
 
 
 def outcomes(entries: list[tuple[int, Entry]]) -> dict[int, bool | None]:
-    """Record offset of a transactional record → how its transaction ended."""
+    """Return record offset of a transactional record → how its transaction ended."""
     found: dict[int, bool | None] = {}
     for record_offset, entry in entries:
         if entry.commit is not None:
@@ -59,7 +59,7 @@ def outcomes(entries: list[tuple[int, Entry]]) -> dict[int, bool | None]:
 
 
 def clean(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
-    """What the cleaner keeps below the last stable offset: the latest of each key, no aborted data, all markers."""
+    """Return what the cleaner keeps below the last stable offset: latest of each key, markers, no aborted data."""
     ended = outcomes(entries)
     last_stable = min((offset for offset, end in ended.items() if end is None), default=len(entries))
     dirty = [(o, e) for o, e in entries if o < last_stable and e.commit is None and ended.get(o) is not False]
@@ -72,7 +72,7 @@ def clean(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
 @settings(max_examples=250, deadline=None)
 @given(entries=st.lists(ENTRIES, max_size=25))
 def test_replay_of_a_cleaned_log_is_replay_of_the_log(profile: Profile, entries: list[Entry]) -> None:
-    """``C-4``–``C-6``, ``C-12``."""
+    """A cleaned log and the log itself replay alike (``C-4``–``C-6``, ``C-12``)."""
     if profile is CLASSIC:
         entries = [entry for entry in entries if entry.offset is not None or entry.commit is not None]
     numbered = list(enumerate(entries))
@@ -87,7 +87,7 @@ def test_replay_of_a_cleaned_log_is_replay_of_the_log(profile: Profile, entries:
 
 
 def test_a_dropped_tombstone_changes_what_scala_makes_of_a_pending_value() -> None:
-    """``C-21``, ``L-19``: why the property above leaves it out."""
+    """A dropped tombstone changes Scala's answer for a pending value (``C-21``, ``L-19``)."""
     log = LogBuilder().commit(5, producer=7).commit(None).end(7)
     without_value = LogBuilder().skip(1).commit(None).end(7)
     assert log.served(CLASSIC) != without_value.served(CLASSIC)
@@ -95,13 +95,13 @@ def test_a_dropped_tombstone_changes_what_scala_makes_of_a_pending_value() -> No
 
 
 def test_a_cleaned_group_tombstone_gives_its_offsets_back_in_java() -> None:
-    """``C-22``."""
+    """Cleaning away a group's tombstone gives its offsets back in Java (``C-22``)."""
     assert LogBuilder().commit(5).group(gone=True).served(MODERN) == {}
     assert LogBuilder().commit(5).skip(1).served(MODERN) == {"g/t/0": 5}
     assert LogBuilder().commit(5).group(gone=True).served(CLASSIC) == {"g/t/0": 5}
 
 
 def test_a_type_0_value_comes_back_when_a_type_1_tombstone_is_cleaned_away() -> None:
-    """``C-20``, ``C-4``: zombies, for the cleaner takes the two keys for different ones."""
+    """A type 0 value returns when its type 1 tombstone is cleaned away, since the keys differ (``C-20``, ``C-4``)."""
     assert LogBuilder().commit(5, type_=0).commit(6).commit(None).served(MODERN) == {}
     assert LogBuilder().commit(5, type_=0).skip(2).served(MODERN) == {"g/t/0": 5}

@@ -1,7 +1,7 @@
-"""Expiry against real brokers of every era, cycle by cycle; then the rules one by one.
+"""Compare expiry to real brokers of every era, cycle by cycle; then test the rules one by one.
 
-What brokers wrote as tombstones is the truth: the state before a cycle must foretell these records and no others, at
-a given now and by the fields alone (``E-22``).
+The tombstones that brokers wrote are the truth: the state before a cycle must predict exactly these records, at a given
+time and from the fields alone (``E-22``).
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ CYCLES = {
 """Recording → steps in which its brokers expired something."""
 
 NO_EXPIRY = {(EXPIRED, 2): "a member left: its tombstones are followed by a new group epoch in the same batch"}
-"""(recording, step) → why its tombstones are not those of a cycle."""
+"""(Recording, step) → why its tombstones are not those of a cycle."""
 
 
 def expiry_of(state: CoordinatorState, now_ms: int, retention: Retention) -> list[OffsetExpiry]:
-    """What a cycle does with every committed offset of every existing group, by group, topic and partition."""
+    """Return what a cycle does with every committed offset of every existing group, by group, topic and partition."""
     return [offset for group in cycle_of(state, now_ms, retention) for offset in group.offsets]
 
 
 def groups_removed(state: CoordinatorState, now_ms: int, retention: Retention) -> list[GroupExpiry]:
-    """The groups a cycle removes, by group id."""
+    """Return the groups a cycle removes, by group id."""
     return [group for group in cycle_of(state, now_ms, retention) if group.removed]
 
 
 def era_at(name: str, facts: Json, step: int) -> Era:
-    """The rules of the broker that ran at a step."""
+    """Return the rules of the broker that ran at a step."""
     if name in ERA_OF_RECORDING:
         return ERAS[ERA_OF_RECORDING[name]]
     versions = [start["version"] for start in facts["broker_starts"] if start["from_step"] <= step]
@@ -88,7 +88,7 @@ def era_at(name: str, facts: Json, step: int) -> Era:
 
 
 def retention_ms(facts: Json) -> int:
-    """``offsets.retention.minutes`` of a recording; a day where they are not told."""
+    """Return ``offsets.retention.minutes`` of a recording in milliseconds; a day if it is not known."""
     return int(facts.get("broker_config", {}).get("offsets.retention.minutes", 1440)) * 60_000
 
 
@@ -102,7 +102,7 @@ def records(log: PartitionLog, first: int, end: int) -> list[Event]:
 
 
 def expiring_steps(name: str, folder: Path) -> Iterator[tuple[Json, Json]]:
-    """Neighbouring lines of the timeline between which brokers expired something and nobody deleted anything."""
+    """Yield neighbouring lines of the timeline between which brokers expired something and nobody deleted anything."""
     lines = [line for line in read_json_lines(folder / "timeline.jsonl") if "end_offsets" in line]
     for before, after in pairwise(lines):
         is_told = "expired" in after["what"] or "close to its expiry" in before["what"]
@@ -111,7 +111,7 @@ def expiring_steps(name: str, folder: Path) -> Iterator[tuple[Json, Json]]:
 
 
 def by_group(keys: Iterable[bytes | None]) -> dict[str, tuple[set[bytes], list[int]]]:
-    """group → its offsets' tombstones, and the record types of its own in order. One group after the other."""
+    """Return group → its offsets' tombstones, and the record types of its own in order; groups follow one another."""
     found: dict[str, tuple[set[bytes], list[int]]] = {}
     last = None
     for key in keys:
@@ -130,7 +130,7 @@ def by_group(keys: Iterable[bytes | None]) -> dict[str, tuple[set[bytes], list[i
 
 @pytest.mark.parametrize("name", CYCLES)
 def test_tombstones_between_two_steps_are_those_the_broker_wrote(name: str, recording: Recording) -> None:
-    """``E-4``–``E-18``, ``E-22``: keys byte for byte, and the order wherever it does not come from a hash map.
+    """Predict the keys byte for byte, and the order unless it comes from a hash map (``E-4``–``E-18``, ``E-22``).
 
     At the time of the step before, nothing but bare groups (``E-16``) was due.
     """
@@ -155,7 +155,7 @@ def test_tombstones_between_two_steps_are_those_the_broker_wrote(name: str, reco
 
 
 def expiry_batches(log: PartitionLog) -> Iterator[list[Event]]:
-    """Batches of tombstones only."""
+    """Yield batches that hold only tombstones."""
     batches: dict[int, list[Event]] = {}
     for event in records(log, 0, 1 << 62):
         batches.setdefault(event.batch.base_offset, []).append(event)
@@ -163,7 +163,7 @@ def expiry_batches(log: PartitionLog) -> Iterator[list[Event]]:
 
 
 def test_every_cycle_writes_what_its_own_moment_says(recording: Recording) -> None:
-    """now = the batch's timestamp; an interval earlier, at the cycle before, no offset was due (``E-1``)."""
+    """At the batch's timestamp all are due; at the cycle before, no offset was (``E-1``)."""
     folder = recording(EXPIRED)
     facts = read_json(folder / "recording.json")
     retention = ERAS["modern"].retention(retention_ms(facts))
@@ -186,7 +186,7 @@ def test_every_cycle_writes_what_its_own_moment_says(recording: Recording) -> No
 
 
 FREED_BY_COMMIT = {9: {("pending-amber", "amber-b", 0), ("pending-amber", "amber-b", 1)}}
-"""Step → offsets long due that only the end of a transaction, just before, made eligible."""
+"""Step → offsets that were due long before and became eligible when a transaction ended."""
 
 
 def test_what_stayed_at_every_step_was_not_overdue(recording: Recording) -> None:
@@ -210,7 +210,7 @@ def test_what_stayed_at_every_step_was_not_overdue(recording: Recording) -> None
 @pytest.mark.parametrize("era", ERAS.values(), ids=ERAS)
 @pytest.mark.parametrize("name", [name for name in RECORDINGS if name not in ("load-fails", "random-scala")])
 def test_replayed_tombstones_remove_what_was_said_and_nothing_else(name: str, era: Era, recording: Recording) -> None:
-    """``E-3``: what a cycle removes is what its tombstones remove on the next load."""
+    """A cycle removes what its tombstones remove on the next load (``E-3``)."""
     for log in read_partitions(recording(name) / "log").values():
         partial = replay(iter_events(log), PROFILES[era.profile], on_damage=lambda damage: None)
         state = finish(partial)
@@ -236,8 +236,8 @@ def test_replayed_tombstones_remove_what_was_said_and_nothing_else(name: str, er
 def stays_or_comes_back(expiry: GroupExpiry, state: CoordinatorState, era: Era) -> bool:
     """Whether a load after the cycle has the group.
 
-    A group of offsets only is gone with them also where no cycle removes groups (``L-37``), and in Scala one that was
-    never rebalanced but has a record comes back: no tombstone was written for it (``E-14``).
+    A group that has only offsets goes with them, even if no cycle removes groups (``L-37``). In Scala a group that was
+    never rebalanced but has a record comes back, because no tombstone was written for it (``E-14``).
     """
     group = expiry.group
     if expiry.removed:
@@ -326,7 +326,7 @@ def group_of(state: CoordinatorState, now_ms: int = 0, era: str = "modern", keep
 
 
 def assert_goes(state: CoordinatorState, at_ms: int, base: str, rule: str, era: str = "modern") -> None:
-    """It stays until the millisecond before and goes in that very one."""
+    """Check that an offset stays until the millisecond before, and goes in this one."""
     for now_ms, expired in ((at_ms - 1, False), (at_ms, True)):
         found = only(state, now_ms, era)
         assert (found.expired, found.expires_at_ms, found.base, found.rule) == (expired, at_ms, base, rule)
@@ -358,14 +358,14 @@ def test_every_profile_has_an_era_of_its_name() -> None:
 
 @pytest.mark.parametrize("group", [(), *((group,) for group in CONSUMERS)])
 def test_0_8_2_counts_from_the_commit_only_e_1_table(group: tuple[Step, ...]) -> None:
-    """now − timestamp > retention, any group, whatever a later release stored as expiry."""
+    """0.8.2 expires offsets of any group when now − timestamp > retention, even if a later release stored an expiry."""
     assert_goes(at(*group, commit(expire_ms=5000), era="0.8.2"), 1101, "commit_timestamp", "E.1", "0.8.2")
 
 
 @pytest.mark.parametrize("era", BY_OWN_TIME)
 @pytest.mark.parametrize("group", [(), *((group,) for group in CONSUMERS)])
 def test_0_9_to_2_0_expire_by_their_own_time_even_of_active_groups_e_1_table(era: str, group: tuple[Step, ...]) -> None:
-    """expireTimestamp < now; without one it is commit time + retention (``L-23``, ``records:W1``)."""
+    """Offsets expire when expireTimestamp < now; else at commit time + retention (``L-23``, ``records:W1``)."""
     assert_goes(at(*group, commit(expire_ms=5000), era=era), 5001, "expire_timestamp", "E.1", era)
     assert_goes(at(*group, commit(), era=era), 1101, "commit_timestamp", "E.1", era)
 
@@ -403,7 +403,7 @@ def test_offsets_of_a_simple_group_go_by_commit_time_e_7(era: str) -> None:
 
 
 def test_the_record_of_a_new_empty_group_leaves_it_simple_e_7() -> None:
-    """``records:W6``, ``J-16``: its currentStateTimestamp does not count."""
+    """The currentStateTimestamp of a new empty group does not count (``records:W6``, ``J-16``)."""
     marker = classic_group(protocol_type="", generation=0, since_ms=9000)
     assert_goes(at(marker, commit()), 1100, "commit_timestamp", "E-7")
 
@@ -421,7 +421,7 @@ def test_the_record_of_a_new_empty_group_leaves_it_simple_e_7() -> None:
     ids=["connect", "cut subscription", "empty subscription", "no protocol", "empty protocol type"],
 )
 def test_nothing_else_goes_e_8(era: str, group: Step) -> None:
-    """An empty protocol type of a group with members is one (``L-25``)."""
+    """An empty protocol type of a group with members is a protocol type (``L-25``)."""
     assert_stays(at(group, commit(), era=era), "active", "E-8", era)
     assert_stays(at(group, commit(expire_ms=1), era=era), "active", "E-8", era)
 
@@ -448,7 +448,7 @@ def test_scala_and_the_preview_do_not_spare_them_e_9(era: str) -> None:
 
 @pytest.mark.parametrize("era", BY_STATE)
 def test_explicit_expiry_ignores_the_state_timestamp_but_needs_the_state_e_10(era: str) -> None:
-    """``E-10``."""
+    """An explicit expiry needs the group's state, but not its timestamp (``E-10``)."""
     empty = at(classic_group(since_ms=9000), commit(expire_ms=2000), era=era)
     assert_goes(empty, 2000, "expire_timestamp", "E-4", era)
     base = "active" if era == "2.1" else "subscribed"
@@ -521,7 +521,7 @@ def test_before_0_10_1_no_cycle_removes_a_group_e_13(era: str) -> None:
 
 
 def keys(state: CoordinatorState, era: str, now_ms: int = 1 << 60) -> list[tuple[int, Json]]:
-    """Type and key of every tombstone of the cycle."""
+    """Return type and key of every tombstone of the cycle."""
     found = [decode_coordinator_record(*pair) for pair in tombstones(state, now_ms, ERAS[era].retention(100))]
     return [(record.record_type, record.key) for record in found]
 
@@ -582,7 +582,7 @@ def test_java_writes_one_for_every_classic_group_e_15(era: str) -> None:
 
 
 def test_tombstones_of_the_newer_kinds_have_their_order_e_15() -> None:
-    """``J-17``; members have gone before."""
+    """Tombstones of the newer kinds have an order (``J-17``); members are gone before."""
     regex = record(16, {"topics": ["t"], "version": 1, "timestamp": 1}, regular_expression="u.*")
     consumer = at(record(3, {"epoch": 2}), regex)
     assert keys(consumer, "modern") == [
@@ -597,7 +597,7 @@ def test_tombstones_of_the_newer_kinds_have_their_order_e_15() -> None:
 
 @pytest.mark.parametrize("era", [*SCALA_REMOVING, *JAVA])
 def test_an_empty_group_without_offsets_goes_at_once_e_16(era: str) -> None:
-    """Whenever it became empty."""
+    """The group goes at once, whenever it became empty."""
     found = group_of(at(classic_group(since_ms=4000), era=era), 4000, era)
     assert (found.removed, found.removed_at_ms, found.rule) == (True, 4000, "E-16")
 
@@ -611,13 +611,13 @@ def test_offsets_go_before_their_group_one_group_after_the_other_e_17() -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 def test_offset_tombstones_have_type_1_whatever_the_live_record_e_18(era: str) -> None:
-    """0.8.2 knows no other type than 0."""
+    """Only 0.8.2 writes type 0: it knows no other type."""
     (number, _), *_ = keys(at(commit(), era=era), era)
     assert number == (0 if era == "0.8.2" else 1)
 
 
 def test_tombstones_name_a_malformed_group_as_the_broker_reads_it() -> None:
-    """``B-7``: the bytes it was written with are lost to a broker."""
+    """The broker has lost the bytes that a malformed name was written with (``B-7``)."""
     state = at(commit(MalformedString(b"t\xff"), group=MalformedString(b"g\xff")))
     assert [key for key, _ in tombstones(state, 1 << 60, ERAS["modern"].retention(0))] == [
         b"\x00\x01" + b"\x00\x04g\xef\xbf\xbd" + b"\x00\x04t\xef\xbf\xbd" + bytes(4),
@@ -632,7 +632,7 @@ def test_orphans_are_not_visited_j_15() -> None:
 
 
 def test_only_the_records_fields_count_e_22() -> None:
-    """The same fields in a batch of any time say the same: a state has no Kafka timestamps at all."""
+    """Equal fields mean the same in a batch of any time: a state holds no Kafka timestamps."""
     names = {
         name for offset in expiry_of(at(commit()), 0, ERAS["modern"].retention()) for name in offset.value.__slots__
     }

@@ -1,4 +1,4 @@
-"""Partial states join: any split of a log, replayed apart and merged in any grouping, is the log replayed at once."""
+"""Check that partial states join: a log split anywhere and merged in any grouping is the log replayed at once."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ VALUES: dict[int, tuple[dict[str, object], ...]] = {
 
 
 def group_record(group: str, offset: int, record_type: int, member_id: str, choice: int) -> Step:
-    """A group record, a tombstone for choice 0."""
+    """Return a group record; a tombstone for choice 0."""
     values = VALUES[record_type]
     key = {"group": group} if record_type == 2 else {"group_id": group, "member_id": member_id}
     value = None if choice == 0 else values[choice % len(values)]
@@ -97,7 +97,7 @@ SHAPES = st.one_of(
 
 
 def steps_of(shapes: Sequence[tuple[object, ...]]) -> list[Step]:
-    """Shapes at ascending record offsets."""
+    """Give shapes ascending record offsets."""
     steps: list[Step] = []
     for offset, (make, *facts) in enumerate(shapes):
         if make in (commit, tombstone):
@@ -129,14 +129,14 @@ def facts_of(state: CoordinatorState) -> tuple[object, ...]:
 
 
 def test_what_a_producer_cancels_behind_its_first_marker_is_of_no_earlier_run() -> None:
-    """``L-18``: the marker has applied the value of the run before; the tombstone comes after it."""
+    """The marker has applied the value of the run before; the tombstone comes after it (``L-18``)."""
     first = run(CLASSIC, [commit("g", 0, 0, 7)])
     second = run(CLASSIC, [marker(1, 7, True), tombstone("g", 0, 2, 7)])
     assert [value.record_offset for value in finish(first.merge(second)).committed] == [0]
 
 
 def test_what_a_producer_cancels_without_a_marker_is_told_on_to_the_run_before() -> None:
-    """``L-18``: whichever runs are joined first."""
+    """A cancellation without a marker reaches the run before, whichever runs are joined first (``L-18``)."""
     pieces = ([commit("g", 0, 0, 7)], [commit("g", 1, 1, 7)], [tombstone("g", 0, 2, 7), marker(3, 7, True)])
     first, second, third = (run(CLASSIC, piece) for piece in pieces)
     assert [value.key for value in finish(first.merge(second.merge(third))).committed] == [("g", "t", 1)]

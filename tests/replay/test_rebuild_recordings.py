@@ -1,6 +1,6 @@
-"""Groups, members and loads against real brokers, key by key over the keys their answers have.
+"""Compare groups, members and loads to real brokers, key by key over the keys in their answers.
 
-The exceptions are named one by one, each with why the log cannot tell it.
+Each exception is named, with the reason why the log does not show it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 def rebuild(log_directory: Path, profile: Profile, topics: Json, end_offsets: dict[str, int] | None = None) -> Json:
-    """The document of a data folder."""
+    """Return the document of a data folder."""
     memory = Memory(profile)
     for partition, log in read_partitions(log_directory).items():
         until = Until() if end_offsets is None else Until(end_offsets.get(str(partition), 0))
@@ -36,7 +36,7 @@ def rebuild(log_directory: Path, profile: Profile, topics: Json, end_offsets: di
 
 
 def comparable(row: Json, answer: Json) -> tuple[Json, Json]:
-    """Both over the answer's keys; "" and null are one for a protocol that is not there."""
+    """Return both over the answer's keys; "" and null are equal for a missing protocol."""
     ours, theirs = {}, {}
     for key, value in answer.items():
         if key == "members":
@@ -52,7 +52,7 @@ def comparable(row: Json, answer: Json) -> tuple[Json, Json]:
 
 
 TYPE_OF_EMPTY_GROUP_IS_LOST = ("kafka-0.10.2", "kafka-0.11-compacted")
-"""These brokers keep no protocol type when they load a group without members; 1.1 and later do (``L-25``)."""
+"""Brokers that keep no protocol type when they load a group without members; 1.1 and later do (``L-25``)."""
 
 EMPTY_IS_NULL = frozenset({"protocol", "protocol_type", "assignment"})
 
@@ -66,7 +66,7 @@ def _without_counts(topology: Json) -> Json:
 
 
 def differences(document: Json, answer: Json) -> list[str]:
-    """What a broker's answer says otherwise than we do."""
+    """Return where a broker's answer differs from ours."""
     ours = {row["group"]: row for row in document["groups"]}
     expected = {row["group"]: row for row in answer["groups"] if row["type"] is not None}
     found = [f"only one has group {name!r}" for name in sorted(set(ours) ^ set(expected))]
@@ -86,7 +86,7 @@ def _row_differences(name: str, row: Json, answer: Json) -> list[str]:
 
 
 def test_groups_of_a_release_without_group_records_are_those_with_offsets(recording: Recording) -> None:
-    """0.8.2 answers no list of groups; of one group it keeps only topics that its answers never name."""
+    """0.8.2 lists no groups; for a group it keeps only topics that its answers never name."""
     folder = recording("kafka-0.8.2")
     answer = read_json(folder / "answers" / "restart.json")
     assert "groups" not in answer
@@ -124,7 +124,7 @@ OTHER_RELEASES = {"4.0.0": "4.0", "3.9.1-java": "3.9-java", "3.7.2-java": "3.7-j
 
 @pytest.mark.parametrize("answers", OTHER_RELEASES)
 def test_other_releases_of_the_java_coordinator_answer_by_their_own_rules(answers: str, recording: Recording) -> None:
-    """The same random bytes: what each release refused, what it served and listed of the rest (``B-8``, ``B-9``)."""
+    """Releases refuse, serve and list parts of the same random bytes by their own rules (``B-8``, ``B-9``)."""
     folder = recording("random-java")
     profile = RELEASES[OTHER_RELEASES[answers]]
     answer = read_json(folder / "answers" / f"restart-{answers}.json")

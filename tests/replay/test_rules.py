@@ -1,4 +1,4 @@
-"""One small log for each rule, under the profiles it tells apart. Random and recorded logs hold them all at once."""
+"""Test each rule on a small log, under the profiles that differ in it; random and recorded logs test all at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from offsets_log.log_format.building import build_batch, empty_batch
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.embedded import expand_subscription
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, Profile
-from offsets_log.replay.topic_names import TopicNames
+from offsets_log.replay.topic_names import TopicNames, is_named_in
 from offsets_log.rows.groups import group_row
 from tests.builders import TIME, LogBuilder, member, record_bytes
 
@@ -111,7 +111,7 @@ def test_rule(case: tuple[Any, ...]) -> None:
 
 
 def test_transactional_is_the_bit_or_the_producer_id() -> None:
-    """``L-11``, ``J-5``: a plain idempotent batch, which no broker writes here, is read differently."""
+    """A plain idempotent batch, which no broker writes here, is read differently (``L-11``, ``J-5``)."""
     (record,) = iter_records(decode_batch_header(log().commit(5).batches[0]))
     assert isinstance(record, Record)
     built = log().add((record.key, record.value), producer_id=7, producer_epoch=0)
@@ -121,14 +121,14 @@ def test_transactional_is_the_bit_or_the_producer_id() -> None:
 
 
 def test_a_value_cancelled_in_its_transaction_leaves_a_group_in_java_only() -> None:
-    """``B-3``, ``L-40``: a pending map emptied contributes nothing."""
+    """A pending map that was emptied contributes nothing (``B-3``, ``L-40``)."""
     built = log().commit(5, producer=7).commit(None, producer=7).end(7)
     assert list(built.load(MODERN).groups) == ["g"]
     assert list(built.load(CLASSIC).groups) == []
 
 
 def test_pending_offsets_alone_make_a_group() -> None:
-    """``L-36``, ``J-6``."""
+    """A group exists by its pending offsets alone (``L-36``, ``J-6``)."""
     for profile in ALL:
         state = log().commit(5, producer=7).load(profile)
         assert [value.committed_offset for value in state.pending] == [5]
@@ -137,7 +137,7 @@ def test_pending_offsets_alone_make_a_group() -> None:
 
 
 def test_a_group_of_a_record_has_its_committed_and_pending_offsets() -> None:
-    """``L-35``."""
+    """A group with a record has its committed and pending offsets (``L-35``)."""
     built = log().commit(4).commit(5, partition=1, producer=7).group(member("m")).commit(6, partition=2, producer=8)
     for profile in ALL:
         state = built.load(profile)
@@ -147,14 +147,14 @@ def test_a_group_of_a_record_has_its_committed_and_pending_offsets() -> None:
 
 
 def test_pending_offsets_of_a_removed_group_stay_unstable() -> None:
-    """``B-2``."""
+    """Pending offsets of a removed group stay unstable (``B-2``)."""
     state = log().commit(5, producer=7).group(gone=True).load(MODERN)
     assert state.groups == {}
     assert len(state.pending) == 1
 
 
 def test_the_last_group_record_counts_and_offsets_stay() -> None:
-    """``L-20``, ``L-34``, ``J-14``: a type 2 value takes the place of a simple group, of any group."""
+    """A type 2 value replaces any group, even a simple one; offsets stay (``L-20``, ``L-34``, ``J-14``)."""
     for profile in ALL:
         state = log().commit(5).group(member("m")).load(profile)
         assert state.groups["g"].kind == "classic"
@@ -164,7 +164,7 @@ def test_the_last_group_record_counts_and_offsets_stay() -> None:
 
 @pytest.mark.parametrize("profile", ALL, ids=lambda profile: profile.name)
 def test_state_of_a_loaded_classic_group_is_stable_or_empty(profile: Profile) -> None:
-    """``L-24``, ``L-29``, ``J-14``."""
+    """A loaded classic group is Stable or Empty (``L-24``, ``L-29``, ``J-14``)."""
     assert log().group().load(profile).groups["g"].state(profile) == "Empty"
     group = log().group(member("m")).load(profile).groups["g"]
     assert group.state(profile) == "Stable"
@@ -174,13 +174,13 @@ def test_state_of_a_loaded_classic_group_is_stable_or_empty(profile: Profile) ->
 
 
 def test_a_missing_leader_is_the_first_member_and_an_unknown_one_is_kept() -> None:
-    """``L-26``, ``B-6``."""
+    """The first member replaces a missing leader; an unknown leader is kept (``L-26``, ``B-6``)."""
     assert log().group(member("a"), member("b"), leader=None).load(MODERN).groups["g"].leader == "a"
     assert log().group(member("a"), leader="who").load(MODERN).groups["g"].leader == "who"
 
 
 def test_an_empty_protocol_type_is_none_and_looks_simple() -> None:
-    """``L-25``, ``J-16``: the record 4.x writes for a new group."""
+    """The record that 4.x writes for a new group has an empty protocol type (``L-25``, ``J-16``)."""
     group = log().group(protocol_type="", generation=0).load(MODERN).groups["g"]
     assert group.protocol_type is None
     assert group.is_simple
@@ -188,7 +188,7 @@ def test_an_empty_protocol_type_is_none_and_looks_simple() -> None:
 
 
 def test_members_with_one_instance_id_end_the_load_and_with_one_member_id_do_not() -> None:
-    """``L-31``, ``J-14``, ``L-32``, ``B-6``."""
+    """One instance id twice ends the load, one member id twice does not (``L-31``, ``J-14``, ``L-32``, ``B-6``)."""
     twins = log().group(member("a", group_instance_id="s"), member("b", group_instance_id="s"))
     for profile in (MODERN, CLASSIC):
         failure = twins.load(profile).failure
@@ -206,7 +206,7 @@ def test_members_with_one_instance_id_end_the_load_and_with_one_member_id_do_not
 
 
 def test_rebalance_timeouts_that_are_not_there_are_the_session_timeout() -> None:
-    """``L-27``: before version 1, and in Java where −1 is stored."""
+    """A missing timeout is the session timeout: before version 1, and in Java where −1 is stored (``L-27``)."""
 
     def timeout(built: LogBuilder, profile: Profile) -> int:
         group = built.load(profile).groups["g"]
@@ -220,7 +220,7 @@ def test_rebalance_timeouts_that_are_not_there_are_the_session_timeout() -> None
 
 
 def test_values_say_minus_one_where_there_is_nothing() -> None:
-    """``L-23``: leader epoch and expiry."""
+    """Leader epoch and expiry are −1 where there is nothing (``L-23``)."""
     (plain,) = log().commit(5).load(MODERN).committed
     assert (plain.leader_epoch, plain.expire_timestamp_ms, plain.topic_id) == (None, None, None)
     (expiring,) = log().commit(5, version=1, expire_timestamp=TIME + 9).load(MODERN).committed
@@ -230,7 +230,7 @@ def test_values_say_minus_one_where_there_is_nothing() -> None:
 
 
 def test_a_null_key_ends_the_load_of_either() -> None:
-    """``L-16``, ``J-3``; ``L-42``: Scala then serves nothing, Java is not there: both answer nothing."""
+    """After a null key both answer nothing: Scala serves nothing, Java is unavailable (``L-16``, ``J-3``, ``L-42``)."""
     built = log().commit(5).add((None, b"x")).commit(6)
     for profile in PROFILES.values():
         state = built.load(profile)
@@ -241,7 +241,7 @@ def test_a_null_key_ends_the_load_of_either() -> None:
 
 
 def test_unexpected_unload_is_an_error_that_is_served() -> None:
-    """``L-39``, ``B-4``: a removed group that only a pending offset keeps alive."""
+    """A removed group that only a pending offset keeps alive is an error, but is served (``L-39``, ``B-4``)."""
     state = log().group().group(gone=True).commit(5, producer=7).load(CLASSIC)
     assert state.failure is not None
     assert state.failure.rule == "L-39"
@@ -252,14 +252,14 @@ def test_unexpected_unload_is_an_error_that_is_served() -> None:
 
 
 def test_unknown_types_end_a_load_before_3_4_1() -> None:
-    """``L-21``."""
+    """Unknown types end a load before 3.4.1 (``L-21``)."""
     built = log().commit(5, version=3).add((b"\0\x05\0\x01g\0\x01m", None))
     assert built.load(RELEASES["3.0"]).failure.rule == "L-21"  # type: ignore[union-attr]
     assert built.load(CLASSIC).failure is None
 
 
 def test_a_type_0_key_has_values_of_version_0_only_from_4_1_on() -> None:
-    """``records:Y6``."""
+    """From 4.1 on, type 0 keys have values of version 0 only (``records:Y6``)."""
     built = log().commit(5).commit(6, type_=0, version=1)
     for release in ("4.1", "4.2", "4.3"):
         assert built.load(RELEASES[release]).failure.rule == "records:Y6"  # type: ignore[union-attr]
@@ -271,7 +271,7 @@ def test_a_type_0_key_has_values_of_version_0_only_from_4_1_on() -> None:
 def test_a_value_of_a_later_version_is_read_as_the_newest_by_the_previews_and_a_negative_one_is_not(
     version: int, rule: str | None
 ) -> None:
-    """``records:Y4``, 3.7 to 3.9 of the Java coordinator."""
+    """The Java previews of 3.7 to 3.9 read a later version as the newest, but no negative one (``records:Y4``)."""
     key, value = record_bytes(3, {"group_id": "g"}, {"epoch": 1, "metadata_hash": 0}, 0)
     built = log().add((key, version.to_bytes(2, signed=True) + value[2:]))
     assert rule_of(built, RELEASES["3.9-java"]) == rule
@@ -279,7 +279,7 @@ def test_a_value_of_a_later_version_is_read_as_the_newest_by_the_previews_and_a_
 
 
 def test_a_control_batch_in_the_middle_is_no_data() -> None:
-    """``records:C1``: its record has a key like any other, but is a marker and no coordinator record."""
+    """A control record with a key like any other is a marker and no coordinator record (``records:C1``)."""
     built = log().commit(1).commit(5, producer=7).end(7).commit(2, partition=1)
     for profile in ALL:
         state = built.load(profile)
@@ -289,7 +289,7 @@ def test_a_control_batch_in_the_middle_is_no_data() -> None:
 
 
 def test_empty_control_batches_mean_nothing() -> None:
-    """``L-12``, ``records:C5``."""
+    """An empty control batch means nothing (``L-12``, ``records:C5``)."""
     built = log().commit(5, producer=7)
     batch = decode_batch_header(
         build_batch([Record(offset=built.offset, key=b"", value=b"")], producer_id=7, is_control=True)
@@ -322,7 +322,7 @@ def current(epoch: int, *partitions: int, state: int = 0) -> dict[str, Any]:
 
 
 def consumer_group() -> LogBuilder:
-    """A consumer group with one member at epoch 1."""
+    """Build a consumer group with one member at epoch 1."""
     return (
         log()
         .newer(5, CONSUMER_MEMBER, member_id="m")
@@ -339,7 +339,7 @@ def rule_of(built: LogBuilder, profile: Profile = MODERN) -> str | None:
 
 
 def test_consumer_group_is_built_and_torn_down_in_order() -> None:
-    """``J-4``, ``J-17``, ``B-15``."""
+    """Records build a group and tear it down in order (``J-4``, ``J-17``, ``B-15``)."""
     built = consumer_group()
     group = built.load(MODERN).groups["g"]
     assert (group.kind, group.group_epoch, group.assignment_epoch, group.state(MODERN)) == ("consumer", 1, 1, "Stable")
@@ -360,7 +360,7 @@ def test_consumer_group_is_built_and_torn_down_in_order() -> None:
     ],
 )
 def test_tombstones_in_another_order_end_the_load(teardown: list[tuple[int, str | None]]) -> None:
-    """``J-17``, ``C-23``."""
+    """Tombstones in any other order end the load (``J-17``, ``C-23``)."""
     built = consumer_group()
     for type_, member_id in teardown:
         built.newer(type_, None, member_id=member_id)
@@ -368,7 +368,7 @@ def test_tombstones_in_another_order_end_the_load(teardown: list[tuple[int, str 
 
 
 def test_a_group_with_targets_alone_is_not_removed() -> None:
-    """``J-17``: no members, and the epoch of the targets has gone before them."""
+    """The group has no members, and the epoch of its targets is gone before them (``J-17``)."""
     built = log().newer(3, {"epoch": 1, "metadata_hash": 0}).newer(6, None)
     built.newer(7, {"topic_partitions": []}, member_id="m").newer(3, None)
     assert rule_of(built) == "J-17"
@@ -376,13 +376,13 @@ def test_a_group_with_targets_alone_is_not_removed() -> None:
 
 
 def test_a_classic_tombstone_behind_a_consumer_group_removes_it() -> None:
-    """``J-22``."""
+    """A classic tombstone removes a consumer group too (``J-22``)."""
     state = consumer_group().group(gone=True).load(MODERN)
     assert (state.groups, state.failure) == ({}, None)
 
 
 def test_tombstones_of_what_is_not_there_are_ignored_since_4_0() -> None:
-    """``J-18``."""
+    """Since 4.0, tombstones of missing groups and members are ignored (``J-18``)."""
     for built in (log().newer(8, None, member_id="m"), log().newer(3, None), log().newer(5, None, member_id="m")):
         assert rule_of(built) is None
         assert built.load(MODERN).groups == {}
@@ -392,7 +392,7 @@ def test_tombstones_of_what_is_not_there_are_ignored_since_4_0() -> None:
 
 
 def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
-    """``J-19``, ``B-1``."""
+    """Each release decides which newer kinds replace a simple group (``J-19``, ``B-1``)."""
     consumer = log().commit(5).newer(3, {"epoch": 1, "metadata_hash": 0})
     streams = log().commit(5).newer(17, {"epoch": 1, "metadata_hash": 0})
     share = log().commit(5).newer(11, {"epoch": 1, "metadata_hash": 0})
@@ -404,7 +404,7 @@ def test_simple_groups_give_way_to_newer_kinds_by_release() -> None:
 
 
 def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
-    """``J-20``."""
+    """A partition has one owner, or goes to the one of the higher epoch (``J-20``)."""
     same = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, current(1, 0), member_id="n")
     higher = consumer_group().newer(8, current(1, 0), member_id="m").newer(8, current(2, 0), member_id="n")
     moved = higher.newer(8, current(2), member_id="m")
@@ -415,7 +415,7 @@ def test_a_partition_has_one_owner_or_the_one_of_the_higher_epoch() -> None:
 
 
 def test_upgrade_and_downgrade_between_classic_and_consumer() -> None:
-    """``J-21``."""
+    """A group may change between classic and consumer in both directions (``J-21``)."""
     built = log().group(member("m")).group(gone=True).newer(5, CONSUMER_MEMBER, member_id="m")
     built.newer(3, {"epoch": 1, "metadata_hash": 0})
     assert built.load(MODERN).groups["g"].kind == "consumer"
@@ -425,7 +425,7 @@ def test_upgrade_and_downgrade_between_classic_and_consumer() -> None:
 
 
 def test_epochs_begin_at_one_in_4_3_and_at_zero_before() -> None:
-    """Answers of real brokers: 4.3.0 to hand-made logs of these records, 4.0.0 to 4.2.0 in `load-fails`."""
+    """Real brokers answered so: 4.3.0 for hand-made logs of these records, 4.0.0 to 4.2.0 in `load-fails`."""
     share_member = {"rack_id": None, "client_id": "c", "client_host": "/h", "subscribed_topic_names": ["t"]}
     answers = (
         (log().newer(3, {"epoch": 5, "metadata_hash": 0}), 5, 1),
@@ -443,13 +443,13 @@ def test_epochs_begin_at_one_in_4_3_and_at_zero_before() -> None:
 
 
 def test_a_member_is_removed_only_after_its_current_assignment_even_if_it_had_none() -> None:
-    """``J-17``: a member's epoch is 0 until the tombstone of type 8."""
+    """A member's epoch is 0 until the tombstone of type 8 (``J-17``)."""
     built = log().newer(5, CONSUMER_MEMBER, member_id="m").newer(5, None, member_id="m")
     assert rule_of(built) == "J-17"
 
 
 def test_states_of_consumer_share_and_streams_groups() -> None:
-    """``B-15``."""
+    """Consumer, share and streams groups have their own states (``B-15``)."""
     assert log().newer(3, {"epoch": 2, "metadata_hash": 0}).load(MODERN).groups["g"].state(MODERN) == "Empty"
     behind = consumer_group().newer(3, {"epoch": 2, "metadata_hash": 0})
     assert behind.load(MODERN).groups["g"].state(MODERN) == "Assigning"
@@ -474,7 +474,7 @@ NO_TASKS: dict[str, Any] = {
 
 
 def test_regular_expressions_and_topologies_come_and_go() -> None:
-    """``J-4``: types 16 and 23."""
+    """Types 16 and 23 add and remove regular expressions and topologies (``J-4``)."""
     resolved = {"topics": ["t"], "version": 1, "timestamp": 2}
     key = {"group_id": "g", "regular_expression": "t.*"}
     built = log().add(record_bytes(16, key, resolved, 0))
@@ -484,7 +484,7 @@ def test_regular_expressions_and_topologies_come_and_go() -> None:
 
 
 def test_a_consumer_groups_protocol_is_its_most_chosen_assignor_or_the_brokers() -> None:
-    """``B-16``."""
+    """The protocol is the assignor that most members chose, or the broker's (``B-16``)."""
 
     def protocol(*chosen: str | None) -> str:
         built = log()
@@ -499,16 +499,26 @@ def test_a_consumer_groups_protocol_is_its_most_chosen_assignor_or_the_brokers()
 
 
 def test_odd_values_are_stored_and_answered() -> None:
-    """``B-13``: a committed offset of −1, the empty group."""
+    """A committed offset of −1 and the empty group are stored and answered (``B-13``)."""
     assert log().commit(-1, group="").served(MODERN) == {"/t/0": -1}
 
 
 def test_newer_kinds_are_nothing_to_the_scala_coordinator() -> None:
-    """``L-21``."""
+    """The Scala coordinator ignores the newer kinds (``L-21``)."""
     assert consumer_group().load(CLASSIC).groups == {}
 
 
 def test_subscribed_topics_need_a_subscription_that_parses() -> None:
-    """``L-33``, ``E-12``, ``records:E2``: a failure is told and fails nothing."""
+    """A subscription that does not parse is reported and ends nothing (``L-33``, ``E-12``, ``records:E2``)."""
     assert expand_subscription("consumer", "range", b"\x00") is not None
     assert "error" in (expand_subscription("consumer", "range", b"\x00") or {})
+
+
+@pytest.mark.parametrize(("known", "more", "may_name"), [(1, b"", False), (2, b"", True), (1, b"more", True)])
+def test_a_commit_of_a_topic_id_that_is_known_names_nothing_new(known: int, more: bytes, may_name: bool) -> None:
+    """Whatever stands behind its last field is not told without decoding it."""
+    fields = {"offset": 1, "leader_epoch": -1, "metadata": "", "commit_timestamp": TIME, "expire_timestamp": -1}
+    topic_id = bytes(15) + b"\1"
+    key, value = record_bytes(1, {"group": "g", "topic": "t", "partition": 0}, fields | {"topic_id": topic_id}, 4)
+    assert value is not None
+    assert is_named_in(key, value + more, {bytes(15) + bytes([known]): "t"}) == may_name

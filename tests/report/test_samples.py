@@ -33,11 +33,6 @@ from tests.replay.test_compact_recordings import LOADED, WITH_STEPS, Recording, 
 BY_JAVA = [name for name in LOADED if name.startswith("kafka-4")]
 
 
-@pytest.fixture(autouse=True)
-def pieces_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar, "LEAST_PIECE", 1)
-
-
 def sampled(
     logs: list[PartitionLog], profile: Profile = MODERN, until: dict[int, Until] | None = None, **shows: Any
 ) -> Sampled:

@@ -21,7 +21,7 @@ from tests.coordinator.broker import Broker
 from tests.restore import live
 from tests.restore.plans import plan_of, row
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("restore on a broker")]
+pytestmark = pytest.mark.kafka
 
 GROUPS = [f"g{number:03}" for number in range(150)]
 MANY = [row(group, partition=number % 3, offset=20, leader_epoch=8) for number, group in enumerate(GROUPS)]

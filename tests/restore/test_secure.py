@@ -25,7 +25,6 @@ from tests.restore.secure_broker import PASSWORD, USER, USER_PASSWORD, make_cert
 
 pytestmark = [
     pytest.mark.kafka,
-    pytest.mark.xdist_group("restore behind TLS"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # kafka-python's, where a TLS handshake fails
 ]
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder: they are one group, so that one worker starts it."""
+"""One Spark session for all tests of this folder, which one worker runs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,11 @@ SETTINGS = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder on one worker, and none without Java."""
+    """None without Java."""
     for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if shutil.which("java") is None:
-                item.add_marker(pytest.mark.skip(reason=NO_JAVA))
+        if HERE in item.path.parents and shutil.which("java") is None:
+            item.add_marker(pytest.mark.skip(reason=NO_JAVA))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,8 +1,8 @@
-"""Batches chosen by the keys of their records, in a kernel: for questions about few records of a log.
+"""Choose batches by the keys of their records, in a kernel: for questions about few records of a log.
 
-Every batch is looked at as a replay does (`scan.take`), and one that is not plain is left to `log_format` just so. Of a
-plain one it is asked whether it holds a record that is wanted; only then need anybody read it. Groups and topics are
-wanted or not by their names: whether, Python says once for each name.
+Every batch is checked as in a replay (`scan.take`), and one that is not plain is left to `log_format` in the same way.
+A plain batch has to be read only if it holds a wanted record. Groups and topics are wanted by their names: Python
+decides this once for each name.
 
 names    one row for each name that was met, of whatever: the numbers are those of `interner.intern_group`
 chosen   one row for each batch chosen, with the run of batches before it that were passed by
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
@@ -26,12 +27,12 @@ from offsets_log.columnar.wire.primitives import be16, be64, walk
 
 # Columns of ``names``.
 AS_GROUP, AS_TOPIC = range(2)  # a verdict
-TOPIC_OF_ID = 2  # where the name is a topic id: 1 + the number of the topic it was last said to be; 0 is none
+TOPIC_OF_ID = 2  # where the name is a topic id: what was last said of it, see `_said`; 0 is nothing
 NAME_SIZE = 3
 UNDECIDED, UNWANTED, WANTED = range(3)
-"""Verdicts."""
+"""Verdicts on a name."""
 FOLLOWED, MARKED = range(2)
-"""What is known of a producer, in place of the offset of its head: its markers are wanted, or its first one was."""
+"""What is known of a producer, instead of the offset of its head: its markers are wanted, or its first one was."""
 
 # What is asked, and how far it is, in ``counts``.
 TYPES = 0  # a bit for each record type that is wanted
@@ -48,7 +49,8 @@ IS_BARE = 10  # whether the records of what is chosen are told
 TOLD = 11  # records told
 USED = 12  # bytes of their copy
 FIRST_MARKERS = 13  # whether each producer's first marker is wanted, too
-COUNTS = 14
+NAMES_TOLD = 14  # records of newer kinds that name topics: behind each one commits may say something new again
+COUNTS = 15
 
 # Columns of ``chosen``; FIRST is NOTHING where no record was passed by, AT where only a run is told.
 BATCH_AT, BATCH_SIZE, IS_CHOSEN, RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES, TOLD_END, CHOSEN_SIZE = range(8)
@@ -58,11 +60,11 @@ TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZ
 
 NEEDS_VERDICT = sc.STOPPED + 1
 NEEDS_COPY = NEEDS_VERDICT + 1
-"""Why the kernel came back, beside what `staging` has: a name was not met before; there is no room for a copy."""
+"""Why the kernel returned, besides `staging`'s reasons: a new name; no room for a copy."""
 
 TOPIC_ID_SIZE = 16
 MARK_SIZE = 3
-"""In front of a topic id that is the only tagged field of a value: how many there are, its tag, its size."""
+"""Bytes before a topic id that is a value's only tagged field: number of fields, tag, size."""
 
 
 @part
@@ -70,7 +72,7 @@ def _number_of(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, start: Any,
     size: Any
 ) -> Any:  # fmt: skip
-    """The number of a name, new or known; −NEEDS_ROOM."""
+    """Return the number of a name, new or known; −NEEDS_ROOM."""
     if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state[a.GROUPS] >= len(names):
         return np.int64(-sc.NEEDS_ROOM)
     return intern_group(scan_state, groups, arena, overflow, data, start, size)
@@ -81,7 +83,7 @@ def _verdict(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
-    """The verdict on a key; −NEEDS_ROOM."""
+    """Return the verdict on a key; −NEEDS_ROOM."""
     is_commit = number < 2
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
@@ -101,14 +103,21 @@ def _verdict(
     return verdict if names[topic, AS_TOPIC] == WANTED else names[topic, AS_TOPIC]
 
 
+@inlined
+def _said(counts: Any, topic: Any) -> Any:
+    """What a commit says of a topic id: the topic's number, and the newer records before that named topics."""
+    return counts[NAMES_TOLD] << 32 | topic + 1
+
+
 @part
 def _names_anew(
-    scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, id_at: Any,
-    end: Any, topic_at: Any,
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
+    id_at: Any, end: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
-    """Whether a commit's value says of a topic id what was not said of it before; −NEEDS_ROOM.
+    """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; −NEEDS_ROOM.
 
-    What is not written as Kafka writes it says so every time: readers that look for the bytes of the id may miss it.
+    A value that is not written as Kafka writes it is always WANTED: readers that search for the bytes of the id may
+    miss it.
     """
     if be64(data, id_at) == 0 and be64(data, id_at + 8) == 0:
         return np.int64(UNWANTED)
@@ -125,8 +134,8 @@ def _names_anew(
     if not is_usual or data[U(mark + 2)] != TOPIC_ID_SIZE:
         names[topic_id, TOPIC_OF_ID] = 0
         return np.int64(WANTED)
-    is_known = names[topic_id, TOPIC_OF_ID] == topic + 1
-    names[topic_id, TOPIC_OF_ID] = topic + 1
+    is_known = names[topic_id, TOPIC_OF_ID] == _said(counts, topic)
+    names[topic_id, TOPIC_OF_ID] = _said(counts, topic)
     return np.int64(UNWANTED if is_known else WANTED)
 
 
@@ -135,7 +144,7 @@ def _look_at_record(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     staged: Any, i: Any,
 ) -> Any:  # fmt: skip
-    """The verdict on a record that is staged; −NEEDS_ROOM, −NOT_PLAIN."""
+    """Return the verdict on a staged record; −NEEDS_ROOM, −NOT_PLAIN."""
     key = staged[i, a.KEY]
     number = be16(data, key)
     if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i, a.KEY_SIZE]) < 0:
@@ -144,11 +153,16 @@ def _look_at_record(
     verdict = _verdict(
         counts, scan_state, slots, rows, groups, arena, overflow, names, data, number, group_at, topic_at
     )
+    if verdict < 0 or not counts[WITH_NAMES]:
+        return verdict
+    if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i, a.KIND] == a.VALUE:
+        counts[NAMES_TOLD] += 1
+        return np.int64(WANTED)
     id_at = staged[i, a.TOPIC_ID_AT]
-    if verdict < 0 or not counts[WITH_NAMES] or id_at < 0:
+    if id_at < 0:
         return verdict
     end = staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
-    named = _names_anew(scan_state, slots, rows, groups, arena, overflow, names, data, id_at, end, topic_at)
+    named = _names_anew(counts, scan_state, slots, rows, groups, arena, overflow, names, data, id_at, end, topic_at)
     return named if named != UNWANTED else verdict
 
 
@@ -157,7 +171,7 @@ def _look(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
     staged: Any, source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
-    """Whether the batch that is staged is chosen is in ``counts[CHOSEN_AT]`` then; why it cannot be said yet."""
+    """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet."""
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
         head = producer_at(scan_state, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
         if counts[WITH_MARKERS] and overflow[head] == FOLLOWED:
@@ -184,7 +198,7 @@ def _look(
 
 @inlined
 def _follow(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
-    """From here on the producer's markers are wanted; False without room."""
+    """Want the producer's markers from here on; return False without room."""
     producer = intern_producer(scan_state, overflow, producer_id)
     if producer < 0:
         return False
@@ -194,13 +208,13 @@ def _follow(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
 
 @kernel
 def follow(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
-    """The same, of a batch that was read on the slow path."""
+    """Want the markers of the producer of a batch that was read on the slow path; return False without room."""
     return _follow(scan_state, overflow, producer_id)
 
 
 @inlined
 def _pass(counts: Any, scan_state: Any, staged: Any) -> None:
-    """The batch that is staged goes into the run of those passed by."""
+    """Add the staged batch to the run of batches passed by."""
     for number in range(scan_state[a.STAGED]):
         offset = staged[U(number), a.OFFSET]
         if counts[FIRST] == a.NOTHING:
@@ -213,7 +227,7 @@ def _pass(counts: Any, scan_state: Any, staged: Any) -> None:
 
 @inlined
 def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
-    """A row, and the end of the run before it."""
+    """Add a row, and end the run before it."""
     row = U(counts[CHOSEN])
     chosen[row, BATCH_AT] = at
     chosen[row, BATCH_SIZE] = size
@@ -228,7 +242,7 @@ def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
 
 @part
 def _tell(counts: Any, scan_state: Any, staged: Any, source: Any, data: Any, at: Any, told: Any, copied: Any) -> Any:
-    """Copy the records of the batch that is staged; False without room for all of them."""
+    """Copy the records of the staged batch; return False without room for all of them."""
     size = np.int64(0)
     for number in range(scan_state[a.STAGED]):
         i = U(number)
@@ -262,7 +276,7 @@ def _choose(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
     staged: Any, data: Any, window: Any, table: Any, chosen: Any, told: Any, copied: Any,
 ) -> Any:  # fmt: skip
-    """Choose or pass the batch at ``scan_state[AT]``, or say why not."""
+    """Choose or pass the batch at ``scan_state[AT]``, or return why not."""
     at = scan_state[a.AT]
     scan_state[a.STAGED] = 0
     size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))

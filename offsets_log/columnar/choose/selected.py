@@ -1,13 +1,14 @@
-"""The events of a log that a question about few of its records needs: `pipeline.iter_events` for bulk.
+"""Yield the events of a log that a question about few of its records needs: `pipeline.iter_events` in bulk.
 
-A kernel chooses the batches (`choice`), the construct path gives their events. Whatever else there is of damage, tails
-and missing log, and all batches that are not plain, comes in its place as it would; only batches that hold nothing that
-was asked for are passed by.
+A kernel chooses the batches (`choice`), the construct path yields their events. Damage, tails, missing log and all
+batches that are not plain appear in their places as usual; only batches that hold nothing that was asked for are
+skipped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,19 +29,25 @@ from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import may_name
 
-ROOM = 1 << 12
-"""Batches that are chosen at a time, and records of these."""
-BYTES_TOLD = 1 << 22
-"""Bytes of their keys and values."""
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much is chosen at a time: batches, as many of their records, and bytes of their keys and values."""
+
+    batches: int = 1 << 12
+    size_bytes: int = 1 << 22
+
+
+ROOM = Room()
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A batch that is handed over.
+    """A batch that is returned.
 
     Attributes:
-        segment_index: of its segment in the log.
-        is_whole: whether its records are asked for; else only that it begins.
+        segment_index: index of its segment in the log.
+        is_whole: whether its records are asked for; otherwise only its beginning.
     """
 
     segment_index: int
@@ -50,7 +57,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A batch of which the records alone are handed over.
+    """The records of a batch, without the batch.
 
     Attributes:
         told: the records, see `choice`; ``copied`` holds their keys and values.
@@ -62,7 +69,7 @@ class Bare:
     def records(
         self, order: ScanOrder, wants: Callable[[Record], bool] | None
     ) -> Iterator[tuple[Record, CoordinatorRecord | None]]:
-        """The records, decoded where they are asked for."""
+        """Yield the records, decoded where they are asked for."""
         for offset, time_ms, time_delta, at, key_size, value_size in self.told:
             value_at = at + key_size
             value = self.copied[value_at : value_at + value_size] if value_size >= 0 else None
@@ -72,11 +79,11 @@ class Bare:
 
 
 Item = Taken | Bare | Passed | Seen
-"""What a reading hands over, in log order; `events_of` makes events of it."""
+"""What a reading returns, in log order; `events_of` turns it to events."""
 
 
 def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | None = None) -> Iterator[LogEvent]:
-    """The events of what was handed over of a log; ``wants`` as of `iter_events`."""
+    """Yield the events of an item; ``wants`` as in `iter_events`."""
     if isinstance(item, Bare):
         yield BareBatch(order.log.offsets_partition, item.records(order, wants))
         return
@@ -91,8 +98,8 @@ def events_of(order: ScanOrder, item: Item, wants: Callable[[Record], bool] | No
 
 
 def _counts(selection: Selection) -> a.Int64s:
-    """A selection as the kernel is told."""
-    types = range(a.KEY_TYPES) if selection.record_types is None else selection.record_types
+    """Return a selection in the form the kernel takes."""
+    types = {*range(a.KEY_TYPES, a.RECORD_TYPES), *(selection.record_types or range(a.KEY_TYPES))}
     counts = np.zeros(ch.COUNTS, np.int64)
     counts[ch.TYPES] = sum(1 << number for number in types)
     counts[ch.BY_TOPIC] = selection.topic is not None
@@ -105,7 +112,7 @@ def _counts(selection: Selection) -> a.Int64s:
 
 
 def _verdicts(selection: Selection, name: str) -> tuple[int, int]:
-    """On a name as a group and as a topic."""
+    """Return the verdicts on a name as a group and as a topic."""
     topic = selection.topic is None or selection.topic(name)
     return ch.WANTED if selection.group(name) else ch.UNWANTED, ch.WANTED if topic else ch.UNWANTED
 
@@ -119,37 +126,48 @@ def selected_events(
     release: tuple[int, int] | None = None,
     wants: Callable[[Record], bool] | None = None,
     advance: Advance = lambda size_bytes: None,
+    room: Room = ROOM,
 ) -> Iterator[LogEvent]:
-    """The events of one offsets partition as `iter_events` gives them, without most batches that were not asked for.
+    """Yield the events of one offsets partition like `iter_events`, without most batches that were not asked for.
 
     Args:
-        start: only from the segment on that holds this record offset.
-        wants: as of `iter_events`, of the batches that are read; it may depend on what was handed over before.
-        advance: called with the number of bytes read since.
+        start: begin at the segment that holds this record offset.
+        wants: as in `iter_events`, for the batches that are read; it may depend on events yielded before.
+        advance: called with the number of bytes read since the last call.
     """
     with Scanner() as scanner:
         order = ScanOrder(log.since(start) if start else log, until, release)
         cursor = order.begin(ScanPlace(0, 0))
         assert cursor is not None
-        reading = _SelectedReading(order, cursor, scanner, selection)
+        reading = _SelectedReading(order, cursor, scanner, selection, room)
         if not start:
             order.note_begin(reading.note)
-        for item in reading.items(order.end, advance):
-            yield from events_of(order, item, wants)
+        for items in _one_ahead(reading.steps_of_items(order.end, advance)):
+            for item in items:
+                yield from events_of(order, item, wants)
         ends = list(order.note_end(cursor, reading.note))
         for item in reading.handed_over():
             yield from events_of(order, item, wants)
         yield from ends
 
 
+def _one_ahead(steps: Iterator[list[Item]]) -> Iterator[list[Item]]:
+    """The same, each step made by a thread while the one before is looked at."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, steps, None)
+        while (items := following.result()) is not None:
+            following = pool.submit(next, steps, None)
+            yield items
+
+
 def items_of_piece(
     order: ScanOrder, cursor: Cursor, end: ScanPlace, scanner: Scanner, selection: Selection | None
 ) -> Iterator[Item]:
-    """What a piece of a log holds that was asked for, from a cursor on.
+    """Yield what a piece of a log holds that was asked for, from a cursor on.
 
     Args:
-        selection: None for all there is. With markers, the first one of each producer comes whatever was chosen, for
-            what it ends may stand in a piece before. No batch is bare.
+        selection: None for everything. With markers, the first marker of each producer is always chosen, because its
+            transaction may begin in an earlier piece. No batch is bare.
     """
     reading: _ItemReading
     if selection is None:
@@ -161,10 +179,10 @@ def items_of_piece(
 
 
 class _ItemReading(Reading):
-    """Batches on their way to whoever asks for them.
+    """A reading whose batches are returned as items.
 
     Attributes:
-        ready: what was read and not yet handed over.
+        ready: items that were read but not returned yet.
     """
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner) -> None:
@@ -172,12 +190,17 @@ class _ItemReading(Reading):
         super().__init__(order, cursor, scanner, lambda seen: self.ready.append(seen))
 
     def items(self, end: ScanPlace, advance: Advance) -> Iterator[Item]:
-        """All up to the first batch at or behind ``end``."""
+        """Yield all items up to the first batch at or after ``end``."""
+        for items in self.steps_of_items(end, advance):
+            yield from items
+
+    def steps_of_items(self, end: ScanPlace, advance: Advance) -> Iterator[list[Item]]:
+        """Yield the same items, a list for each step."""
         for _ in self.steps(end, advance):
-            yield from self.handed_over()
+            yield self.handed_over()
 
     def handed_over(self) -> list[Item]:
-        """What is ready; nothing is then."""
+        """Return the items that are ready, and forget them."""
         ready, self.ready = self.ready, []
         return ready
 
@@ -186,7 +209,7 @@ class _ItemReading(Reading):
 
 
 class _WholeReading(_ItemReading):
-    """Batches of which each one is asked for."""
+    """A reading in which every batch is asked for."""
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner) -> None:
         super().__init__(order, cursor, scanner)
@@ -201,22 +224,24 @@ class _WholeReading(_ItemReading):
 
 
 class _SelectedReading(_ItemReading):
-    """Batches on their way, most of them passed by.
+    """A reading in which most batches are passed by.
 
     Attributes:
-        state: names and producers as numbers; nothing is replayed into it.
+        state: numbers of names and producers; nothing is replayed into it.
         names: what is known of the names (`choice`).
     """
 
-    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, selection: Selection) -> None:
+    def __init__(
+        self, order: ScanOrder, cursor: Cursor, scanner: Scanner, selection: Selection, room: Room = ROOM
+    ) -> None:
         super().__init__(order, cursor, scanner)
         self.selection = selection
-        self.state = ColumnarState(MODERN)
+        self.state = ColumnarState(MODERN, release=order.release, with_newer=True)
         self.counts = _counts(selection)
         self.names = np.zeros((len(self.state.arrays.groups), ch.NAME_SIZE), np.int64)
-        self.chosen = np.zeros((ROOM, ch.CHOSEN_SIZE), np.int64)
-        self.told = np.zeros((ROOM if selection.is_bare else 0, ch.TOLD_SIZE), np.int64)
-        self.copied = np.zeros(BYTES_TOLD if selection.is_bare else 0, np.uint8)
+        self.chosen = np.zeros((room.batches, ch.CHOSEN_SIZE), np.int64)
+        self.told = np.zeros((room.batches if selection.is_bare else 0, ch.TOLD_SIZE), np.int64)
+        self.copied = np.zeros(room.size_bytes if selection.is_bare else 0, np.uint8)
         self._decided = 0
         for producer_id in selection.producers:
             self._follow(producer_id)
@@ -279,7 +304,7 @@ class _SelectedReading(_ItemReading):
         self.names = names
 
     def _decide(self) -> None:
-        """Find a verdict on each name that is new."""
+        """Decide on each name that is new."""
         s = self.state.arrays
         new = slice(self._decided, int(s.scan_state[a.GROUPS]))
         texts = [decode_string(s.text_at(at)) for at in s.groups[new, a.NAME_AT].tolist()]

@@ -1,4 +1,4 @@
-"""What a question about few records of a log asks for; `selected` finds it."""
+"""Describe what a question about few records of a log asks for; `selected` finds it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ ShowsName = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which records are asked for. Those of record types that kernels do not know always come, too.
+    """Which records are asked for. Records of types that kernels do not know are always included.
 
     Attributes:
-        group: whether records of a group are.
-        topic: whether offset commits of a topic are, and no other records; None asks nothing of topics.
-        record_types: of the types that kernels know, those that are; None for all.
-        with_names: also what says something new of a topic id.
-        with_markers: also markers of producers that wrote something of it.
-        producers: with markers of these from the beginning, too.
-        with_batches: every batch at least begins.
-        is_bare: of plain batches no more is asked than their records: they come as a `BareBatch`.
+        group: whether records of a group are asked for.
+        topic: whether offset commits of a topic are asked for, and no other records; None ignores topics.
+        record_types: which of types 0, 1 and 2 are asked for; None for all. Of the newer kinds all are.
+        with_names: include records that may say something new of a topic id.
+        with_markers: include markers of producers of chosen records.
+        producers: producers whose markers are included from the beginning, if markers are.
+        with_batches: include at least the beginning of every batch.
+        is_bare: only the records of plain batches are needed; they come as a `BareBatch`.
     """
 
     group: ShowsName

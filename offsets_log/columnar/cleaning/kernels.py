@@ -393,6 +393,8 @@ def _tell(round_state: Any, kept: Any, tombstones: Any, size: Any, horizon: Any,
 def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
     """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
 
+    Their last offsets rise.
+
     Args:
         checks: whether a checksum that is wrong leaves a batch to Python.
     """
@@ -407,7 +409,7 @@ def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> in
         if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
             return d.SLOW_PATH
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        if not _fits(round_state, data, at):
+        if not _fits(round_state, data, at) or last < round_state[d.LATEST]:
             return d.SLOW_PATH
         if round_state[d.DUE] >= len(due):
             return d.NEEDS_ROOM

@@ -1,6 +1,6 @@
-"""What the table of all records is on its way: columns of numbers, entries, counts, by their places.
+"""Name the parts of the table of all records while it is made: columns of numbers, entries, counts.
 
-Keys, group names, topic names and topic ids are *entries*: bytes kept once, found again by their hash.
+Keys, group names, topic names and topic ids are *entries*: bytes kept once and looked up by their hash.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from offsets_log.columnar.scan import staging as sc
     KEY_SIZE, VALUE_SIZE, SEQUENCE, ENDS_AT,
 ) = range(14)  # fmt: skip
 METADATA, RAW_KEY, RAW_VALUE, TEXTS = range(4)
-"""Rows of ``texts``: bytes of one column behind each other."""
+"""Rows of ``texts``: bytes of one column, one after the other."""
 INTS = ENDS_AT + TEXTS
 
 COMMITTED, COMMITTED_RAW, GROUP_VALUE, GROUP_TOMBSTONE, TOMBSTONE, ABORT_MARKER, COMMIT_MARKER, BATCH = range(8)
-"""Kinds of rows: offset commits, the second kind with bytes that no column tells; records of groups, which are all
-other types; tombstones of these and of offsets; markers; where that is asked for, batches before their records. All but
-COMMITTED, TOMBSTONE and BATCH have a raw key."""
+"""Kinds of rows.
+
+Offset commits, the second kind with bytes that no column holds; records of groups, which are all other types;
+tombstones of these and of offsets; markers; and if asked for, batches before their records. All but COMMITTED,
+TOMBSTONE and BATCH have a raw key.
+"""
 
 LAYOUT = PARTITION
-"""Of a GROUP_VALUE: which layout of its version it has, in the order in which they are tried."""
+"""The layout of a GROUP_VALUE's version, numbered in the order in which layouts are tried."""
 MOST_LAYOUTS = 4
 
 # Columns of a batch's row, in place of what they are of a record.
@@ -47,7 +50,7 @@ ENTRY = a.TOPIC_ID_AT  # of its key, perhaps; NOTHING if it is not known
 # Columns of ``entries``.
 ENTRY_AT, ENTRY_SIZE, ENTRY_KIND, NUMBER, KEY_TYPE, KEY_GROUP, KEY_TOPIC, KEY_PARTITION, ENTRY_COLUMNS = range(9)
 IS_GROUP, IS_TOPIC, IS_TOPIC_ID, IS_KEY = range(4)
-"""Kinds of entries; the first three are numbered, each kind from 0 on."""
+"""Kinds of entries; entries of the first three kinds are numbered, each kind from 0 on."""
 
 # Of ``counts``: rows, entries, bytes of the arena, bytes of each text, entries of each kind, staged bytes; and as 0 or
 # 1, whether batches have rows.
@@ -61,4 +64,4 @@ HAS_BATCHES = STAGED_BYTES + 1
 COUNTS = HAS_BATCHES + 1
 
 FULL = sc.STOPPED + 1
-"""Why the kernel came back, beside what `staging` has: there is no room for the rows of the next batch."""
+"""Why the kernel returned, besides `staging`'s reasons: there is no room for the rows of the next batch."""

@@ -1,4 +1,4 @@
-"""Keys and names as entries: found by their hash, or new."""
+"""Keep keys and names as entries, which are found by their hash or added."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_entry(entries: Any, arena: Any, entry: Any, kind: Any, data: Any, start: 
 
 @part
 def find(slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any, found: Any) -> Any:
-    """The place of an entry, NOTHING if it is not there."""
+    """Return the place of an entry, NOTHING if it does not exist."""
     mask = np.int64(len(slots) - 1)
     at = found & mask
     while slots[U(at)] != 0:
@@ -40,7 +40,7 @@ def find(slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any,
 def _put(
     counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any, found: Any
 ) -> Any:
-    """A new entry; NOTHING without room."""
+    """Add an entry; return its place, or NOTHING without room."""
     entry = counts[k.ENTRIES]
     used = counts[k.ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE
     if 2 * (entry + 1) > len(slots) or entry >= len(entries) or used + size > len(arena):
@@ -67,7 +67,7 @@ def _put(
 def number_of(
     scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, kind: Any
 ) -> Any:
-    """The number of a group, topic or topic id, new or known; NOTHING without room."""
+    """Return the number of a group, topic or topic id, new or known; NOTHING without room."""
     found = hash_bytes(data, start, size, scan_state[a.SEED] + kind)
     entry = find(slots, entries, arena, data, start, size, kind, found)
     if entry < 0:
@@ -79,7 +79,11 @@ def number_of(
 def new_key(
     scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, data: Any, start: Any, size: Any, found: Any
 ) -> Any:
-    """A key of a known type, with a group and a topic of UTF-8 and nothing behind it; −NOT_PLAIN, −NEEDS_ROOM."""
+    """Add a key of a known type, with group and topic in UTF-8 and nothing after them.
+
+    Returns:
+        Its entry, −NOT_PLAIN or −NEEDS_ROOM.
+    """
     number = be16(data, start)
     if number < 0 or number >= a.RECORD_TYPES:
         return np.int64(-sc.NOT_PLAIN)
@@ -114,7 +118,7 @@ def new_key(
 def look_ahead(
     scan_state: Any, slots: Any, entries: Any, arena: Any, data: Any, staged: Any, first: Any, last: Any
 ) -> None:
-    """Hash the keys of a block, and ask for the memory that its rows will need."""
+    """Hash the keys of a block, and prefetch the memory that its rows will need."""
     mask = np.int64(len(slots) - 1)
     seed = scan_state[a.SEED] + k.IS_KEY
     for number in range(first, last):

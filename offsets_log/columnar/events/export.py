@@ -1,7 +1,7 @@
-"""All records of a log, one row each, as Arrow tables or otherwise: `pipeline.iter_events` for bulk.
+"""Export all records of a log, one row each, as Arrow tables or otherwise: `pipeline.iter_events` in bulk.
 
-Rows and damage are those of the construct path, which reads whatever is not plain, in its place. Logs are cut into
-parts that threads read side by side; a part whose predecessor ended elsewhere is read again.
+Rows and damage equal those of the construct path, which reads everything that is not plain, in its place. Logs are cut
+into parts that threads read in parallel; a part whose predecessor ended elsewhere is read again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PART_BYTES = 1 << 27
 
 
 class EventReading(Reading):
-    """Batches on their way into rows."""
+    """A reading that turns batches to rows."""
 
     def __init__(
         self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, *, chunk: Chunk, shown: Shown
@@ -45,8 +45,10 @@ class EventReading(Reading):
         return self.chunk.scan_state
 
     def made(self, end: ScanPlace, advance: Advance) -> Iterator[Any]:
-        """What the chunk makes of the rows up to the first batch at or behind ``end``, many at a time; each is good
-        until the next is asked for."""
+        """Yield what the chunk makes of the rows up to the first batch at or after ``end``, many at a time.
+
+        Each result is valid until the next is asked for.
+        """
         for outcome in self.steps(end, advance):
             if outcome == k.FULL and not self.chunk.rows:
                 self.chunk.widen(1 + int(self.scan_state[a.NEEDED]))
@@ -102,13 +104,15 @@ class EventReading(Reading):
 # -------------------------------------------------------------------------------------------- all logs
 
 Write = Callable[[PartitionLog, int, Iterator[Any]], int]
-"""What to do with what the chunk makes of a part, by its number: how many rows there were. Called from several threads,
-and once more for a part that is read again; what was there before is void then."""
+"""Processes what the chunk makes of a part, given the part's number; returns the number of rows.
+
+It is called from several threads, and once more for a part that is read again; the earlier result is then void.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What became of a part: where it began and should end, what was seen on the way, where it ended."""
+    """What became of a part: where it began and should end, what was seen while reading, where it ended."""
 
     order: ScanOrder
     number: int
@@ -120,15 +124,15 @@ class _Part:
 
 
 class Export:
-    """All records of logs, in parts that are read and written side by side.
+    """All records of logs, in parts that are read and written in parallel.
 
     Args:
-        write: takes what is made of one part. Parts are numbered in log order, those without rows too.
-        chunk: what makes it of the records of a release, one for each thread.
-        finish: called in log order with the number of each part when it is not read again any more.
-        part_bytes: of log in a part, more or less.
+        write: takes what is made of one part. Parts are numbered in log order, including those without rows.
+        chunk: creates a chunk for the records of a release; each thread has its own.
+        finish: called in log order with the number of each part once it will not be read again.
+        part_bytes: approximate size of the log in a part.
         note: log → what to do with what could not be read, with tails and gaps; called in log order.
-        advance: called with the number of bytes read since, from any thread.
+        advance: called with the number of bytes read since the last call, from any thread.
     """
 
     def __init__(
@@ -137,7 +141,7 @@ class Export:
         *,
         chunk: Callable[[tuple[int, int] | None], Chunk] = TableChunk,
         finish: Callable[[int], None] = lambda number: None,
-        part_bytes: int | None = None,
+        part_bytes: int = PART_BYTES,
         note: Callable[[PartitionLog], Note],
         shown: Shown = ALL,
         until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
@@ -148,7 +152,7 @@ class Export:
         self.write = write
         self.chunk = chunk
         self.finish = finish
-        self.part_bytes = part_bytes or PART_BYTES
+        self.part_bytes = part_bytes
         self.note = note
         self.shown = shown
         self.until = until
@@ -158,7 +162,7 @@ class Export:
         self._chunks: list[Chunk] = []
 
     def run(self, logs: Sequence[PartitionLog]) -> int:
-        """How many rows there were."""
+        """Export the logs; return how many rows there were."""
         rows = 0
         waiting: deque[tuple[ScanOrder, Future[_Part]]] = deque()
         cursor: Cursor | None = None
@@ -188,7 +192,7 @@ class Export:
                 yield order, next(number), cut, end
 
     def _read(self, order: ScanOrder, number: int, cut: ScanPlace, end: ScanPlace) -> _Part:
-        """A part from where it seems to begin."""
+        """Read a part from where it seems to begin."""
         cursor = order.begin(cut)
         if cursor is None:
             return _Part(order, number, end)
@@ -209,7 +213,7 @@ class Export:
         return rows
 
     def _joined(self, part: _Part, before: Cursor | None) -> tuple[Cursor, int]:
-        """Put a part behind what was before it in its log: where that ends then, and its rows."""
+        """Join a part to what was before it in its log; return where it ends then, and its rows."""
         order, cursor, note = part.order, part.cursor, self.note(part.order.log)
         if before is None or (cursor is not None and order.fits(before, part.begin)):
             assert cursor is not None
@@ -233,7 +237,7 @@ class Export:
 
 
 def _cuts(order: ScanOrder, part_bytes: int) -> Iterator[ScanPlace]:
-    """Where parts begin, more or less: small segments together, large ones cut."""
+    """Yield approximate beginnings of parts: small segments together, large ones cut."""
     yield ScanPlace(0, 0)
     held = 0
     for index, size in enumerate(map(len, order.layout.data)):

@@ -1,8 +1,8 @@
-"""The kernel of the table of all records: from a segment's bytes to columns of numbers, until something is not plain.
+"""Fill the table of all records in a kernel: from a segment's bytes to columns of numbers, until one is not plain.
 
-Records of some batches are staged, their keys hashed and what will be needed of memory asked for; then each becomes a
-row. Of a batch that turns out to be not plain no row is left: the caller reads it on the slow path and goes on behind
-it.
+Records of some batches are staged, their keys are hashed and the memory they need is prefetched; then each becomes a
+row. If a batch turns out not to be plain, its rows are removed: the caller reads it on the slow path and continues
+after it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _flush(
     scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, staged: Any, data: Any, longs: Any, ints: Any,
     texts: Any,
 ) -> Any:  # fmt: skip
-    """Make rows of what is staged; of the first batch that is not taken nothing is left but entries."""
+    """Make rows of what is staged; the first batch that is not plain leaves nothing but entries."""
     begin = counts[k.ROWS]
     batch = np.int64(0)
     metadata, raw_key, raw_value = counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]
@@ -69,7 +69,7 @@ def _flush(
 
 @inlined
 def _sequence(base: Any, delta: Any) -> Any:
-    """A sequence number behind a batch's first; they begin again behind the greatest."""
+    """Return a sequence number after a batch's first; numbers start again after the greatest."""
     return base + delta & b.MAX_SEQUENCE
 
 
@@ -77,7 +77,7 @@ def _sequence(base: Any, delta: Any) -> Any:
 def _stage_batch(
     scan_state: Any, staged: Any, i: Any, n: Any, data: Any, at: Any, longs: Any, ints: Any
 ) -> None:  # fmt: skip
-    """The row of a batch itself, staged as a record without bytes."""
+    """Stage the row of a batch itself as a record without bytes."""
     staged[i, a.KEY], staged[i, a.KEY_SIZE] = at, 0
     staged[i, a.RECORD_AT] = a.NOTHING
     staged[i, a.STAGED_BATCH] = at
@@ -112,7 +112,7 @@ def _stage(
     scan_state: Any, counts: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any, longs: Any,
     ints: Any, text_size: Any,
 ) -> Any:  # fmt: skip
-    """The records of the batch at ``at``, which stand in ``source[start:end]``, and the columns that they share."""
+    """Stage the records of the batch at ``at``, which are in ``source[start:end]``, and the columns that they share."""
     count = bt.count_of(source, start, end, data, at)
     has_row = counts[k.HAS_BATCHES]
     staged_count = scan_state[a.STAGED] + has_row
@@ -168,7 +168,7 @@ def _take(
     scan_state: Any, counts: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any, longs: Any,
     ints: Any, text_size: Any,
 ) -> Any:  # fmt: skip
-    """Stage the batch at a position, or say why not."""
+    """Stage the batch at a position, or return why not."""
     if size < 0 or not sc.is_in_place(scan_state, data, at, size):
         return sc.NOT_PLAIN
     if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
@@ -196,7 +196,7 @@ def fill(
     scan_state: Longs, counts: Longs, slots: Longs, entries: LongRows, arena: Bytes, staged: LongRows, data: Bytes,
     window: Bytes, table: LongRows, longs: LongRows, ints: IntRows, texts: ByteRows,
 ) -> Any:  # fmt: skip
-    """Make rows of a segment's batches from ``scan_state[AT]`` on, behind ``counts[ROWS]``; why it came back."""
+    """Append rows of a segment's batches from ``scan_state[AT]`` on; return why it stopped."""
     scan_state[a.STAGED] = 0
     text_size = np.int64(texts.shape[1])
     outcome = np.int64(sc.FINISHED)

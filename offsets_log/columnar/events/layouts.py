@@ -1,4 +1,4 @@
-"""Layouts of values: several may share a version, and the bytes tell which it is (`messages.registry.decode_value`)."""
+"""Find layouts of values: several may share a version, and the bytes decide (`messages.registry.decode_value`)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from offsets_log.messages.schema import Message
 
 Release = tuple[int, int]
 COMMIT_TYPES = 2
-"""Values of record types 0 and 1 are read without a program."""
+"""Record types below it are read without a program: offset commits."""
 
 
 def layouts_of(number: int, version: int, release: Release | None) -> list[Message]:
-    """The tables of a value version, in the order in which they are tried.
+    """Return the tables of a value version, in the order in which they are tried.
 
     Args:
-        release: that wrote the log, if it is known.
+        release: the release that wrote the log, if it is known.
     """
     found = list(RECORD_TYPES[number].layouts(version)) if number in RECORD_TYPES else []
     return found if release is None else sorted(found, key=lambda layout: not layout.is_written_by(release))
@@ -33,9 +33,9 @@ def layouts_of(number: int, version: int, release: Release | None) -> list[Messa
 
 @cache
 def programs_of(release: Release | None) -> dict[tuple[int, int | None], Program]:
-    """Of keys and of values but those of offset commits, by record type and version, None for the key.
+    """Return programs of keys, and of values except offset commits', by record type and version (None for the key).
 
-    That of a key notes its first two fields. That of a value is one of several layouts, as `layout_of` reads it.
+    A key's program notes its first two fields. A value's program is one of several layouts, as `layout_of` reads them.
     """
     programs: dict[tuple[int, int | None], Program] = {}
     for number, row in RECORD_TYPES.items():
@@ -49,7 +49,7 @@ def programs_of(release: Release | None) -> dict[tuple[int, int | None], Program
 
 
 def _chained(programs: Sequence[Program]) -> Program:
-    """Programs behind each other, each behind the number of words up to the next one, 0 for none."""
+    """Join programs, each after the number of words to the next one, 0 for none."""
     chain = [np.concatenate([[len(program.code) + 1], program.code]) for program in programs]
     chain[-1][0] = 0
     return Program(np.concatenate(chain), {})
@@ -57,9 +57,9 @@ def _chained(programs: Sequence[Program]) -> Program:
 
 @part
 def layout_of(scan_state: Any, number: Any, version: Any, data: Any, start: Any, end: Any) -> Any:
-    """Which layout of a value version fits its bytes, −1 if none does.
+    """Return which layout of a value version fits its bytes, −1 if none does.
 
-    The first that ends where they do, else the first that leaves some over.
+    The first layout that ends where they do is taken, else the first that leaves some bytes over.
     """
     program = scan_state[a.VALUE_PROGRAMS + number * a.VERSIONS + version]
     found = np.int64(-1)

@@ -1,4 +1,4 @@
-"""Records as rows: the columns of offset commits, of other records and of markers."""
+"""Turn records to rows: the columns of offset commits, of other records and of markers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TOPIC_ID_TAG = next(row.tag for row in OFFSET_COMMIT_VALUE.fields if row.name ==
 TOPIC_ID_SIZE = SIZES["uuid"]
 NO_TAGS = 1
 ONLY_TOPIC_ID = 3 + TOPIC_ID_SIZE
-"""Bytes of a section of tagged fields with nothing, and with a topic id."""
+"""Bytes of a section of tagged fields without fields, and with only a topic id."""
 
 
 def _shapes() -> a.Int64s:
-    """Where the fields of an offset commit's value stand, from its declaration."""
+    """Return the positions of the fields of an offset commit's value, from its declaration."""
     shapes = np.full((a.VERSIONS, SHAPE_COLUMNS), a.NOTHING, np.int64)
     for version in range(a.VERSIONS):
         if not OFFSET_COMMIT_VALUE.has_version(version):
@@ -52,7 +52,7 @@ SHAPES = _shapes()
 
 @inlined
 def _add_text(counts: Any, ints: Any, texts: Any, n: Any, which: Any, data: Any, start: Any, size: Any) -> None:
-    """What stands in a row of ``texts``; the caller has made sure of room."""
+    """Append the bytes of a row to ``texts``; the caller has made sure of room."""
     used = counts[k.TEXTS_USED + which]
     for i in range(size):
         texts[which, U(used + i)] = data[U(start + i)]
@@ -64,7 +64,7 @@ def _add_text(counts: Any, ints: Any, texts: Any, n: Any, which: Any, data: Any,
 def _add_raw(
     counts: Any, ints: Any, texts: Any, n: Any, data: Any, key: Any, key_size: Any, value: Any, size: Any
 ) -> None:
-    """The raw key and value of a record."""
+    """Add the raw key and value of a record."""
     _add_text(counts, ints, texts, n, np.int64(k.RAW_KEY), data, key, key_size)
     _add_text(counts, ints, texts, n, np.int64(k.RAW_VALUE), data, value, size)
 
@@ -82,7 +82,7 @@ def add_no_raw(counts: Any, ints: Any, n: Any) -> None:
 
 @inlined
 def metadata_at(data: Any, at: Any, end: Any, version: Any) -> Any:
-    """Where the metadata begins and ends; −1 where it does not fit."""
+    """Return where the metadata begins and ends; −1 where it does not fit."""
     at += 2 + SHAPES[version, BEFORE_TEXT]
     if at + 2 > end:
         return np.int64(-1), np.int64(-1)
@@ -98,7 +98,7 @@ def metadata_at(data: Any, at: Any, end: Any, version: Any) -> Any:
 
 @inlined
 def _is_topic_id(data: Any, at: Any) -> Any:
-    """Whether a section of tagged fields begins with a topic id, its only one."""
+    """Whether a section of tagged fields begins with a topic id as its only field."""
     return data[U(at)] == 1 and data[U(at + 1)] == TOPIC_ID_TAG and data[U(at + 2)] == TOPIC_ID_SIZE
 
 
@@ -107,7 +107,7 @@ def _add_commit(
     scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
     data: Any, key: Any, key_size: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
-    """The columns of an offset commit with a value."""
+    """Fill in the columns of an offset commit with a value."""
     if size < 2:
         return sc.NOT_PLAIN
     version = U(be16(data, value))
@@ -159,7 +159,7 @@ def _add_other(
     counts: Any, longs: Any, ints: Any, texts: Any, n: Any, kind: Any, data: Any, key: Any, key_size: Any,
     value: Any, size: Any,
 ) -> Any:  # fmt: skip
-    """The columns of a tombstone, a group's record or a marker, whose key and value have been looked at."""
+    """Fill in the columns of a tombstone, a group's record or a marker, whose key and value have been checked."""
     ints[k.KIND, n] = kind
     ints[k.VALUE_VERSION, n] = be16(data, value) if kind == k.GROUP_VALUE else np.int64(-1)
     ints[k.TOPIC_ID, n] = a.NOTHING
@@ -179,7 +179,7 @@ def add_record(
     scan_state: Any, counts: Any, slots: Any, entries: Any, arena: Any, longs: Any, ints: Any, texts: Any, n: Any,
     data: Any, staged: Any, i: Any,
 ) -> Any:  # fmt: skip
-    """A data record as row ``n``."""
+    """Add a data record as row ``n``."""
     key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
     entry = staged[i, k.ENTRY]
@@ -213,7 +213,7 @@ def add_record(
 
 @part
 def add_marker(counts: Any, longs: Any, ints: Any, texts: Any, n: Any, data: Any, staged: Any, i: Any) -> Any:
-    """A transaction marker as row ``n``."""
+    """Add a transaction marker as row ``n``."""
     key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
     if key_size < 4 or size < 6:

@@ -1,8 +1,8 @@
-"""The table of all records: its columns, and its rows one record at a time.
+"""Define the table of all records: its columns, and its rows one record at a time.
 
-A row tells all of an offset commit in columns. ``key`` and ``value`` hold the raw bytes of every other record, and of
-an offset commit that the columns do not tell whole: with bytes behind its last field, unknown tagged fields or text
-that is not UTF-8. What no column holds are headers and sequence numbers, which no coordinator writes.
+A row holds all of an offset commit in columns. ``key`` and ``value`` hold the raw bytes of every other record, and of
+an offset commit that the columns cannot hold: with bytes after its last field, unknown tagged fields or text that is
+not UTF-8. Headers and sequence numbers, which no coordinator writes, are in no column.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ BOUNDED = (
     "commit_timestamp_ms",
     "record_type",
 )
-"""Columns whose least and greatest values tell which rows can be passed over."""
+"""Columns whose least and greatest values tell which rows can be skipped."""
 RISING = ("position", "batch_base_offset", "record_offset", "timestamp_ms", "committed_offset", "commit_timestamp_ms")
-"""Columns whose numbers rise with the log, or nearly so."""
+"""Columns whose numbers ascend with the log, or nearly so."""
 TEXTS = ("file", "timestamp_type", "compression", "control_type", "name", "group", "topic", "topic_id")
-"""Columns whose texts are many times the same: their Arrow type is a dictionary."""
+"""Columns whose texts repeat often: their Arrow type is a dictionary."""
 ALWAYS = (
     "file", "position", "batch_base_offset", "record_offset", "timestamp_ms", "timestamp_type", "magic", "compression",
     "producer_id", "producer_epoch", "is_transactional", "is_control",
@@ -58,7 +58,7 @@ ALWAYS = (
 """Columns that are never null."""
 
 ROWS_IN_TABLE = 2 * 122_880
-"""Rows of a table, more or less: two of DuckDB's row groups."""
+"""Approximate number of rows of a table: two of DuckDB's row groups."""
 
 
 def _schema() -> pa.Schema:
@@ -75,9 +75,9 @@ SCHEMA = _schema()
 
 
 def event_row(event: Event) -> Row:
-    """One record by `EVENT_COLUMNS`; columns that are null may be missing.
+    """Return one record as `EVENT_COLUMNS`; columns that are null may be missing.
 
-    A number that is too large for its column is wrapped as Java does it.
+    A number that is too large for its column is wrapped as in Java.
     """
     batch, record = event.batch, event.record
     row: Row = {
@@ -150,12 +150,12 @@ def _int64(number: int) -> int:
 
 
 def encodable(text: str) -> str:
-    """A text without the surrogates by which Python holds bytes of file names that are not UTF-8."""
+    """Return a text without the surrogates by which Python represents bytes of file names that are not UTF-8."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def table_of_events(rows: Sequence[Row]) -> pa.Table:
-    """Rows of `event_row` as a table."""
+    """Return rows of `event_row` as a table."""
     plain = schema_of(EVENT_COLUMNS)
     columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in plain]
     made = [
@@ -166,7 +166,7 @@ def table_of_events(rows: Sequence[Row]) -> pa.Table:
 
 
 def iter_event_tables(rows: Iterable[Row]) -> Iterator[pa.Table]:
-    """Rows of `event_row` as tables of `ROWS_IN_TABLE`."""
+    """Yield rows of `event_row` as tables of `ROWS_IN_TABLE`."""
     held: list[Row] = []
     for row in rows:
         held.append(row)
@@ -179,7 +179,7 @@ def iter_event_tables(rows: Iterable[Row]) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which rows are asked for: records of these groups, and offset commits of these topics; None is all."""
+    """Which rows are asked for: records of these groups, and offset commits of these topics; None for all."""
 
     group: Callable[[str], bool] | None = None
     topic: Callable[[str], bool] | None = None

@@ -1,11 +1,11 @@
-"""Rows on their way into Arrow tables: what the kernel wrote in columns of numbers, and rows that were read on the slow
-path."""
+"""Turn rows to Arrow tables: columns of numbers that the kernel wrote, and rows that were read on the slow path."""
 
 from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Sized
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,27 @@ from offsets_log.rows.tables import Row
 Numbers = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-LEAST_ENTRIES = 1 << 12
-MOST_ENTRIES = 1 << 20
-"""Distinct keys, names and topic ids that are remembered."""
-MOST_ENTRY_BYTES = 1 << 28
-"""Of these; where more are needed the table ends and all are forgotten."""
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much a chunk holds.
+
+    Attributes:
+        rows: of a table, more or less.
+        least_entries: distinct keys, names and topic ids that it has room for at first.
+        most_entries, most_entry_bytes: that are remembered; where more are needed the table ends and all are
+            forgotten.
+    """
+
+    rows: int = ROWS_IN_TABLE
+    least_entries: int = 1 << 12
+    most_entries: int = 1 << 20
+    most_entry_bytes: int = 1 << 28
+
+
+ROOM = Room()
 SLOW_PATH_BYTES = 1 << 24
-"""Of batches whose rows wait in Python for their table."""
+"""Maximum number of bytes of batches whose rows wait in Python for their table."""
 CODEC_NAMES = [codec.name for codec in CODECS]
 TYPE_NAMES = [RECORD_TYPES[number].name if number in RECORD_TYPES else "" for number in range(a.RECORD_TYPES)]
 
@@ -45,7 +59,7 @@ TYPE_NAMES = [RECORD_TYPES[number].name if number in RECORD_TYPES else "" for nu
 
 
 class Presence:
-    """Which rows of a column are not null, as Arrow has it; columns may share one."""
+    """Which rows of a column are not null, in Arrow's form; columns may share one."""
 
     def __init__(self, is_there: Mask) -> None:
         self.count = len(is_there)
@@ -53,29 +67,29 @@ class Presence:
         self.bits = pa.py_buffer(np.packbits(is_there, bitorder="little")) if self.nulls else None
 
     def column(self, kind: pa.DataType, *buffers: Any) -> pa.Array:
-        """Buffers as a column, on the same memory."""
+        """Return buffers as a column, without a copy."""
         if self.nulls == self.count:
             return pa.nulls(self.count, kind)
         made = [pa.py_buffer(buffer) for buffer in buffers]
         return pa.Array.from_buffers(kind, self.count, [self.bits, *made], null_count=self.nulls)
 
     def texts(self, kind: pa.DataType, ends: Numbers, data: a.Bytes) -> pa.Array:
-        """Texts or bytes that stand behind each other as a column, by where each ends."""
+        """Return consecutive texts or bytes as a column, given where each ends."""
         return self.column(kind, np.concatenate([np.zeros(1, np.int32), ends]), data)
 
     def flags(self, is_true: Mask) -> pa.Array:
-        """Truth values as a column."""
+        """Return truth values as a column."""
         return self.column(pa.bool_(), np.packbits(is_true, bitorder="little"))
 
     def dictionary(self, numbers: Numbers, texts: pa.StringArray | Sequence[str]) -> pa.Array:
-        """Numbers of texts, int32, as a column; there is a text for each number of a row that is not null."""
+        """Return numbers of texts, int32, as a column; each number of a row that is not null must have a text."""
         indices = self.column(pa.int32(), numbers)
         values = texts if isinstance(texts, pa.StringArray) else strings(texts)
         return pa.DictionaryArray.from_arrays(indices, values, safe=False)
 
 
 def _type_names(types: Numbers, presence: Presence) -> pa.Array:
-    """Record types as a column of names; the first ones, of classic groups, are in every dictionary."""
+    """Return record types as a column of names; the first ones, of classic groups, are in every dictionary."""
     if types.max(initial=0) < a.KEY_TYPES:
         return presence.dictionary(types, TYPE_NAMES[: a.KEY_TYPES])
     used, numbers = np.unique(types, return_inverse=True)
@@ -86,14 +100,14 @@ def _type_names(types: Numbers, presence: Presence) -> pa.Array:
 
 
 class _Names:
-    """Texts by their numbers."""
+    """Texts by number."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._column = strings([])
 
     def column(self, numbers: Numbers, presence: Presence) -> pa.Array:
-        """Numbers as a column; of many texts only those that stand in it."""
+        """Return numbers as a column; if there are many texts, only those in the column are included."""
         if 4 * len(self.texts) > len(numbers):
             used, numbers = np.unique(numbers, return_inverse=True)
             texts = [self.texts[number] if number >= 0 else "" for number in used.tolist()]
@@ -104,17 +118,17 @@ class _Names:
 
 
 class Entries:
-    """Keys, names and topic ids as numbers; the names are decoded once."""
+    """Keys, names and topic ids by number; the names are decoded once."""
 
-    def __init__(self) -> None:
-        self.slots = np.zeros(4 * LEAST_ENTRIES, np.int64)
-        self.entries = np.zeros((LEAST_ENTRIES, k.ENTRY_COLUMNS), np.int64)
-        self.arena = a.new_arena(a.CACHE_LINE * LEAST_ENTRIES)
+    def __init__(self, least: int) -> None:
+        self.slots = np.zeros(4 * least, np.int64)
+        self.entries = np.zeros((least, k.ENTRY_COLUMNS), np.int64)
+        self.arena = a.new_arena(a.CACHE_LINE * least)
         self.groups, self.topics, self.topic_ids = _Names(), _Names(), _Names()
         self._understood = 0
 
     def grow(self, scan_state: a.Int64s, counts: a.Int64s) -> None:
-        """Twice the room."""
+        """Double the room."""
         self.slots = np.zeros(2 * len(self.slots), np.int64)
         self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
         arena = a.new_arena(2 * len(self.arena))
@@ -136,20 +150,20 @@ class Entries:
 
 
 class Chunk(ABC):
-    """Rows on their way: those of the kernel in columns, those read on the slow path with their places among them.
+    """Collects rows: those of the kernel in columns, those of the slow path with their places among them.
 
     Args:
-        release: that wrote the log, if it is known.
+        release: the release that wrote the log, if it is known.
     """
 
-    def __init__(self, release: Release | None = None) -> None:
-        self.release = release
+    def __init__(self, release: Release | None = None, room: Room = ROOM) -> None:
+        self.release, self.room = release, room
         self.scan_state = scan_state_of(programs_of(release), seed=secrets.randbits(61))
         self.counts = np.zeros(k.COUNTS, np.int64)
-        self.longs = np.zeros((k.LONGS, ROWS_IN_TABLE), np.int64)
-        self.ints = np.zeros((k.INTS, ROWS_IN_TABLE), np.int32)
-        self.texts = np.zeros((k.TEXTS, 32 * ROWS_IN_TABLE), np.uint8)
-        self.entries = Entries()
+        self.longs = np.zeros((k.LONGS, room.rows), np.int64)
+        self.ints = np.zeros((k.INTS, room.rows), np.int32)
+        self.texts = np.zeros((k.TEXTS, 32 * room.rows), np.uint8)
+        self.entries = Entries(room.least_entries)
         self._segments: list[tuple[int, Segment]] = []
         self._slow_path: list[Any] = []
         self._places: list[int] = []
@@ -157,15 +171,15 @@ class Chunk(ABC):
 
     @abstractmethod
     def row(self, event: LogEvent, shown: Shown) -> Any:
-        """What is kept of something that was read on the slow path; None if it is not asked for."""
+        """Return what is kept of an event read on the slow path, or None if it is not asked for."""
 
     @abstractmethod
     def made(self, offsets_partition: int | None, shown: Shown) -> Sized:
-        """What becomes of the rows asked for, in log order, on the memory of the chunk."""
+        """Return what becomes of the rows asked for, in log order, using the chunk's memory."""
 
     @property
     def rows(self) -> int:
-        """Of the kernel."""
+        """The number of the kernel's rows."""
         return int(self.counts[k.ROWS])
 
     def __len__(self) -> int:
@@ -174,20 +188,20 @@ class Chunk(ABC):
     @property
     def is_full(self) -> bool:
         """Whether it is time for a table."""
-        return len(self) >= ROWS_IN_TABLE or self._slow_path_bytes >= SLOW_PATH_BYTES
+        return len(self) >= self.room.rows or self._slow_path_bytes >= SLOW_PATH_BYTES
 
     def begin_segment(self, segment: Segment) -> None:
-        """The kernel's rows from here on are of this segment."""
+        """Note that the kernel's rows from here on are of this segment."""
         self._segments.append((self.rows, segment))
 
     def add_on_slow_path(self, rows: Sequence[Any], size_bytes: int) -> None:
-        """The next rows, of a batch of that size."""
+        """Add the next rows, of a batch of that size."""
         self._slow_path += rows
         self._places += [self.rows] * len(rows)
         self._slow_path_bytes += size_bytes
 
     def widen(self, count: int) -> None:
-        """Room for a batch of so many rows, or of more bytes. There must be no rows."""
+        """Make room for a batch of that many rows, or of more bytes. There must be no rows."""
         if count > self.longs.shape[1]:
             self.longs = np.zeros((k.LONGS, count), np.int64)
             self.ints = np.zeros((k.INTS, count), np.int32)
@@ -197,28 +211,29 @@ class Chunk(ABC):
     @property
     def has_many_entries(self) -> bool:
         """Whether it is time to forget them."""
-        return bool(self.counts[k.ENTRIES] > MOST_ENTRIES or self.counts[k.ARENA_USED] > MOST_ENTRY_BYTES // 2)
+        entries, size_bytes = self.counts[[k.ENTRIES, k.ARENA_USED]].tolist()
+        return bool(entries > self.room.most_entries or size_bytes > self.room.most_entry_bytes // 2)
 
     def grow(self) -> None:
-        """Room for more entries."""
+        """Make room for more entries."""
         self.entries.grow(self.scan_state, self.counts)
 
     def begin(self) -> None:
-        """Begin with another part."""
+        """Begin another part."""
         self.clear()
         self._segments = []
 
     def clear(self) -> None:
-        """Begin anew, behind a table."""
+        """Begin again after a table."""
         self.counts[[k.ROWS, *range(k.TEXTS_USED, k.TEXTS_USED + k.TEXTS)]] = 0
         if self.has_many_entries:
-            self.entries = Entries()
+            self.entries = Entries(self.room.least_entries)
             self.counts[: k.HAS_BATCHES] = 0
         self._segments = [(0, segment) for _, segment in self._segments[-1:]]
         self._slow_path, self._places, self._slow_path_bytes = [], [], 0
 
     def _shown(self, shown: Shown) -> Mask:
-        """By row of the kernel, whether it is asked for. The last name stands for none at all."""
+        """Return for each row of the kernel whether it is asked for. The last name stands for no name."""
         groups = np.array([*map(shown.shows_group, self.entries.groups.texts), False], np.bool_)
         topics = np.array([*map(shown.shows_topic, self.entries.topics.texts), shown.topic is None], np.bool_)
         mask: Mask = groups[self.ints[k.GROUP, : self.rows]] & topics[self.ints[k.TOPIC, : self.rows]]
@@ -226,17 +241,17 @@ class Chunk(ABC):
 
 
 class TableChunk(Chunk):
-    """Rows of one Arrow table by `rows.EVENT_COLUMNS`."""
+    """Rows of one Arrow table with `rows.EVENT_COLUMNS`."""
 
     def row(self, event: LogEvent, shown: Shown) -> Row | None:
-        """A record as `rows.event_row`."""
+        """Return a record as `rows.event_row` does."""
         if not isinstance(event, Event):
             return None
         row = event_row(event)
         return row if shown.shows(row) else None
 
     def made(self, offsets_partition: int | None, shown: Shown) -> pa.Table:
-        """The table."""
+        """Return the table."""
         self.entries.understand(int(self.counts[k.ENTRIES]))
         columns = self._columns(offsets_partition)
         table = pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)

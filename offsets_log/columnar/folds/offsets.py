@@ -232,9 +232,13 @@ def prepare(scan_state: Any, slots: Any, rows: Any, arena: Any, data: Any, stage
 @inlined
 def row_of(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any, i: Any,
-    place: Any
+    place: Any, newer_target: Any
 ) -> Any:  # fmt: skip
-    """The row of a staged record's key, taken in if it is new; else what `intern` says."""
+    """The row of a staged record's key, taken in if it is new; else what `intern` says.
+
+    Args:
+        newer_target: of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
+    """
     start, size = staged[U(i), a.KEY], staged[U(i), a.KEY_SIZE]
     row = scan_state[U(a.FOUND + place)]
     if row >= 0 and is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
@@ -245,8 +249,10 @@ def row_of(
         return row
     number = be16(data, start)
     if number >= a.KEY_TYPES:
-        member_type = newer.TYPES[number, newer.OF_MEMBER]
-        return intern_newer(scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type)
+        member_type = newer.TYPES[number, newer.OF_MEMBER] if newer_target == a.IS_NEWER else np.int64(a.NOTHING)
+        return intern_newer(
+            scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type, newer_target
+        )
     known = scan_state[a.GROUPS]
     row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
     if scan_state[a.GROUPS] > known:
@@ -310,7 +316,10 @@ def flush(
                 ):
                     return FULL
                 continue
-            row = row_of(scan_state, slots, rows, groups, arena, overflow, staged, data, number, number - first)
+            row = row_of(
+                scan_state, slots, rows, groups, arena, overflow, staged, data, number, number - first,
+                np.int64(a.IS_NEWER),
+            )  # fmt: skip
             if row < 0:
                 return FULL if row == NEEDS_ROOM else KEY_NOT_PLAIN
             staged[i, STAGED_ROW] = row

@@ -31,6 +31,7 @@ from offsets_log.replay.fold import replay_into
 from offsets_log.replay.profile import Profile
 
 LEAST_PIECE = 1 << 24
+"""Bytes of log that are worth a piece of their own."""
 
 
 class Piece(Reading):
@@ -210,7 +211,7 @@ def _cuts(layout: Layout, pieces: int) -> list[ScanPlace]:
     """Where pieces begin, more or less: at the begin of a segment if one is near."""
     total = sum(map(len, layout.data))
     cuts = [ScanPlace(0, 0)]
-    for i in range(1, min(pieces, total // LEAST_PIECE) if total else 1):
+    for i in range(1, pieces if total else 1):
         at = total * i // pieces
         index = max(n for n, begin in enumerate(layout.begins) if begin <= at)
         inside = at - layout.begins[index]
@@ -259,8 +260,8 @@ def replay_logs(
 
     def replays() -> Iterator[Replay]:
         for log in logs:
-            share = pieces or max(1, round(threads * log.bytes_to_read / total))
-            yield replay(log, profile, until=until(log), release=release, pieces=share)
+            share = pieces or min(round(threads * log.bytes_to_read / total), log.bytes_to_read // LEAST_PIECE)
+            yield replay(log, profile, until=until(log), release=release, pieces=max(1, share))
 
     pool = ThreadPoolExecutor(threads)
     queue = _Queue(replays(), pool, threads, advance)

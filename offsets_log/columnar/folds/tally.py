@@ -209,8 +209,11 @@ def flush(
             if kind != a.PASSED and not is_marker:
                 place = number - first
                 row = np.int64(
-                    fold.row_of(scan_state, slots, rows, groups, arena, overflow, staged, source, number, place)
-                )
+                    fold.row_of(
+                        scan_state, slots, rows, groups, arena, overflow, staged, source, number, place,
+                        np.int64(a.IS_GROUP),
+                    )
+                )  # fmt: skip
                 if row < 0:
                     return fold.FULL if row == NEEDS_ROOM else fold.KEY_NOT_PLAIN
             at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]

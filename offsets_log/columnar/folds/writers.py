@@ -167,8 +167,8 @@ class Counting(ColumnarState):
 class WritersState(TakesNothing, Counting):
     """What the writers of a run of records wrote; of a replay it keeps the keys only."""
 
-    def __init__(self, profile: Profile, per: int) -> None:
-        super().__init__(profile, per)
+    def __init__(self, profile: Profile, per: int, **how: Any) -> None:
+        super().__init__(profile, per, **how)
         self.text = np.zeros(nm.MOST_NAME, np.uint8)
         self.number_of(nm.NOBODYS_NAME)
 
@@ -248,8 +248,8 @@ class WritersState(TakesNothing, Counting):
         return [s.text_at(int(at)) for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT]]
 
 
-NewState = Callable[[Profile, int], WritersState]
-"""A state for a profile and how kernels name a writer."""
+NewState = Callable[..., WritersState]
+"""A state for a profile, how kernels name a writer, and more of `ColumnarState`."""
 
 
 def summed(runs: a.Int64s) -> a.Int64s:
@@ -313,7 +313,8 @@ class Count(Replay):
     kind: NewState = WritersState
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
-        return self.kind(self.profile, self.per)
+        """Beginning with nothing counted; who held what only Python learns from records of the newer kinds."""
+        return self.kind(self.profile, self.per, **self.how, with_newer=self.per < nm.PER_CLIENT)
 
 
 def count_log(

@@ -1,4 +1,4 @@
-"""Kernels that take texts of entries into columns."""
+"""Copy texts of entries to columns, in kernels."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def are_utf8(entries: LongRows, count: Number, texts: Bytes) -> Any:
 
 @kernel
 def metadata(entries: LongRows, texts: Bytes, letters: ByteRows, out: Bytes, ends: Ints, more: Bytes) -> None:
-    """Metadata of entries behind each other, where each ends, and whether it may say more than it reads.
+    """Copy the metadata of entries; note where each ends, and whether it may contain more than text.
 
     Args:
         letters: see `lines`.
-        out: with room for all.
+        out: has room for all.
     """
     used = np.int64(0)
     for i in range(len(entries)):

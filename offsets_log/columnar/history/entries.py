@@ -1,6 +1,6 @@
-"""Entries of `history`: what each record did to the answer for its key, an entry for each.
+"""Add entries of `history`: what each record did to the answer for its key, one entry for each.
 
-The rules are those of a replay (`folds.offsets`); here is looked at what they did.
+The rules are those of a replay (`folds.offsets`); their effects are recorded here.
 
 entries  one row an event of a key, in log order (`investigate.history.Entry`)
 texts    metadata of commits and what members are called, behind each other
@@ -27,15 +27,18 @@ from offsets_log.columnar.scan import staging as sc
     PRODUCER_ID, EFFECTIVE, EFFECTIVE_RECORD, HELD_BY, TOPIC_ID, OLDER, MEMBER,
 ) = range(16)  # fmt: skip
 ENTRY_SIZE = 16
-"""KEY is a row of raw keys; EFFECTIVE_RECORD is NEVER where nothing is answered; HELD_BY is the number of what is asked
-for the member once all topic ids are known, 0 where MEMBER tells it; TOPIC_ID is the number of a name, NOTHING without
-one; OLDER is the entry before of the same transaction."""
+"""Meanings of columns.
+
+KEY is a row of raw keys; EFFECTIVE_RECORD is NEVER if nothing is answered; HELD_BY is the number of a question for the
+member that can be answered once all topic ids are known, 0 if MEMBER is set; TOPIC_ID is the number of a name, NOTHING
+without one; OLDER is the previous entry of the same transaction.
+"""
 
 # Columns of ``members``: where texts stand and their sizes, NOTHING where there is none.
 MEMBER_ID, INSTANCE_ID, CLIENT_ID, HOST = range(0, 8, 2)
 EPOCH, IS_ODD = 8, 9
 MEMBER_SIZE = 10
-"""IS_ODD is whether the texts do not stand in lines as they are."""
+"""IS_ODD says whether the texts change when they are written in lines."""
 NOBODY = 0
 
 # Parts of MARKS.
@@ -51,24 +54,27 @@ ALL_MARKS = 512
 # Columns of ``held``.
 SHOWN, NOW, WAS_RECORD, WAS_APPLIED, WAS, MET, NEXT, KEY_MET, HOLDER = range(9)
 HELD_SIZE = 9
-"""A verdict; the committed offset that is answered; what was before the record: its record offset, NEVER if nothing was
-answered, where it took effect, what it committed; 1 + the entry of the marker that met the key; 1 + the next key of the
-group, NEVER-ending ones LAST, 0 for a key that was not met; the raw key it was first met as; the member that was last
-assigned it."""
+"""Meanings of columns.
+
+SHOWN is a verdict; NOW the committed offset that is answered. The next three describe the answer before the record: its
+record offset (NEVER if nothing was answered), where it took effect, what it committed. MET is 1 + the entry of the
+marker that met the key; NEXT is 1 + the next key of the group, LAST for the last one, 0 for a key that was not met;
+KEY_MET is the raw key it was first met as; HOLDER the member that was last assigned it.
+"""
 LAST = -1
 
 # Columns of ``lives``.
 GROUP_SHOWN, EXISTS, HELD_BY_NOW, FIRST_KEY, KEYS, FIRST_MEMBER, ONLY_MEMBER, TOLD_BY = range(8)
 LIFE_SIZE = 8
-"""HELD_BY_NOW is below 0 where it must be asked for; members below FIRST_MEMBER are of the past."""
+"""HELD_BY_NOW is below 0 if it must be asked for; members below FIRST_MEMBER are of the past."""
 TOLD_BY_PYTHON, IS_SIMPLE, IS_CLASSIC = range(3)
-"""Who took the group's last record; of what a kernel took, whether that is a group of offsets only."""
+"""Who processed the group's last record; for records that a kernel processed, whether the group has only offsets."""
 UNDECIDED, UNWANTED, WANTED = range(3)
 
 # Columns of ``opens``.
 NEWEST, COUNT = range(2)
 OPEN_SIZE = 2
-"""1 + the newest entry, and how many there are."""
+"""1 + the newest entry, and the number of entries."""
 
 # Of ``counts``.
 ENTRIES = 0
@@ -82,7 +88,7 @@ COUNTS = 6
 NEEDS_VERDICT, NEEDS_HOLDERS, NEEDS_GROUP, NEEDS_ENTRIES, NEEDS_TEXTS, NEEDS_MEMBERS, BEYOND = range(
     sc.NEEDS_OTHERS + 1, sc.NEEDS_OTHERS + 8
 )
-"""BEYOND: what only the construct path can tell, as a time of more than 64 bits."""
+"""BEYOND stands for data that only the construct path can handle, such as a time of more than 64 bits."""
 NOT_KEPT = -1
 
 
@@ -93,7 +99,7 @@ def _is_answered(counts: Any, lives: Any, group: Any) -> Any:
 
 @inlined
 def _remember(counts: Any, rows: Any, held: Any, lives: Any, row: Any) -> None:
-    """What is answered for a key before a record."""
+    """Remember what is answered for a key before a record."""
     is_there = _is_answered(counts, lives, rows[row, a.GROUP])
     held[row, WAS_RECORD] = rows[row, a.RECORD_OFFSET] if is_there else np.int64(a.NEVER)
     held[row, WAS_APPLIED] = rows[row, a.APPLIED_OFFSET]
@@ -102,7 +108,7 @@ def _remember(counts: Any, rows: Any, held: Any, lives: Any, row: Any) -> None:
 
 @inlined
 def _change(rows: Any, held: Any, row: Any, now: Any) -> Any:
-    """Of the answer since `_remember`, where the record offset of the answer is ``now``."""
+    """Return how the answer changed since `_remember`; ``now`` is the record offset of the answer."""
     was = held[row, WAS_RECORD]
     if now == a.NEVER:
         return np.int64(NONE if was == a.NEVER else DELETED)
@@ -120,7 +126,7 @@ def _add(
     counts: Any, rows: Any, held: Any, lives: Any, entries: Any, key: Any, row: Any, event: Any, record_offset: Any,
     timestamp: Any,
 ) -> Any:  # fmt: skip
-    """A new entry, with the answer behind its record; there is room."""
+    """Add an entry, with the answer after its record; there is room."""
     n = U(counts[ENTRIES])
     counts[ENTRIES] += 1
     is_there = _is_answered(counts, lives, rows[row, a.GROUP])
@@ -141,7 +147,7 @@ def _add(
 
 @inlined
 def _meet(rows: Any, held: Any, lives: Any, key: Any, row: Any) -> None:
-    """A key that is shown is one of its group from here on."""
+    """Make a key that is shown one of its group's keys from here on."""
     if held[row, NEXT] == 0:
         group = rows[row, a.GROUP]
         held[row, NEXT] = lives[group, FIRST_KEY] if lives[group, FIRST_KEY] != 0 else np.int64(LAST)
@@ -155,7 +161,7 @@ def note_others(
     counts: Any, rows: Any, held: Any, lives: Any, entries: Any, group: Any, but: Any, event: Any, record_offset: Any,
     timestamp: Any,
 ) -> None:  # fmt: skip
-    """Keys whose answer changed with their group, which exists now or does not; there is room.
+    """Add entries for keys whose answer changed because their group now exists or does not; there is room.
 
     Args:
         but: a key that has an entry of its own.
@@ -173,7 +179,7 @@ def note_others(
 
 @inlined
 def _member_of(held: Any, lives: Any, row: Any, group: Any, producer: Any) -> Any:
-    """Who holds a key: the member that is assigned it, else the only one, but not of a transactional commit."""
+    """Return who holds a key: the member that is assigned it, or the only member unless the commit is transactional."""
     member = held[row, HOLDER]
     if member != NOBODY and member >= lives[group, FIRST_MEMBER]:
         return member
@@ -190,7 +196,7 @@ def _opens_at_once(scan_state: Any) -> Any:
 def what_is_needed(
     scan_state: Any, rows: Any, held: Any, lives: Any, counts: Any, entries: Any, row: Any, is_value: Any, producer: Any
 ) -> Any:
-    """What an offset's record needs before anything may be done; FINISHED if nothing."""
+    """Return what an offset's record needs before anything may be done; FINISHED if nothing."""
     group = rows[row, a.GROUP]
     if held[row, SHOWN] == UNDECIDED:
         return np.int64(NEEDS_VERDICT)
@@ -208,11 +214,11 @@ def note_offset(
     entries: Any, key: Any, row: Any, is_value: Any, record_offset: Any, timestamp: Any, producer: Any,
     is_replayed: Any, committed: Any,
 ) -> Any:  # fmt: skip
-    """A commit or tombstone: its entry, NOT_KEPT if it is not shown; nothing is needed any more.
+    """Note a commit or tombstone; return its entry, or NOT_KEPT if it is not shown. Nothing more is needed for it.
 
     Args:
-        key, row: of the raw key, and of what it names.
-        producer: of the transaction it belongs to, else NOTHING.
+        key, row: row of the raw key, and row of what it names.
+        producer: producer of the transaction it belongs to, else NOTHING.
         is_replayed: whether a replay takes it.
     """
     group = rows[row, a.GROUP]
@@ -254,7 +260,7 @@ def note_marker(
     scan_state: Any, rows: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
     producer: Any, commits: Any, record_offset: Any, timestamp: Any, is_replayed: Any,
 ) -> Any:  # fmt: skip
-    """The end of a transaction; FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
+    """Note the end of a transaction; return FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
     if counts[ENTRIES] + opens[producer, COUNT] > len(entries):
         return np.int64(NEEDS_ENTRIES)
     n = opens[producer, NEWEST] - 1
@@ -297,7 +303,7 @@ def turn(
     rows: Any, held: Any, lives: Any, counts: Any, entries: Any, group: Any, exists: Any, record_offset: Any,
     timestamp: Any,
 ) -> None:  # fmt: skip
-    """A group that exists from here on, or no longer; there is room."""
+    """Note that a group exists from here on, or no longer; there is room."""
     lives[group, EXISTS] = exists
     if not counts[ALL_ANSWERED]:
         event = np.int64(BACK if exists else GONE)

@@ -1,6 +1,6 @@
-"""A log on its way into entries of `history`: by `kernels`, and what is not plain by `pipeline`, in its place.
+"""Turn a log to entries of `history`: by `kernels`, and where it is not plain by `pipeline`, in its place.
 
-Rules are those of `investigate.history.History`.
+The rules are those of `investigate.history.History`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from offsets_log.replay.topic_names import topic_names_in
 
 
 class HistoryPiece(Piece):
-    """A log on its way into entries."""
+    """A log that is turned to entries."""
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, state: HistoryState) -> None:
         super().__init__(order, cursor, scanner, note, state)
@@ -46,7 +46,7 @@ class HistoryPiece(Piece):
         return self.history.scan(data, self.scanner)
 
     def _group_record(self, data: a.Bytes) -> None:
-        """A type 2 record, which the kernel has found right."""
+        """Note a type 2 record, which the kernel has found valid."""
         counts = self.history.counts
         staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
         source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
@@ -61,7 +61,7 @@ class HistoryPiece(Piece):
         replay_into(self.state, self._watch(self.events(index, batch)), on_damage=self.note)
 
     def _watch(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
-        """Each event on its way to a replay, which says whether it would be taken."""
+        """Pass each event to a replay, which says whether it would be taken, and note it."""
         history = self.history
         for event in events:
             history.is_replayed = False
@@ -91,11 +91,11 @@ def read_history(
     release: tuple[int, int] | None,
     advance: Advance,
 ) -> None:
-    """The entries of one log, in its order.
+    """Read the entries of one log, in its order.
 
     Args:
-        note: what to do with what could not be read, with tails and gaps.
-        advance: called with the number of bytes read since.
+        note: called with what could not be read, with tails and gaps.
+        advance: called with the number of bytes read since the last call.
     """
     order = ScanOrder(log, until, release)
     order.note_begin(note)

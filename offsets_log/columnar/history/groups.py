@@ -1,6 +1,6 @@
-"""A classic group's record in kernels: whether the group exists, its members, and what each of them is assigned.
+"""Read a classic group's record in kernels: whether the group exists, its members, and what each is assigned.
 
-What a kernel is not sure to read as `messages` and `replay.groups` do, it leaves to them.
+Kernels leave everything to `messages` and `replay.groups` that they are not sure to read in the same way.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ CONSUMER = np.frombuffer(b"consumer", np.uint8)
 LEAST_ASSIGNMENT = 10  # its version, no topics and no user data
 BEFORE_NAMES = 4
 AROUND_NAMES = 10
-"""Bytes of the key of an offset before the text of its first name, and all but both texts."""
+"""Bytes of an offset's key before the text of its first name, and all bytes except both texts."""
 OFFSET_KEY = 1
 
 
 @inlined
 def _after(data: Any, at: Any, end: Any, is_nullable: Any) -> Any:
-    """Where a string ends that is UTF-8; below 0 if that is not sure."""
+    """Return where a string ends that is UTF-8; below 0 if this is not certain."""
     if at < 0 or at + 2 > end:
         return np.int64(-1)
     size = be16(data, at)
@@ -42,7 +42,7 @@ def _after(data: Any, at: Any, end: Any, is_nullable: Any) -> Any:
 
 @inlined
 def _after_bytes(data: Any, at: Any, end: Any) -> Any:
-    """Where bytes behind their int32 size end; below 0 if they are not there."""
+    """Return where bytes after their int32 size end; below 0 if they are not complete."""
     if at < 0 or at + 4 > end:
         return np.int64(-1)
     size = be32(data, at)
@@ -51,7 +51,7 @@ def _after_bytes(data: Any, at: Any, end: Any) -> Any:
 
 @part
 def _members_at(data: Any, value: Any, end: Any) -> Any:
-    """Where the array of members begins, and where the generation stands; below 0 if that is not sure."""
+    """Return where the array of members begins (below 0 if this is not certain), and where the generation is."""
     version = be16(data, value)
     if version >= FLEXIBLE:
         return np.int64(-1), np.int64(0)
@@ -88,13 +88,13 @@ def _is_assignment(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def _is_first(scan_state: Any, data: Any, at: Any) -> Any:
-    """Whether no text of the record before was the same."""
+    """Whether no earlier text of the record was the same."""
     return is_new(scan_state, data, at + 2, max(be16(data, at), np.int64(0)))
 
 
 @part
 def _after_member(scan_state: Any, data: Any, at: Any, end: Any, version: Any, is_consumer: Any) -> Any:
-    """Where a member's row ends; below 0 if it is not sure what it says, or whether others have its id."""
+    """Return where a member's row ends; below 0 if its meaning is not certain, or another may have its id."""
     begin = at
     at = _after(data, at, end, False)
     if at < 0 or not _is_first(scan_state, data, begin):
@@ -115,7 +115,7 @@ def _after_member(scan_state: Any, data: Any, at: Any, end: Any, version: Any, i
 
 @part
 def _is_plain(scan_state: Any, data: Any, value: Any, end: Any) -> Any:
-    """Whether a value is read here as elsewhere: how many members it has, below 0 if that is not sure."""
+    """Return how many members a value has; below 0 if it is not certain to be read here as elsewhere."""
     at, _ = _members_at(data, value, end)
     if at < 0:
         return np.int64(-1)
@@ -133,14 +133,14 @@ def _is_plain(scan_state: Any, data: Any, value: Any, end: Any) -> Any:
 
 @inlined
 def _is_consumer(data: Any, value: Any) -> Any:
-    """Whether the type of its protocol is that of consumers."""
+    """Whether its protocol type is that of consumers."""
     size = be16(data, value + 2)
     return size == len(CONSUMER) and same_bytes(CONSUMER, np.int64(0), data, value + 4, size)
 
 
 @inlined
 def _text(counts: Any, texts: Any, members: Any, n: Any, column: Any, data: Any, at: Any) -> Any:
-    """Keep a text of a member; where it ends in the record."""
+    """Keep a text of a member; return where it ends in the record."""
     size, used = be16(data, at), counts[e.TEXT_USED]
     members[n, column], members[n, column + 1] = used, size
     size = max(size, np.int64(0))
@@ -155,7 +155,7 @@ def _assign(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, key: Any, at: Any,
     size: Any, member: Any,
 ) -> Any:  # fmt: skip
-    """A member holds what a canonical key names from here on; False without room."""
+    """Assign a canonical key's partition to a member from here on; return False without room."""
     found = hash_bytes(key, at, size, scan_state[a.SEED])
     row = find_row(slots, rows, arena, key, at, size, found)
     if row < 0:
@@ -171,9 +171,9 @@ def _assign_all(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, counts: Any, texts: Any,
     data: Any, at: Any, name_size: Any, member: Any,
 ) -> Any:  # fmt: skip
-    """A member holds what its assignment says; False without room.
+    """Assign the partitions in its assignment to a member; return False without room.
 
-    The keys are made behind what is used of ``texts``, where the group's name stands already.
+    The keys are built after the used part of ``texts``, where the group's name was already written.
     """
     key = counts[e.TEXT_USED]
     topics, at = be32(data, at + 2), at + 6
@@ -197,7 +197,7 @@ def _assign_all(
 
 @inlined
 def _begin_key(arena: Any, name_at: Any, counts: Any, texts: Any) -> Any:
-    """Put the begin of a group's keys behind what is used of ``texts``; the size of its name."""
+    """Write the beginning of a group's keys after the used part of ``texts``; return the size of its name."""
     size, key = size_of(arena, name_at), counts[e.TEXT_USED]
     texts[U(key)], texts[U(key + 1)] = 0, OFFSET_KEY
     texts[U(key + 2)], texts[U(key + 3)] = size >> 8 & 0xFF, size & 0xFF
@@ -211,7 +211,7 @@ def _take_members(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
     texts: Any, members: Any, data: Any, value: Any, end: Any, group: Any,
 ) -> Any:  # fmt: skip
-    """The members of a value that is plain; False without room for keys."""
+    """Take the members of a plain value; return False without room for keys."""
     version, is_consumer = be16(data, value), _is_consumer(data, value)
     at, generation_at = _members_at(data, value, end)
     count, at = be32(data, at), at + 4
@@ -252,7 +252,7 @@ def _take_members(
 
 @inlined
 def _before_assignment(data: Any, at: Any, version: Any) -> Any:
-    """Where a member's assignment begins, by where its texts end."""
+    """Return where a member's assignment begins, from where its texts end."""
     at += 8 if version >= WITH_REBALANCE_TIMEOUT else 4
     return at + 4 + be32(data, at)
 
@@ -263,10 +263,10 @@ def note_group(
     entries: Any, texts: Any, members: Any, data: Any, value: Any, size: Any, group: Any, record_offset: Any,
     timestamp: Any,
 ) -> Any:  # fmt: skip
-    """A type 2 record of a group that is shown: FINISHED, or what it needs first.
+    """Note a type 2 record of a group that is shown; return FINISHED, or what it needs first.
 
     Args:
-        size: of the value; below 0 for a tombstone.
+        size: size of the value; below 0 for a tombstone.
     """
     exists = np.int64(size >= 0)
     if lives[group, e.EXISTS] != exists and counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):

@@ -1,6 +1,6 @@
-"""The kernels of `history`: a log's records in their order, noted by the rules of `entries`.
+"""Note a log's records for `history` in kernels, in their order, by the rules of `entries`.
 
-They come back for a group's record that `groups` does not take, and where what Python knows of a group is asked for.
+They return for a group's record that `groups` does not take, and where Python's knowledge of a group is needed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64
 def _keep_commit(
     counts: Any, entries: Any, texts: Any, n: Any, data: Any, value: Any, size: Any, topic_id: Any
 ) -> None:  # fmt: skip
-    """The columns of a commit, which a program has read; there is room for its metadata."""
+    """Fill in the columns of a commit, which a program has read; there is room for its metadata."""
     version = U(be16(data, value))
     text_at, text_end = metadata_at(data, value, value + size, version)
     used = counts[e.TEXT_USED]
@@ -45,7 +45,7 @@ def _keep_commit(
 
 @inlined
 def _is_beyond(timestamp: Any) -> Any:
-    """Whether a time may have more than 64 bits, which `batches.time_at` does not tell."""
+    """Whether a time may have more than 64 bits, which `batches.time_at` does not show."""
     return timestamp == bt.INT64_MAX or timestamp == bt.INT64_MIN
 
 
@@ -54,7 +54,7 @@ def _topic_id(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, lives: Any, source: Any, key: Any,
     staged: Any, i: Any,
 ) -> Any:  # fmt: skip
-    """The number of the topic id that a commit names, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
+    """Return the number of a commit's topic id, noted for its topic; NOTHING without one, or NEEDS_ROOM."""
     at = staged[i, a.TOPIC_ID_AT]
     if at < 0 or (be64(source, at) == 0 and be64(source, at + 8) == 0):
         return np.int64(a.NOTHING)
@@ -71,7 +71,7 @@ def _note_staged_marker(
     scan_state: Any, rows: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any, entries: Any,
     staged: Any, data: Any, i: Any,
 ) -> Any:  # fmt: skip
-    """A marker: FINISHED, or what it needs first."""
+    """Note a marker; return FINISHED, or what it needs first."""
     producer, commits = staged[i, a.STAGED_PRODUCER], np.int64(staged[i, a.KIND] == a.COMMIT)
     timestamp = bt.time_at(data, staged[i, a.RECORD_AT] - bt.HEADER_SIZE, staged[i, a.TIMESTAMP_DELTA])
     if producer >= len(opens):
@@ -89,7 +89,7 @@ def _note_staged_group(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
     entries: Any, texts: Any, members: Any, staged: Any, source: Any, i: Any, key: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
-    """A type 2 record: FINISHED, or what it needs first."""
+    """Note a type 2 record; return FINISHED, or what it needs first."""
     group = rows[key, a.GROUP]
     if lives[group, e.GROUP_SHOWN] != e.WANTED:
         return np.int64(sc.FINISHED)
@@ -104,7 +104,7 @@ def _note_staged(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
     counts: Any, entries: Any, texts: Any, members: Any, staged: Any, source: Any, data: Any, number: Any, place: Any,
 ) -> Any:  # fmt: skip
-    """A record that is staged: FINISHED, or what it needs first, with nothing done."""
+    """Note a staged record; return FINISHED, or what it needs first, with nothing done."""
     i = U(number)
     kind = staged[i, a.KIND]
     if kind == a.PASSED:
@@ -112,7 +112,11 @@ def _note_staged(
     at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
     if kind > a.TOMBSTONE:
         return _note_staged_marker(scan_state, rows, overflow, held, lives, opens, counts, entries, staged, data, i)
-    key = np.int64(fold.row_of(scan_state, slots, rows, groups, arena, overflow, staged, source, number, place))
+    key = np.int64(
+        fold.row_of(
+            scan_state, slots, rows, groups, arena, overflow, staged, source, number, place, np.int64(a.IS_NEWER)
+        )
+    )
     if key < 0:
         return np.int64(sc.NEEDS_ROOM if key == NEEDS_ROOM else sc.KEY_NOT_PLAIN)
     if rows[key, a.GROUP] >= len(lives) or key >= len(held) or staged[i, a.STAGED_PRODUCER] >= len(opens):
@@ -145,7 +149,7 @@ def _note_staged_offset(
     scan_state: Any, rows: Any, groups: Any, overflow: Any, held: Any, lives: Any, opens: Any, counts: Any,
     entries: Any, texts: Any, staged: Any, source: Any, i: Any, key: Any, timestamp: Any, topic_id: Any,
 ) -> Any:  # fmt: skip
-    """A commit or tombstone of a group that is shown: FINISHED, or what it needs first, with nothing done."""
+    """Note a commit or tombstone of a shown group; return FINISHED, or what it needs first, with nothing done."""
     is_value, row, producer = staged[i, a.KIND] == a.VALUE, rows[key, a.TARGET], staged[i, a.STAGED_PRODUCER]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
     if is_value and SHAPES[U(be16(source, value)), BEFORE_TEXT] < 0:
@@ -170,7 +174,7 @@ def _flush(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, opens: Any,
     counts: Any, entries: Any, texts: Any, members: Any, staged: Any, source: Any, data: Any,
 ) -> Any:  # fmt: skip
-    """Note what is staged, from where it was left: FINISHED, or what the record ``FLUSHED`` needs."""
+    """Note what is staged, from where it was left; return FINISHED, or what the record ``FLUSHED`` needs."""
     while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
         first = scan_state[a.FLUSHED]
         last = min(first + a.BLOCK, scan_state[a.STAGED])
@@ -198,7 +202,7 @@ def scan(
     lives: LongRows, opens: LongRows, counts: Longs, entries: LongRows, texts: Bytes, members: LongRows,
     staged: LongRows, data: Bytes, window: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
-    """Note a segment's records from ``scan_state[AT]`` on; as `folds.offsets.scan`."""
+    """Note a segment's records from ``scan_state[AT]`` on, like `folds.offsets.scan`."""
     begin = scan_state[a.AT]
     outcome = np.int64(sc.GO_ON)
     while outcome == sc.GO_ON:
@@ -223,7 +227,7 @@ def note_one(
     opens: LongRows, counts: Longs, entries: LongRows, key: Number, is_value: Number, record_offset: Number,
     timestamp: Number, producer_id: Number, transactional: Number, is_replayed: Number, committed: Number,
 ) -> Any:  # fmt: skip
-    """An offset's record: 0, or 1 + its entry; below 0 what it needs first."""
+    """Note an offset's record; return 0, or 1 + its entry, or below 0 what it needs first."""
     row = rows[key, a.TARGET]
     producer = np.int64(a.NOTHING)
     if transactional:
@@ -246,7 +250,7 @@ def mark_one(
     entries: LongRows, producer_id: Number, commits: Number, record_offset: Number, timestamp: Number,
     is_replayed: Number,
 ) -> Any:  # fmt: skip
-    """A control record that ends a transaction; FINISHED, or what it needs first."""
+    """Note a control record that ends a transaction; return FINISHED, or what it needs first."""
     producer = intern_producer(scan_state, overflow, producer_id)
     if producer < 0 or producer >= len(opens):
         return np.int64(sc.NEEDS_ROOM)
@@ -272,7 +276,7 @@ def turn_group(
     rows: LongRows, held: LongRows, lives: LongRows, counts: Longs, entries: LongRows, group: Number, exists: Number,
     record_offset: Number, timestamp: Number,
 ) -> Any:  # fmt: skip
-    """A group that exists from here on, or no longer; FINISHED or e.NEEDS_ENTRIES."""
+    """Note that a group exists from here on, or no longer; return FINISHED or e.NEEDS_ENTRIES."""
     if counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
         return np.int64(e.NEEDS_ENTRIES)
     e.turn(rows, held, lives, counts, entries, group, exists, record_offset, timestamp)
@@ -283,7 +287,7 @@ def turn_group(
 def name_one(
     scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes
 ) -> Any:
-    """The number of a name; −1 without room."""
+    """Return the number of a name; −1 without room."""
     if not has_room(scan_state, slots, rows, groups, arena, np.int64(len(data))):
         return np.int64(-1)
     return intern_group(scan_state, groups, arena, overflow, data, np.int64(0), np.int64(len(data)))

@@ -1,6 +1,6 @@
-"""The kernel that writes entries as lines, each by the template of its kind.
+"""Write entries as lines in a kernel, each by the template of its kind.
 
-A template is rows of `OP_COLUMNS` numbers: a literal, and the value behind it.
+A template is rows of `OP_COLUMNS` numbers: a literal, and the value after it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROUP, TOPIC, KEY_PARTITION, LOG, IS_MALFORMED, KEY_COLUMNS = range(6)
 HAS_TIME, HAS_LEADER, HAS_ANSWER, HAS_MEMBER, HAS_INSTANCE_ID = (1 << 9 << bit for bit in range(5))
 KINDS = 1 << 14
 UNKNOWN = -1
-"""Instead of where a template begins."""
+"""Value instead of where a template begins."""
 
 # Columns of ``letters``, a row for each byte: how many bytes it becomes in a text, behind these; whether such a text is
 # quoted, by what stands in the row `QUOTE`; whether it is printed; whether bytes in base64 that begin with it may say
@@ -42,11 +42,13 @@ IS_ODD, IS_PRINTED, IS_FORMAT, LETTER_COLUMNS = range(wr.MOST_ESCAPED + 1, wr.MO
 QUOTE = 256
 
 FINISHED, FULL, NEEDS_HAND, NEEDS_TEMPLATE = range(4)
-"""Why `write` came back: nothing is left; no room for the next line; the next line is to be made on the slow path; the
-kind of the next has no template yet."""
+"""Why `write` returned.
+
+Nothing is left; there is no room for the next line; the next line is for the slow path; its kind has no template yet.
+"""
 
 AHEAD = 8
-"""So many entries before its turn the memory of one is asked for: they stand in another order."""
+"""How many entries ahead memory is prefetched, since entries lie in another order."""
 
 ROW, END_ROW, USED, ONLY_REWINDS, KIND, PROGRESS_SIZE = range(6)
 
@@ -56,7 +58,7 @@ BASE64[[*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"]] =
 
 @part
 def _is_odd(data: Any, start: Any, size: Any, letters: Any) -> Any:
-    """Whether a text does not stand in a line as it is."""
+    """Whether a text changes when it is written in a line."""
     found = np.uint8(0)
     for at in range(start, start + size):
         found |= letters[U(data[U(at)]), IS_ODD]
@@ -65,7 +67,7 @@ def _is_odd(data: Any, start: Any, size: Any, letters: Any) -> Any:
 
 @kernel
 def find_odd(members: LongRows, count: Number, texts: Bytes, letters: ByteRows) -> None:
-    """Of each member, whether its texts do not stand in a line as they are."""
+    """Note for each member whether its texts change when they are written in lines."""
     for n in range(count):
         found = False
         for column in range(e.MEMBER_ID, e.EPOCH, 2):
@@ -76,7 +78,7 @@ def find_odd(members: LongRows, count: Number, texts: Bytes, letters: ByteRows) 
 
 @part
 def says_more(texts: Any, start: Any, size: Any, letters: Any) -> Any:
-    """Whether metadata may say more than it reads: bytes in base64 of a format, or what is not printed."""
+    """Whether metadata may contain more than text: bytes of a format in base64, or unprintable bytes."""
     if size > 0 and size % 4 == 0:
         first, second = BASE64[U(texts[U(start)])], BASE64[U(texts[U(start + 1)])]
         if first >= 0 and second >= 0 and letters[U(first << 2 | second >> 4), IS_FORMAT]:
@@ -90,7 +92,7 @@ def says_more(texts: Any, start: Any, size: Any, letters: Any) -> Any:
 
 @part
 def _text(out: Any, at: Any, data: Any, start: Any, size: Any, letters: Any) -> Any:
-    """A text as it stands in a line."""
+    """Write a text in its form for a line."""
     if not _is_odd(data, start, size, letters):
         return wr.copy(out, at, data, start, size)
     quotes = np.int64(letters[QUOTE, wr.MOST_ESCAPED])
@@ -109,7 +111,7 @@ def _value(
     out: Any, at: Any, op: Any, argument: Any, entries: Any, n: Any, keys: Any, texts: Any, members: Any, names: Any,
     places: Any, letters: Any,
 ) -> Any:  # fmt: skip
-    """What an operation writes; where it ends, or NO_ROOM."""
+    """Do an operation; return where its output ends, or NO_ROOM."""
     if op == NUMBER:
         return np.int64(wr.write_number(out, at, entries[n, argument]))
     if op == METADATA:
@@ -134,7 +136,7 @@ def _line(
     out: Any, at: Any, pc: Any, ops: Any, literals: Any, entries: Any, n: Any, keys: Any, texts: Any, members: Any,
     names: Any, places: Any, letters: Any,
 ) -> Any:  # fmt: skip
-    """The line of an entry, and where it ends; NO_ROOM."""
+    """Write the line of an entry; return where it ends, or NO_ROOM."""
     while at >= 0:
         at = np.int64(wr.copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]))
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
@@ -147,7 +149,7 @@ def _line(
 
 @inlined
 def _kind(entries: Any, n: Any, members: Any) -> Any:
-    """On what the template of an entry depends."""
+    """Return the facts on which the template of an entry depends."""
     kind = entries[n, e.MARKS]
     is_commit = kind // e.EVENT & e.MASK == e.COMMIT
     if entries[n, e.TIMESTAMP] != bt.NO_TIME:
@@ -169,7 +171,7 @@ def write(
     progress: Longs, out: Bytes, begins: Longs, ops: LongRows, literals: Bytes, entries: LongRows, order: Longs,
     keys: LongRows, texts: Bytes, members: LongRows, names: Bytes, places: LongPlanes, letters: ByteRows,
 ) -> Any:  # fmt: skip
-    """Write lines behind ``out[:progress[USED]]`` from ``progress[ROW]`` on; why it came back."""
+    """Append lines to ``out[:progress[USED]]`` from ``progress[ROW]`` on; return why it stopped."""
     for i in range(progress[ROW], progress[END_ROW]):
         progress[ROW] = i
         if i + AHEAD < len(order):

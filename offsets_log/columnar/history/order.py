@@ -1,4 +1,4 @@
-"""Kernels that put entries in order, once their logs are read."""
+"""Put entries in order, in kernels, once their logs are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from offsets_log.columnar.jit.kinds import LongRows, Longs, Number
 
 @kernel
 def count(entries: LongRows, begin: Number, end: Number, keys: Longs, topic_ids: Longs) -> None:
-    """How many entries each key has, and how many name each topic id."""
+    """Count the entries of each key, and those that name each topic id."""
     for i in range(begin, end):
         n = U(i)
         keys[U(entries[n, e.KEY])] += 1
@@ -21,11 +21,11 @@ def count(entries: LongRows, begin: Number, end: Number, keys: Longs, topic_ids:
 
 @kernel
 def renumber(entries: LongRows, begin: Number, end: Number, keys: Number, topic_ids: Longs, asked: Number) -> None:
-    """Give entries of one log numbers that are good for all.
+    """Give entries of one log numbers that are valid for all logs.
 
     Args:
         keys, asked: how many keys and holders other logs have.
-        topic_ids: the new number of each.
+        topic_ids: the new number of each topic id.
     """
     for i in range(begin, end):
         n = U(i)
@@ -40,13 +40,13 @@ def renumber(entries: LongRows, begin: Number, end: Number, keys: Number, topic_
 def put_in_order(
     entries: LongRows, number: Number, ranks: Longs, places: Longs, latest: Longs, order: Longs, marks: Longs
 ) -> Any:
-    """Number entries by the rank of their key, those of a key as they come; whether their offsets rise then.
+    """Order entries by the rank of their key, and within a key as they come; return whether their offsets ascend then.
 
     Args:
-        ranks: of each key.
-        places: of each rank, where its entries begin.
-        latest: of each rank, NEVER.
-        marks: how many entries have each.
+        ranks: the rank of each key.
+        places: for each rank, where its entries begin.
+        latest: for each rank, NEVER.
+        marks: receives how many entries have each value of MARKS.
     """
     rises = True
     for i in range(number):

@@ -1,4 +1,4 @@
-"""What Python says of groups whose records kernels leave to it: the newer kinds, and what is not plain."""
+"""Process groups whose records kernels leave to Python: the newer kinds, and what is not plain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Holder(Protocol):
-    """A member: what it is called, and its generation or epoch."""
+    """A member: its names, and its generation or epoch."""
 
     @property
     def member_id(self) -> str: ...
@@ -54,22 +54,22 @@ class Growing(Protocol):
     array: Any
 
     def grow(self) -> None:
-        """Exchange the array for one that is twice as long and begins the same."""
+        """Replace the array by one that is twice as long and begins with the same contents."""
 
 
 def int64(number: int) -> int:
-    """A number, if an array can hold it. Raises BeyondError."""
+    """Return a number if an array can hold it. Raises BeyondError."""
     if not -(1 << 63) <= number < 1 << 63:
         raise BeyondError
     return number
 
 
 class BeyondError(Exception):
-    """The log holds what only the construct path can tell, as a number of more than 64 bits."""
+    """The log holds something that only the construct path can handle, such as a number of more than 64 bits."""
 
 
 def keep_text(texts: Growing, counts: a.Int64s, raw: bytes) -> tuple[int, int]:
-    """Put a text behind the others: where it stands, and its size."""
+    """Append a text to the others; return where it begins, and its size."""
     used = int(counts[e.TEXT_USED])
     while used + len(raw) > len(texts.array):
         texts.grow()
@@ -79,7 +79,7 @@ def keep_text(texts: Growing, counts: a.Int64s, raw: bytes) -> tuple[int, int]:
 
 
 def add_member(members: Growing, texts: Growing, counts: a.Int64s, holder: Holder) -> int:
-    """Enter a member; its number."""
+    """Add a member; return its number."""
     number = int(counts[e.MEMBERS])
     while number >= len(members.array):
         members.grow()
@@ -98,7 +98,7 @@ class Groups:
         holders_of: a group as it is now → who holds what in it.
 
     Attributes:
-        asked_later: what entries have the numbers of, from 1: who holds what by topic ids, of which not all are known.
+        asked_later: who holds what by topic ids, not all of which are known yet; entries refer to it by number, from 1.
     """
 
     def __init__(self, state: HistoryState, holders_of: HoldersOf) -> None:
@@ -110,7 +110,7 @@ class Groups:
     def note(
         self, record: CoordinatorRecord, record_offset: int, timestamp_ms: int, group: int | None = None
     ) -> None:  # fmt: skip
-        """A record of a group that is shown.
+        """Note a record of a group that is shown.
 
         Args:
             group: its number, if that is known.
@@ -141,7 +141,7 @@ class Groups:
             state.give(need)
 
     def _fold(self, group: int, name: str) -> GroupFold:
-        """A group on its way; of what a kernel took of it, only whether it is there and simple."""
+        """Return the fold of a group; of kernels' records, it knows only whether the group exists and is simple."""
         fold = self._folds.setdefault(group, GroupFold(name, self.state.profile))
         life = self.state.lives[group]
         if life[e.TOLD_BY] != e.TOLD_BY_PYTHON:
@@ -151,7 +151,7 @@ class Groups:
         return fold
 
     def find_holders(self, group: int) -> None:
-        """Who holds what in a group from here on."""
+        """Find who holds what in a group from here on."""
         fold, state = self._folds.get(group), self.state
         found = self._holders_of(None if fold is None else fold.group)
         columns = [e.FIRST_MEMBER, e.ONLY_MEMBER, e.HELD_BY_NOW]

@@ -1,4 +1,4 @@
-"""What is answered for the keys of a log on its way: the arrays of `entries`, as they grow."""
+"""Keep what is answered for the keys of a log while it is read: the arrays of `entries`, as they grow."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ ShowsKey = Callable[[GroupTopicPartition], bool]
 
 
 class HistoryState(ColumnarState):
-    """What is answered for the keys of a log on its way.
+    """What is answered for the keys of a log while it is read.
 
     Args:
-        shows_group, shows_key: as of `investigate.history.History`; None shows all keys.
-        entries, texts, members, counts: see `entries`; what is there already stays.
+        shows_group, shows_key: as in `investigate.history.History`; None shows all keys.
+        entries, texts, members, counts: see `entries`; existing contents stay.
         holders_of: a group as it is now → who holds what in it.
     """
 
@@ -79,7 +79,7 @@ class HistoryState(ColumnarState):
             self.held[:, e.SHOWN] = e.WANTED
 
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
-        """A call of the kernel."""
+        """Call the kernel."""
         s = self.arrays
         return int(
             k.scan(
@@ -90,7 +90,7 @@ class HistoryState(ColumnarState):
         )  # fmt: skip
 
     def give(self, need: int) -> None:
-        """What a record needs before it can be noted."""
+        """Provide what a record needs before it can be noted. Raises BeyondError."""
         match need:
             case sc.NEEDS_ROOM:
                 self.grow()
@@ -108,7 +108,7 @@ class HistoryState(ColumnarState):
                 raise BeyondError
 
     def _decide(self) -> None:
-        """Find a verdict on each group and key that is new."""
+        """Decide on each group and key that is new."""
         s, verdicts = self.arrays, (e.UNWANTED, e.WANTED)
         for group in range(self._decided_groups, int(s.scan_state[a.GROUPS])):
             name = decode_string(s.text_at(int(s.groups[group, a.NAME_AT])))
@@ -121,7 +121,7 @@ class HistoryState(ColumnarState):
             self._decided_keys = int(s.scan_state[a.ROWS])
 
     def key(self, row: int) -> GroupTopicPartition:
-        """What a row of raw keys names, as its bytes have it."""
+        """Return what a row of raw keys names, as in its bytes."""
         s = self.arrays
         raw_key = s.text_at(int(s.rows[row, a.KEY_AT]))
         found = readers.read(_key_struct(), raw_key)
@@ -131,26 +131,26 @@ class HistoryState(ColumnarState):
     # ----------------------------------------------------------------------- what a replay asks of a state
 
     def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
-        """It is replayed when it is noted."""
+        """Mark the record as replayed; `note_offset` does it."""
         self.is_replayed = True
 
     def add_tombstone(
         self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
     ) -> None:
-        """It is replayed when it is noted."""
+        """Mark the record as replayed; `note_offset` does it."""
         self.is_replayed = True
 
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
-        """It is replayed when it is noted."""
+        """Mark the record as replayed; `note_marker` does it."""
         self.is_replayed = True
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
-        """Groups have folds of their own here."""
+        """Do nothing: groups have their own folds here."""
 
     # ---------------------------------------------------------------------------------- records of the slow path
 
     def note_offset(self, event: Event, record: CoordinatorRecord) -> None:
-        """A commit or tombstone of a group that is shown."""
+        """Note a commit or tombstone of a group that is shown."""
         batch, is_value = event.batch, not record.is_tombstone
         key = self._raw_key_row(event, record)
         self.counts[e.OF_GROUP] = self.arrays.rows[key, a.GROUP]
@@ -172,7 +172,7 @@ class HistoryState(ColumnarState):
             self._keep_columns(made - 1, value)
 
     def key_row(self, key: GroupTopicPartition) -> int:
-        """The row of a key, new or known."""
+        """Return the row of a key, new or known."""
         return self._row(1, key)
 
     def _raw_key_row(self, event: Event, record: CoordinatorRecord) -> int:
@@ -189,7 +189,7 @@ class HistoryState(ColumnarState):
         return int(row)
 
     def _keep_columns(self, entry: int, value: OffsetAndMetadata) -> None:
-        """The columns of a commit."""
+        """Fill in the columns of a commit."""
         at, size = keep_text(self.texts, self.counts, encode_string(value.metadata))
         topic_id = a.NOTHING if value.topic_id is None else self._name(bytes(Uuid.from_text(value.topic_id)))
         leader_epoch = -1 if value.leader_epoch is None else value.leader_epoch
@@ -204,7 +204,7 @@ class HistoryState(ColumnarState):
         return int(number)
 
     def note_marker(self, event: Event, control: ControlRecord) -> None:
-        """A control record, which may end a transaction."""
+        """Note a control record, which may end a transaction."""
         if not (control.ends_transaction or self.profile.unknown_marker_aborts):
             return
         commits, batch = int(control.type == "COMMIT"), event.batch
@@ -220,17 +220,17 @@ class HistoryState(ColumnarState):
             self.give(need)
 
     def topic_names(self) -> dict[bytes, str]:
-        """Topic id → name, as the last record with both says."""
+        """Return topic id → name; the last record with both wins."""
         return topic_names(self)
 
     def raw_name(self, number: int) -> bytes:
-        """A name by its number."""
+        """Return a name by its number."""
         return self.arrays.text_at(int(self.arrays.groups[number, a.NAME_AT]))
 
 
 @cache
 def _key_struct() -> Any:
-    """Of the key of an offset, with its number."""
+    """Return the construct of an offset's key, including its number."""
     return PlainStruct("number" / INT16, *RECORD_TYPES[1].key.struct(0).subcons)
 
 

@@ -1,17 +1,17 @@
-"""Kernels: functions over NumPy arrays that run as machine code, without the interpreter's lock.
+"""Run kernels: functions over NumPy arrays that run as machine code, without the interpreter's lock.
 
-They are written as plain Python. `numba_backend` compiles them, in a process of its own and once on a machine: the
+Kernels are written as plain Python. `numba_backend` compiles them, in a process of its own and once on a machine: the
 code is kept on disk and linked from there without numba, whose import costs more than the work on a small log. It is
-made anew when the text of its module or of one that this imports, numba or the processor is another.
+compiled again when the text of its module or of a module imported there changes, or numba or the processor.
 
 kernel        what Python calls; its arguments are arrays in C order and numbers, as its annotations say (`kinds`)
 part          what kernels call
 inlined       a small part that becomes a piece of its callers
-instruction   a part that machine code does by an instruction or two that Python has no word for
+instruction   a part for which machine code has an instruction or two that Python has not
 
 Kernels index arrays and check every position against its enclosing end themselves. With ``NUMBA_BOUNDSCHECK=1`` numba
 checks too, with ``NUMBA_DISABLE_JIT=1`` they are the plain Python that they look like; then, and on processors that
-lack them, instructions are what their Python says.
+lack them, instructions run as their Python code.
 
 Over 400 lines: how kernels are declared, kept and linked is one contract, which `numba_backend` keeps too.
 """
@@ -64,23 +64,23 @@ INSTRUCTIONS: list[Callable[..., Any]] = []
 
 
 def part(function: Function) -> Function:
-    """A function that kernels call."""
+    """Declare a function that kernels call."""
     return _made(function, is_inlined=False)
 
 
 def inlined(function: Function) -> Function:
-    """A small function that becomes a piece of the kernels that call it."""
+    """Declare a small function that becomes a piece of the kernels that call it."""
     return _made(function, is_inlined=True)
 
 
 def instruction(function: Function) -> Function:
-    """A small function that machine code may do otherwise: `numba_backend` knows it by its name."""
+    """Declare a small function that machine code may do otherwise: `numba_backend` finds it by its name."""
     INSTRUCTIONS.append(function)
     return _made(function, is_inlined=True)
 
 
 def _made(function: Function, *, is_inlined: bool) -> Function:
-    """Where kernels are compiled, what numba makes of a part; elsewhere the part, which only those processes use."""
+    """Return what numba makes of a part, in processes that compile or check; elsewhere the part itself."""
     PARTS[function] = is_inlined
     if not IS_COMPILING and not (IS_CHECKED and not IS_PYTHON):
         return function
@@ -101,7 +101,7 @@ class Kernel(Generic[Parameters]):
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Parameters.args, **named: Parameters.kwargs) -> Any:
-        """Its answer: an integer, or None."""
+        """Run the kernel; return an integer, or None."""
         assert not named
         if IS_PYTHON:
             with np.errstate(over="ignore"):  # hashes are products that go over, as they do in machine code
@@ -113,7 +113,7 @@ class Kernel(Generic[Parameters]):
         return (self._entry or self.link())(*_flat(self.kinds, arguments))
 
     def link(self) -> Callable[..., int]:
-        """Have its code at hand, compiled if it is not kept."""
+        """Link its code, and compile it first if it is not kept."""
         with self._lock:
             if self._entry is None:
                 self._entry = _linked(self)
@@ -121,12 +121,12 @@ class Kernel(Generic[Parameters]):
 
 
 def kernel(function: Callable[Parameters, Any]) -> Kernel[Parameters]:
-    """A function that Python calls; its parameters are annotated by names of `kinds`."""
+    """Declare a function that Python calls; its parameters are annotated with names of `kinds`."""
     return Kernel(function)
 
 
 def _flat(kinds: tuple[Kind, ...], arguments: tuple[Any, ...]) -> list[int]:
-    """Arguments as machine code has them: of an array its address and dimensions."""
+    """Return arguments as machine code takes them: for an array its address and dimensions."""
     flat: list[int] = []
     for kind, argument in zip(kinds, arguments, strict=True):
         if kind is None:
@@ -148,7 +148,7 @@ WAIT_SECONDS = 0.02
 PACKAGE = "offsets_log.columnar"
 MACHINE, WARM = f"{PACKAGE}.jit.numba_backend", f"{PACKAGE}.warm"
 _BESIDE: list[subprocess.Popen[bytes]] = []
-"""A process that compiles the smaller kernels."""
+"""The process that compiles the smaller kernels, if it was started."""
 _BY_OURSELVES: list[Kernel[Any]] = []
 _ENGINES: list[Any] = []
 OURS = "offsets_log"
@@ -157,7 +157,7 @@ IMPORT, NAME = re.compile(rb"^from (offsets_log[\w.]*) import (\([^)]*\)|[^\n]*)
 
 @functools.cache
 def _stamp(module: str) -> str:
-    """What the code of a module's kernels depends on, hashed."""
+    """Return a hash of everything that the code of a module's kernels depends on."""
     import llvmlite.binding as llvm
 
     processor = (llvm.get_host_cpu_name(), sorted(llvm.get_host_cpu_features().items()))
@@ -166,7 +166,7 @@ def _stamp(module: str) -> str:
 
 
 def _compiler() -> list[str]:
-    """The release of numba, without its import."""
+    """Return the release of numba, without importing it."""
     spec = find_spec("numba")
     assert spec is not None
     assert spec.origin is not None
@@ -174,7 +174,7 @@ def _compiler() -> list[str]:
 
 
 def _sources(module: str) -> list[tuple[str, str]]:
-    """All modules of ours that a module imports at its top, directly or not, and their texts, hashed."""
+    """Return all modules of ours that a module imports at its top, even indirectly, with hashes of their texts."""
     found: dict[str, str] = {}
     names = {module, MACHINE}
     while names:
@@ -190,12 +190,12 @@ class _Source(NamedTuple):
     digest: str
     is_package: bool
     imports: list[tuple[str, list[str]]]
-    """Modules of ours, and the names that it takes from them."""
+    """Modules of ours, and the names imported from them."""
 
 
 @functools.cache
 def _source(module: str) -> _Source:
-    """What a module is and needs; nothing, where a package has a name that is no module."""
+    """Return what a module is and needs; nothing for a name in a package that is no module."""
     place = "/".join(module.split(".")[1:])
     for file, is_package in ((f"{place}.py", False), (f"{place}/__init__.py", True)):
         with suppress(OSError, KeyError):
@@ -208,7 +208,7 @@ def _source(module: str) -> _Source:
 
 @functools.cache
 def _cache_base() -> Path:
-    """The user's own folder for such things, which nobody else can write; else one that goes with the process."""
+    """Return the user's cache folder, if nobody else can write to it; else one that is removed with the process."""
     base = os.environ.get("OFFSETS_LOG_CACHE") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     with suppress(OSError, RuntimeError):
         found = Path(base).expanduser().absolute()
@@ -228,7 +228,7 @@ def _file_of(function: Callable[..., Any]) -> Path:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Its module in this package, and its name."""
+    """Return its module in this package, and its name."""
     return f"{function.__module__.removeprefix(f'{PACKAGE}.')}.{function.__name__}"
 
 
@@ -258,9 +258,9 @@ def _linked(of: Kernel[Any]) -> Callable[..., int]:
 
 
 def _compile(of: Kernel[Any], file: Path) -> Kept:
-    """Have a kernel compiled by a process of its own: parts are what numba makes of them only there.
+    """Compile a kernel in another process: only there are parts what numba makes of them.
 
-    What cannot be kept, on a full disk for one, is used all the same.
+    Code that cannot be kept, for example on a full disk, is used all the same.
     """
     if IS_COMPILING:
         from offsets_log.columnar.jit import numba_backend
@@ -278,16 +278,20 @@ def _compile(of: Kernel[Any], file: Path) -> Kept:
 
 
 def _environment() -> dict[str, str]:
-    """Of a process that compiles. More than level 2 takes half as long again and makes nothing faster here."""
+    """Return the environment of a process that compiles.
+
+    Levels above 2 take half as long again and gain nothing here.
+    """
     path = os.pathsep.join(sys.path)
     ours = {"OFFSETS_LOG_CACHE": str(_cache_base()), "OFFSETS_LOG_COMPILES": "1", "NUMBA_OPT": "2"}
     return {**os.environ, **ours, "PYTHONPATH": path}
 
 
 def compile_beside(but: Kernel[Any]) -> None:
-    """Have all kernels but one, which is about to be used, compiled by one more process meanwhile.
+    """Start another process that compiles all kernels but one, which is about to be used.
 
-    That begins with those that go with the one. Where this process ends earlier it goes on: no later command waits.
+    It begins with the kernels used together with that one. If this process ends earlier, the other continues, so that
+    later commands need not wait.
     """
     if not _BESIDE:
         nothing = subprocess.DEVNULL
@@ -297,7 +301,7 @@ def compile_beside(but: Kernel[Any]) -> None:
 
 
 def _wait_for(file: Path, of: Kernel[Any]) -> None:
-    """Wait for what the other process makes; what it has not made when it ends, it does not make."""
+    """Wait for the code that the other process makes, but not beyond that process's end."""
     for process in _BESIDE if of not in _BY_OURSELVES else ():
         while process.poll() is None and not file.exists():
             time.sleep(WAIT_SECONDS)
@@ -305,7 +309,7 @@ def _wait_for(file: Path, of: Kernel[Any]) -> None:
 
 @contextmanager
 def _one_at_a_time(file: Path) -> Iterator[None]:
-    """Wait while another process makes a file, so that it is there then; where nothing can be kept nobody waits."""
+    """Wait while another process makes a file, so that it then exists; if nothing can be kept, nobody waits."""
     lock = file.with_name(f".{file.name}.lock")
     with ExitStack() as stack:
         with suppress(OSError):
@@ -316,7 +320,7 @@ def _one_at_a_time(file: Path) -> Iterator[None]:
 
 
 def _read(file: Path) -> Kept | None:
-    """The entry and the code of a kernel; None if it is not kept, or not as it was."""
+    """Return the entry and the code of a kernel; None if it is not kept, or is damaged."""
     try:
         return _unpacked(file.read_bytes())
     except OSError:
@@ -324,7 +328,7 @@ def _read(file: Path) -> Kept | None:
 
 
 def packed(symbol: str, code: bytes) -> bytes:
-    """A kernel's code as it is kept: behind the name of its entry, behind a digest of both."""
+    """Return a kernel's code as it is kept: after the name of its entry, after a digest of both."""
     kept = symbol.encode() + b"\n" + code
     return hashlib.sha256(kept).hexdigest().encode() + b"\n" + kept
 
@@ -338,7 +342,7 @@ def _unpacked(data: bytes) -> Kept | None:
 
 
 def keep(file: Path, data: bytes) -> None:
-    """Write what `packed` made, whole or not at all."""
+    """Write what `packed` returned, whole or not at all."""
     with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".", delete=False) as made:
         try:
             made.write(data)
@@ -350,7 +354,7 @@ def keep(file: Path, data: bytes) -> None:
 
 
 C_FUNCTIONS = ("memcpy", "memmove", "memset")
-"""All that a kernel may need from elsewhere: machine code calls them without naming them."""
+"""All functions that a kernel may need from elsewhere: machine code calls them without the source naming them."""
 
 
 def _address_of(symbol: str, code: bytes) -> int:
@@ -376,7 +380,7 @@ POLYNOMIAL = 0x82F63B78
 
 
 def crc_tables(polynomial: int) -> np.ndarray[Any, Any]:
-    """Eight tables of 256: the CRC of a byte followed by 0 to 7 zero bytes. A polynomial is reflected."""
+    """Return eight tables of 256: the CRC of a byte followed by 0 to 7 zero bytes, for a reflected polynomial."""
     tables = np.zeros((8, 256), np.uint64)
     for byte in range(256):
         crc = byte
@@ -394,7 +398,7 @@ CRC_TABLES = crc_tables(POLYNOMIAL)
 
 @instruction
 def crc32c_word(crc: Any, word: Any) -> Any:
-    """Eight bytes more, as a little-endian integer."""
+    """Add eight bytes, given as a little-endian integer, to a CRC-32C."""
     mixed = crc ^ word
     result = U(0)
     for i in range(8):
@@ -405,18 +409,18 @@ def crc32c_word(crc: Any, word: Any) -> Any:
 
 @instruction
 def crc32c_byte(crc: Any, byte: Any) -> Any:
-    """One byte more."""
+    """Add one byte to a CRC-32C."""
     return crc >> U(8) ^ CRC_TABLES[0, (crc ^ U(byte)) & U(0xFF)]
 
 
 @instruction
 def prefetch(array: Any, index: Any) -> None:
-    """Ask for the cache line of an element that will be needed soon."""
+    """Request the cache line of an element that will be needed soon."""
 
 
 @instruction
 def load64(data: Any, position: Any) -> Any:
-    """8 bytes as a little-endian integer; the caller has checked the end."""
+    """Return 8 bytes as a little-endian integer; the caller has checked the end."""
     at = U(position)
     return (
         U(data[at])

@@ -1,7 +1,7 @@
-"""What kernels take: an array in C order, of one type and number of dimensions, or a number.
+"""Declare what kernels take: an array in C order, of one type and number of dimensions, or a number.
 
-Parameters of kernels are annotated with these names. mypy knows by them what a caller must give, and a kernel is
-compiled for just that (`kinds_of`).
+Parameters of kernels are annotated with these names. They tell mypy what a caller must pass, and a kernel is compiled
+for exactly that (`kinds_of`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 ByteRows = npt.NDArray[np.uint8]
 
 Kind = tuple[str, int] | None
-"""The type and the dimensions of an array; None for a number."""
+"""The type and the number of dimensions of an array; None for a number."""
 
 KINDS: dict[str, Kind] = {
     "Number": None,
@@ -36,13 +36,13 @@ KINDS: dict[str, Kind] = {
     "Bytes": (np.dtype(np.uint8).char, 1),
     "ByteRows": (np.dtype(np.uint8).char, 2),
 }
-"""By the names above, which annotations are."""
+"""Kinds by the names above, which annotations use."""
 
 
 def kinds_of(function: Callable[..., Any]) -> tuple[Kind, ...]:
-    """What a kernel takes, by its annotations.
+    """Return what a kernel takes, from its annotations.
 
     Raises:
-        KeyError: one of them is no name of a kind.
+        KeyError: an annotation is no name of a kind.
     """
     return tuple(KINDS[kind] for name, kind in function.__annotations__.items() if name != "return")

@@ -1,8 +1,8 @@
-"""Kernels made machine code by numba: the only room that knows numba, entered when there is something to compile.
+"""Compile kernels to machine code by numba: the only module that knows numba, imported only to compile.
 
-It is imported by processes that compile, and before any kernel is: there the decorators of `compiled` give what numba
-makes of a part, of an instruction its intrinsic. Of numba and llvmlite only public names are used, and one option that
-has none in public: ``_nrt``.
+Processes that compile import it before any kernel: there the decorators of `compiled` return what numba makes of a
+part, and for an instruction its intrinsic. Only public names of numba and llvmlite are used, and one private option:
+``_nrt``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """The place of an element of an array, in the code that is being made."""
+    """Return the address of an element of an array, in the generated code."""
     view = context.make_array(array_type)(context, builder, array)
     return builder.gep(view.data, [index])
 
@@ -134,7 +134,7 @@ def _call(typing_context: Any, function: Any, arguments: Any) -> Any:
 ANYWHERE: dict[str, Any] = {"prefetch": _prefetch, "address": _address, "call": _call}
 """Name of an instruction → its intrinsic."""
 IN_WORDS: dict[str, Any] = {"load64": _load64, "copy8": _copy8, "copy_bytes": _copy_bytes}
-"""The same of those that go around numba's check of every index, and where words are little-endian."""
+"""Intrinsics that bypass numba's check of every index, for processors with little-endian words."""
 
 
 def _intrinsics() -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _intrinsics() -> dict[str, Any]:
 
 @functools.cache
 def compiled_part(function: Callable[..., Any]) -> Any:
-    """What numba makes of a part."""
+    """Return what numba makes of a part."""
     intrinsics = _intrinsics()
     if function in INSTRUCTIONS and function.__name__ in intrinsics:
         return intrinsics[function.__name__]
@@ -163,29 +163,29 @@ def compiled_part(function: Callable[..., Any]) -> Any:
 
 @functools.cache
 def checked(function: Callable[..., Any]) -> Any:
-    """A kernel whose every index numba checks."""
+    """Return a kernel whose every index numba checks."""
     return _JIT(nogil=True, **_OPTIONS)(function)
 
 
 def code_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[str, bytes]:
-    """A kernel compiled: the name of its entry, and the object code.
+    """Compile a kernel; return the name of its entry, and the object code.
 
-    The entry takes where its answer goes, an integer, and where an exception would, and then of each array its address
-    and its dimensions.
+    The entry takes the address for its answer, an integer, then the address for an exception, and then for each array
+    its address and its dimensions.
 
     Raises:
-        LinkError: if the code needs anything but `C_FUNCTIONS`.
+        LinkError: the code needs anything but `C_FUNCTIONS`.
     """
     with _LOCK:
         return _object_of(*_assembly_of(function, kinds))
 
 
 class LinkError(Exception):
-    """A kernel needs functions that are not there where it is linked."""
+    """A kernel needs functions that do not exist where it is linked."""
 
 
 def _assembly_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[str, str]:
-    """The name of a kernel's entry, and LLVM's assembly of that with all its parts."""
+    """Return the name of a kernel's entry, and LLVM's assembly of it with all its parts."""
     names = [f"x{i}" for i in range(len(kinds))]
     parameters: list[str] = []
     parameter_types: list[Any] = []
@@ -213,7 +213,7 @@ def _assembly_of(function: Callable[..., Any], kinds: Sequence[Kind]) -> tuple[s
 
 
 def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
-    """The symbol of the entry, and the object code of all that it needs."""
+    """Return the symbol of the entry, and the object code of all that it needs."""
     llvm: Any = llvmlite.binding
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -236,7 +236,7 @@ def _object_of(name: str, assembly: str) -> tuple[str, bytes]:
 
 
 def main(module: str, name: str, file: str) -> None:
-    """Compile one kernel into a file, and to standard output for whoever cannot read that."""
+    """Compile one kernel to a file, and to standard output for a caller that cannot read the file."""
     kernel: Kernel[Any] = getattr(importlib.import_module(module), name)
     made = packed(*code_of(kernel.function, kernel.kinds))
     with suppress(OSError):

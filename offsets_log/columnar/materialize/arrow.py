@@ -1,4 +1,4 @@
-"""Arrow tables: the columns of `rows.tables` with their types, filled from rows or straight from a replay's arrays."""
+"""Make Arrow tables: the columns of `rows.tables` with their types, filled from rows or from a replay's arrays."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ SORTED_BY = [
 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
-    """The Arrow schema of columns."""
+    """Return the Arrow schema of columns."""
     return pa.schema([pa.field(column.name, TYPES[column.sql_type]) for column in columns])
 
 
 def numbers(values: npt.NDArray[Any], is_there: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Numbers as a column, on their own memory where that is contiguous.
+    """Return numbers as a column, without a copy if they are contiguous.
 
     This, `repeated`, `flags` and `strings` do what pyarrow's `array` and `scalar` do, which import pandas first.
     """
@@ -59,17 +59,17 @@ def numbers(values: npt.NDArray[Any], is_there: npt.NDArray[np.bool_] | None = N
 
 
 def repeated(number: int | None, count: int) -> pa.Int32Array:
-    """The same number so many times as a column."""
+    """Return a column that repeats a number ``count`` times."""
     return pa.nulls(count, pa.int32()) if number is None else numbers(np.full(count, number, np.int32))
 
 
 def flags(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
-    """Truth values as a column."""
+    """Return truth values as a column."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
 
 
 def strings(texts: Sequence[str | None]) -> pa.StringArray:
-    """Texts as a column."""
+    """Return texts as a column."""
     raw = [b"" if text is None else text.encode() for text in texts]
     bounds = np.zeros(len(raw) + 1, np.int32)
     np.cumsum([*map(len, raw)], out=bounds[1:])
@@ -79,7 +79,7 @@ def strings(texts: Sequence[str | None]) -> pa.StringArray:
 
 
 def table_of_rows(rows: Sequence[Row], columns: Sequence[Column]) -> pa.Table:
-    """Rows as a table; columns of raw names, which only some rows have, come last."""
+    """Return rows as a table; columns of raw names, which only some rows have, come last."""
     schema = schema_of(columns)
     more = sorted({name for row in rows for name in row} - set(schema.names))
     for name in more:
@@ -99,12 +99,14 @@ def served_table(
     orphans: bool = False,
     unstable: bool = False,
 ) -> pa.Table | None:
-    """The served offsets of one log as `COMPACT_COLUMNS`; None if rows are needed, because some were read on the slow
-    path.
+    """Return the served offsets of one log as `COMPACT_COLUMNS`.
 
     Args:
-        orphans: also offsets of groups that do not exist.
-        unstable: a column that tells offsets under an open transaction.
+        orphans: include offsets of groups that do not exist.
+        unstable: add a column that marks offsets under an open transaction.
+
+    Returns:
+        None if rows are needed, because some records were read on the slow path or a text is not UTF-8.
     """
     found = fi.find(state)
     rows = state.arrays.rows
@@ -138,7 +140,7 @@ def served_table(
 
 
 def offset_columns(copied: a.Bytes, table: a.Int64s) -> dict[str, pa.Array] | None:
-    """What offset commits say besides their group, as `Scanner.gather` copied them; None if a text is not UTF-8."""
+    """Return what offset commits contain besides their group, as copied by `Scanner.gather`; None without UTF-8."""
     keys, key_sizes = fi.key_reader().read(copied, table, ga.KEY)
     values, sizes = fi.offset_reader().read(copied, table, ga.VALUE)
     topic = texts(copied, keys[:, fi.TOPIC], key_sizes[:, fi.TOPIC])
@@ -166,7 +168,7 @@ def _topic_ids(copied: a.Bytes, places: a.Int64s) -> list[str | None]:
 
 
 def texts(data: a.Bytes, places: a.Int64s, sizes: a.Int64s) -> pa.StringArray | None:
-    """Texts out of bytes as one column; None if one is not UTF-8. A negative place is null."""
+    """Return texts out of bytes as one column; None if one is not UTF-8. A negative place is null."""
     column = pa.Array.from_buffers(pa.string(), len(places), _text_buffers(data, places, sizes))
     try:
         column.validate(full=True)
@@ -187,7 +189,7 @@ def _text_buffers(data: a.Bytes, places: a.Int64s, sizes: a.Int64s) -> list[Any]
 
 @kernel
 def copy_texts(data: Bytes, places: Longs, bounds: Ints, copied: Bytes) -> None:
-    """Copy texts behind each other; ``bounds`` says where each begins and ends."""
+    """Copy texts one after the other; ``bounds`` says where each begins and ends."""
     for i in range(len(places)):
         for j in range(np.int64(bounds[i + 1]) - np.int64(bounds[i])):
             copied[U(bounds[i] + j)] = data[U(places[i] + j)]

@@ -1,4 +1,4 @@
-"""Groups' timelines at the end of a replay in bulk: their records found again in the log, some of them all."""
+"""Build groups' timelines at the end of a replay in bulk, from records found again in the log (for some groups all)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from offsets_log.replay.topic_names import topic_names_in
 
 
 def group_names(state: ColumnarState) -> list[str]:
-    """By group number."""
+    """Return the names of groups, by group number."""
     s = state.arrays
     return [s.text_at(at).decode() for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT].tolist()]
 
@@ -30,10 +30,11 @@ def group_names(state: ColumnarState) -> list[str]:
 def timelines(
     layout: Layout, state: ColumnarState, scanner: Scanner, whole_groups: bool
 ) -> Iterator[tuple[str, Timeline]]:
-    """Of each group that has one.
+    """Yield the timeline of each group that has one.
 
     Args:
-        whole_groups: read the members of groups; else a timeline only says whether its group is there at the end.
+        whole_groups: whether to read the members of groups; otherwise a timeline only says whether its group exists at
+            the end.
     """
     names = group_names(state)
     newer = newer_events(state, names, only_existence=not whole_groups)
@@ -56,10 +57,10 @@ def timelines(
 def newer_events(
     state: ColumnarState, names: Sequence[str], *, only_existence: bool
 ) -> dict[int, list[GroupEvent | Pointer] | None]:
-    """The timelines of groups with records of newer kinds, by number: None for those that must be read again.
+    """Return the timelines of groups with records of newer kinds, by number; None for those that must be read again.
 
     Args:
-        only_existence: it is enough that a timeline says whether its group is there at the end.
+        only_existence: whether it suffices that a timeline says whether its group exists at the end.
     """
     s = state.arrays
     groups, rows = s.groups[: len(names)], _newer_rows(state)
@@ -91,14 +92,14 @@ def newer_events(
 
 
 def _newer_rows(state: ColumnarState) -> a.Int64s:
-    """Rows of keys of newer kinds."""
+    """Return the rows of keys of newer kinds."""
     rows = state.arrays.rows[: state.arrays.scan_state[a.ROWS]]
     found: a.Int64s = rows[rows[:, a.TARGET] == a.IS_NEWER]
     return found
 
 
 def _is_between(state: ColumnarState) -> npt.NDArray[np.bool_]:
-    """Of the rows of newer kinds, which are of members that were on their way when the log ended."""
+    """Return for the rows of newer kinds which ones belong to members that were between states when the log ended."""
     s = state.arrays
     is_newer = s.rows[: s.scan_state[a.ROWS], a.TARGET] == a.IS_NEWER
     states = s.region("more")[: len(is_newer), newer.STATE_OF][is_newer]
@@ -119,7 +120,7 @@ def _event(state: ColumnarState, offset: int, batch: int, index: int, is_tombsto
 
 
 def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Sequence[str]) -> dict[str, Timeline]:
-    """All that the records of some groups do to these groups."""
+    """Return the timelines of some groups from all of their records, which are read again."""
     if not names:
         return {}
     read = ColumnarState(state.profile, until=state.until, release=state.release, with_newer=True)
@@ -146,7 +147,7 @@ def read_again(layout: Layout, state: ColumnarState, scanner: Scanner, names: Se
 def records_at(
     layout: Layout, scanner: Scanner, pointers: Sequence[Pointer], whole: bool, release: Release | None = None
 ) -> Iterator[GroupEvent]:
-    """The records that pointers stand for; those of type 2 with their members only if they are asked for."""
+    """Yield the records of pointers; records of type 2 have their members only if ``whole`` asks for them."""
     row = RECORD_TYPES[2]
     empty = row.values[0].zeros(0)
     read = [pointer for pointer in pointers if whole or pointer.is_newer]
@@ -165,8 +166,10 @@ def records_at(
 
 
 def names_told(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[tuple[int, bytes, str]]:
-    """Topic ids and names in records of newer kinds, with the records' offsets; those read on the slow path are in
-    ``names``."""
+    """Yield topic ids and names in records of newer kinds, with the records' offsets.
+
+    Those read on the slow path are in ``ColumnarState.names``.
+    """
     rows = _newer_rows(state)
     names_topics = newer.TYPES[_record_types(state, rows), newer.NAMES] == 1
     last = rows[names_topics & (rows[:, a.LAST_OFFSET_OF] != a.NEVER) & (rows[:, a.IS_REMOVED] == 0)]

@@ -1,4 +1,4 @@
-"""The end of a replay in bulk: winners, open offsets and groups found again in the log, as columns or as objects."""
+"""Finish a replay in bulk: winners, open offsets and groups are found again in the log, as columns or as objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GROUP, TOPIC, PARTITION = range(len(KEY_FIELDS))
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The programs that read all versions of a message, as `winners.read_columns` wants them."""
+    """The programs that read all versions of a message, as arguments of `gather.read_columns`."""
 
     scan_state: a.Int64s
     programs: a.Int64s
@@ -40,7 +40,7 @@ class Reader:
     sizes: a.Int64s
 
     def read(self, copied: a.Bytes, table: a.Int64s, at: int) -> tuple[a.Int64s, a.Int64s]:
-        """Numbers, −1 where a field is not there, and sizes of texts: int64[n, fields] each."""
+        """Return numbers, −1 where a field is missing, and sizes of texts: int64[n, fields] each."""
         numbers = np.full((len(table), len(self.sizes)), -1, np.int64)
         texts = np.zeros_like(numbers)
         ga.read_columns(
@@ -51,7 +51,7 @@ class Reader:
 
 @cache
 def reader_of(message: Message, fields: tuple[str, ...], is_key: bool) -> Reader:
-    """The reader of a message's fields. A key has one layout, whatever number it begins with."""
+    """Return the reader of a message's fields. A key has one layout, whatever number it begins with."""
     versions = range(a.VERSIONS)
     layouts = [0 if is_key else version if message.has_version(version) else None for version in versions]
     programs = {
@@ -73,18 +73,18 @@ def reader_of(message: Message, fields: tuple[str, ...], is_key: bool) -> Reader
 
 
 def offset_reader() -> Reader:
-    """Of offset commits."""
+    """Return the reader of offset commits."""
     return reader_of(OFFSET_COMMIT_VALUE, VALUE_FIELDS, False)
 
 
 def key_reader() -> Reader:
-    """Of their keys."""
+    """Return the reader of offset commits' keys."""
     return reader_of(OFFSET_COMMIT_KEY, KEY_FIELDS, True)
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencedRows:
-    """What a finished replay refers to: rows with a committed offset, open offsets.
+    """What a finished replay refers to: rows with a committed offset, and open offsets.
 
     Attributes:
         committed: row numbers.
@@ -96,7 +96,7 @@ class ReferencedRows:
 
 
 def find(state: ColumnarState) -> ReferencedRows:
-    """The rows that have a committed offset, and what is open."""
+    """Return the rows that have a committed offset, and the open offsets."""
     s = state.arrays
     rows = s.rows[: s.scan_state[a.ROWS]]
     is_live = (rows[:, a.RECORD_OFFSET] != a.NEVER) & (rows[:, a.TARGET] == np.arange(len(rows)))
@@ -105,7 +105,7 @@ def find(state: ColumnarState) -> ReferencedRows:
 
 
 def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
-    """Of every producer and key the last open record, unless a tombstone cancelled it (``J-12``, ``L-18``).
+    """Yield the last open record of every producer and key, unless a tombstone cancelled it (``J-12``, ``L-18``).
 
     Yields:
         (producer id, row, record offset, batch, index).
@@ -126,10 +126,11 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
 
 
 def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_groups: bool = True) -> CoordinatorState:
-    """What a coordinator holds: as `replay.coordinator_state.finish`.
+    """Return what a coordinator holds, as `replay.coordinator_state.finish` does.
 
     Args:
-        whole_groups: read the members of classic groups; else such a group is only known to be there.
+        whole_groups: whether to read the members of classic groups; otherwise it is only known that such a group
+            exists.
     """
     found = find(state)
     committed = committed_places(state, found)
@@ -155,14 +156,14 @@ def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_grou
 
 
 def committed_places(state: ColumnarState, found: ReferencedRows) -> a.Int64s:
-    """Where the committed offsets stand, as `offsets_at` wants it."""
+    """Return the places of committed offsets, as `offsets_at` takes them."""
     return state.arrays.rows[found.committed][:, [a.BATCH, a.INDEX, a.RECORD_OFFSET, a.APPLIED_OFFSET]]
 
 
 def existing_groups(
     layout: Layout, state: ColumnarState, scanner: Scanner, found: ReferencedRows
 ) -> npt.NDArray[np.bool_]:
-    """By group number, whether the group exists."""
+    """Return for each group number whether the group exists."""
     groups = _groups(layout, state, scanner, found, whole=False)
     return np.array([name in groups for name in group_names(state)], np.bool_)
 
@@ -175,7 +176,7 @@ def holdings(
     shows_group: Callable[[str], bool],
     shows_topic: Callable[[str], bool] | None,
 ) -> Holdings:
-    """How much of the groups and topics that are shown a coordinator holds; None shows all topics."""
+    """Return how much of the shown groups and topics a coordinator holds; None shows all topics."""
     found = find(state)
     groups = _groups(layout, state, scanner, found, whole=True)
     names = group_names(state)
@@ -212,7 +213,7 @@ def _groups_of(state: ColumnarState, names: list[str], rows: a.Int64s) -> set[st
 
 
 def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Iterator[OffsetAndMetadata]:
-    """The offsets at places, int64[n, 4]: batch, index, record offset, applied offset."""
+    """Yield the offsets at places, int64[n, 4]: batch, index, record offset, applied offset."""
     slow_path = places[:, 0] == a.SLOW_PATH
     copied, table = scanner.gather(layout, places[~slow_path, :2])
     keys, key_sizes = key_reader().read(copied, table, ga.KEY)
@@ -253,7 +254,7 @@ def offsets_at(layout: Layout, state: ColumnarState, scanner: Scanner, places: a
 
 
 class _Texts(dict[bytes, str]):
-    """Raw bytes → text; names are many times the same."""
+    """Raw bytes → text; decoded once, as names repeat often."""
 
     def __missing__(self, raw: bytes) -> str:
         text = decode_string(raw)
@@ -262,10 +263,10 @@ class _Texts(dict[bytes, str]):
 
 
 def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = ()) -> dict[bytes, str]:
-    """Topic id → name, as the last record with both says.
+    """Return topic id → name; the last record with both wins.
 
     Args:
-        told: more of `ColumnarState.names`.
+        told: further entries like those of `ColumnarState.names`.
     """
     s = state.arrays
     rows = s.scan_state[a.ROWS]

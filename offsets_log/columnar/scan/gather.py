@@ -1,6 +1,6 @@
-"""From places back to records: what stands where a replay has found it, as columns.
+"""Go from places back to records: read as columns what a replay has found at places.
 
-A place is a batch and a record's index in it. `gather` goes there in log order and copies keys and values out;
+A place is a batch and a record's index in it. `gather` visits places in log order and copies keys and values;
 `read_columns` runs column programs over the copies.
 """
 
@@ -22,7 +22,7 @@ NEEDS_ROOM = 1
 NEEDS_WINDOW = 2
 NEEDS_RECORDS = 3
 LOST = 4
-"""There is no such record at the place: the file was changed meanwhile."""
+"""There is no such record at the place: the file was changed since."""
 
 # Columns of the table that `gather` fills.
 KEY = 0  # position of its bytes in the copy
@@ -52,13 +52,13 @@ def gather(
     data: Bytes, segment_at: Number, places: LongRows, progress: Longs, staged: LongRows, window: Bytes,
     window_table: LongRows, copied: Bytes, table: LongRows,
 ) -> Any:  # fmt: skip
-    """Copy the records at places of one segment, which ascend.
+    """Copy the records at ascending places of one segment.
 
     Args:
         segment_at: where the segment begins in the log.
         places: int64[n, 2]: batch, index.
         progress: int64[4]: places done, bytes of ``copied`` used, batches in the window, the next of them.
-        window, window_table: see `decompressed`: the compressed batches among the places, from where they were left on.
+        window, window_table: the remaining compressed batches among the places; see `decompressed`.
         table: int64[n, COLUMNS].
     """
     begin = np.int64(-1)
@@ -109,15 +109,16 @@ def read_columns(
     scan_state: Longs, programs: Longs, flexible: Longs, sizes: Longs, copied: Bytes, table: LongRows, at: Number,
     numbers: LongRows, texts: LongRows,
 ) -> None:  # fmt: skip
-    """Run column programs over copied keys or values, each by its leading int16.
+    """Run column programs over copied keys or values, each chosen by their leading int16.
 
     Args:
-        scan state: with the programs; see `arrays`.
-        programs, flexible: of each version where its program begins, and whether its lengths are compact.
-        sizes: of each noted field, in bytes; 0 for a string.
-        at: the column of ``table`` with the position; the size stands behind it.
-        numbers: int64[n, fields]: what is not there stays as it is. Of strings and uuids the position.
-        texts: int64[n, fields]: size of the strings.
+        scan_state: holds the programs; see `arrays`.
+        programs, flexible: for each version where its program begins, and whether its lengths are compact.
+        sizes: size of each noted field in bytes; 0 for a string.
+        at: the column of ``table`` with the position; the next column holds the size.
+        numbers: int64[n, fields], receives numbers, and positions of strings and uuids; missing fields are left
+            unchanged.
+        texts: int64[n, fields], receives sizes of the strings.
     """
     for i in range(len(table)):
         start = table[i, at]

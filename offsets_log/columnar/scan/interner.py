@@ -1,8 +1,8 @@
-"""Keys as numbers: raw key bytes are hashed, found again in a table, and decoded once when they are new.
+"""Number keys: raw key bytes are hashed, looked up in a table, and decoded once when they are new.
 
-Two raw keys can name one GroupTopicPartition: of type 0 and type 1 (``L-22``), with bytes behind the last field
-(``records:P4``), with malformed UTF-8 (``B-7``). The *canonical* key is of type 1 with nothing behind it; other raw
-keys get rows of their own that refer to its row. Names that are not UTF-8 are left to Python, which registers them.
+Two raw keys can name one GroupTopicPartition: of type 0 and type 1 (``L-22``), with bytes after the last field
+(``records:P4``), with malformed UTF-8 (``B-7``). The *canonical* key is of type 1 with nothing after it; other raw keys
+get their own rows, which refer to its row. Names that are not UTF-8 are left to Python, which registers them.
 
 Hash tables hold the upper half of the hash and the number + 1; 0 is free.
 
@@ -31,7 +31,7 @@ LOW = np.int64((1 << 32) - 1)
 
 @inlined
 def size_of(arena: Any, at: Any) -> Any:
-    """The size of what stands in the arena at a position."""
+    """Return the size of the entry in the arena at a position."""
     begin = U(at)
     return np.int64(
         U(arena[begin - U(4)])
@@ -43,7 +43,7 @@ def size_of(arena: Any, at: Any) -> Any:
 
 @inlined
 def _difference(arena: Any, at: Any, data: Any, start: Any) -> Any:
-    """What differs in 32 bytes; 0 is nothing."""
+    """Return the differing bits of 32 bytes; 0 if they are equal."""
     return (
         load64(arena, at) ^ load64(data, start)
         | load64(arena, at + 8) ^ load64(data, start + 8)
@@ -54,7 +54,7 @@ def _difference(arena: Any, at: Any, data: Any, start: Any) -> Any:
 
 @inlined
 def same_bytes(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Whether the same bytes stand at both places; the caller has checked the ends."""
+    """Whether the bytes at both places are the same; the caller has checked the ends."""
     if 32 <= size <= 64:  # most keys: some bytes twice, but no loop whose length cannot be foretold
         last = size - 32
         return _difference(arena, at, data, start) | _difference(arena, at + last, data, start + last) == 0
@@ -72,7 +72,7 @@ def same_bytes(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 
 @inlined
 def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Whether the arena holds just these bytes at a position."""
+    """Whether the arena holds exactly these bytes at a position."""
     if size_of(arena, at) != size:
         return False
     return same_bytes(arena, at, data, start, size)
@@ -80,7 +80,7 @@ def is_at(arena: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 
 @part
 def put(scan_state: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
-    """Copy bytes into the arena; where they stand."""
+    """Copy bytes into the arena; return their position."""
     at = (scan_state[a.ARENA_USED] + a.CACHE_LINE - 1 & -a.CACHE_LINE) + a.SIZE_BYTES
     for i in range(a.SIZE_BYTES):
         arena[at - a.SIZE_BYTES + i] = size >> 8 * i & 0xFF
@@ -92,7 +92,7 @@ def put(scan_state: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
 
 @part
 def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any, found: Any) -> Any:
-    """The row of a raw key, or NOT_FOUND."""
+    """Return the row of a raw key, or NOT_FOUND."""
     mask = np.int64(len(slots) - 1)
     at = found & mask
     while slots[U(at)] != 0:
@@ -106,7 +106,7 @@ def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any
 
 @part
 def add_row(scan_state: Any, slots: Any, rows: Any, found: Any, key_at: Any, target: Any, group: Any) -> Any:
-    """A new row for a key in the arena; the caller has made sure of room."""
+    """Add a row for a key in the arena; the caller has made sure of room."""
     row = scan_state[a.ROWS]
     scan_state[a.ROWS] = row + 1
     mask = np.int64(len(slots) - 1)
@@ -124,12 +124,12 @@ def add_row(scan_state: Any, slots: Any, rows: Any, found: Any, key_at: Any, tar
 
 
 ITSELF = -3
-"""Instead of a target."""
+"""Passed instead of a target: the row refers to itself."""
 
 
 @part
 def is_utf8(data: Any, start: Any, size: Any) -> Any:
-    """Whether bytes are UTF-8 as Java and Python accept it: no surrogates, nothing overlong."""
+    """Whether bytes are UTF-8 as Java and Python accept it: without surrogates or overlong forms."""
     at = start
     end = start + size
     while at < end:
@@ -154,7 +154,7 @@ def is_utf8(data: Any, start: Any, size: Any) -> Any:
 
 @inlined
 def is_plain_text(data: Any, start: Any, size: Any) -> Any:
-    """Whether there are no bytes beyond ASCII."""
+    """Whether all bytes are ASCII."""
     bits, i = U(0), np.int64(0)
     while i + 8 <= size:
         bits |= load64(data, start + i)
@@ -167,7 +167,7 @@ def is_plain_text(data: Any, start: Any, size: Any) -> Any:
 
 @part
 def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
-    """Whether all strings of a key, which has nothing else and was walked through, are UTF-8."""
+    """Whether all strings of a key are UTF-8; the key consists of strings only and was walked through."""
     while at < end:
         size = be16(data, at)
         if not is_utf8(data, at + 2, size):
@@ -180,7 +180,7 @@ def are_names_utf8(data: Any, at: Any, end: Any) -> Any:
 def _name_slot(
     scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any, found: Any
 ) -> Any:
-    """Where in ``overflow`` the slot of a name is, or the free one for it."""
+    """Return the index in ``overflow`` of the slot of a name, or of the free one for it."""
     mask = scan_state[a.GROUP_SLOTS_ROOM] - 1
     at = found & mask
     while overflow[scan_state[a.GROUP_SLOTS_AT] + at] != 0:
@@ -193,7 +193,7 @@ def _name_slot(
 
 @part
 def find_name(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any) -> Any:
-    """The number of a group or another name; NOT_FOUND."""
+    """Return the number of a group or another name, or NOT_FOUND."""
     found = hash_bytes(data, start, size, scan_state[a.SEED])
     slot = overflow[_name_slot(scan_state, groups, arena, overflow, data, start, size, found)]
     return (slot & LOW) - 1 if slot != 0 else np.int64(NOT_FOUND)
@@ -201,7 +201,7 @@ def find_name(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any
 
 @part
 def intern_group(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any) -> Any:
-    """The number of a group, new or known; the caller has made sure of room."""
+    """Return the number of a group, new or known; the caller has made sure of room."""
     found = hash_bytes(data, start, size, scan_state[a.SEED])
     at = _name_slot(scan_state, groups, arena, overflow, data, start, size, found)
     if overflow[at] != 0:
@@ -220,7 +220,7 @@ def intern_group(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: 
 
 @inlined
 def has_room(scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, size: Any) -> Any:
-    """Whether a new key of that size, its canonical form and its group can be taken in."""
+    """Whether there is room for a new key of that size, its canonical form and its group."""
     return (
         2 * (scan_state[a.ROWS] + 2) <= len(slots)
         and scan_state[a.ROWS] + 2 <= len(rows)
@@ -244,7 +244,7 @@ def intern(
     size: Any,
     found: Any,
 ) -> Any:
-    """The row of a raw key of type 0, 1 or 2 that is new; NOT_PLAIN or NEEDS_ROOM."""
+    """Add a new raw key of type 0, 1 or 2; return its row, NOT_PLAIN or NEEDS_ROOM."""
     number = be16(data, start)
     if number < 0 or number >= a.KEY_TYPES:
         return np.int64(NOT_PLAIN)
@@ -276,12 +276,13 @@ def intern(
 @part
 def intern_newer(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any,
-    found: Any, member_type: Any,
+    found: Any, member_type: Any, target: Any,
 ) -> Any:  # fmt: skip
-    """The row of a key of a newer kind that is new, and of its member's own key; NEEDS_ROOM.
+    """Add a new key of a newer kind, and its member's own key; return the row of the first, or NEEDS_ROOM.
 
     Args:
         member_type: record type of the member's own key, NOTHING for a key without one.
+        target: of the rows.
     """
     if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(NEEDS_ROOM)
@@ -297,9 +298,9 @@ def intern_newer(
         hashed = hash_bytes(arena, member_at, size, scan_state[a.SEED])
         member = find_row(slots, rows, arena, arena, member_at, size, hashed)
         if member < 0:
-            member = add_row(scan_state, slots, rows, hashed, member_at, np.int64(a.IS_NEWER), group)
+            member = add_row(scan_state, slots, rows, hashed, member_at, target, group)
             rows[member, a.MEMBER] = member
-    row = add_row(scan_state, slots, rows, found, key_at, np.int64(a.IS_NEWER), group)
+    row = add_row(scan_state, slots, rows, found, key_at, target, group)
     rows[row, a.MEMBER] = member if member >= 0 else row
     return row
 
@@ -309,13 +310,14 @@ def find_newer(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, size: Any,
     member_type: Any
 ) -> Any:  # fmt: skip
-    """The row of a canonical key of a newer kind at the begin of ``data``, new or known; NEEDS_ROOM."""
+    """Return the row of a canonical key of a newer kind at the start of ``data``, new or known; NEEDS_ROOM."""
     start = np.int64(0)
     found = hash_bytes(data, start, size, scan_state[a.SEED])
     row = find_row(slots, rows, arena, data, start, size, found)
     if row >= 0:
         return row
-    return intern_newer(scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type)
+    target = np.int64(a.IS_NEWER)
+    return intern_newer(scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type, target)
 
 
 @kernel
@@ -323,10 +325,10 @@ def register(
     scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, data: Bytes,
     raw_size: Number,
 ) -> Any:  # fmt: skip
-    """Take in a raw key that Python has read: its row, or NEEDS_ROOM.
+    """Add a raw key that Python has read; return its row, or NEEDS_ROOM.
 
     Args:
-        data: the raw key, behind it the canonical one.
+        data: the raw key, followed by the canonical one.
     """
     found = hash_bytes(data, np.int64(0), raw_size, scan_state[a.SEED])
     row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
@@ -349,14 +351,14 @@ def register(
 
 @inlined
 def hash_producer(producer_id: Any, seed: Any) -> Any:
-    """A 64-bit hash of a producer id."""
+    """Return a 64-bit hash of a producer id."""
     value = (U(np.int64(producer_id)) ^ U(seed)) * MULTIPLIER
     return np.int64(value ^ value >> U(32))
 
 
 @part
 def intern_producer(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
-    """The number of a producer, new or known; NEEDS_ROOM."""
+    """Return the number of a producer, new or known; NEEDS_ROOM."""
     found = hash_producer(producer_id, scan_state[a.SEED])
     mask = scan_state[a.PRODUCER_SLOTS_ROOM] - 1
     at = found & mask
@@ -380,7 +382,7 @@ def intern_producer(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
 
 @part
 def find_owned_slot(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
-    """Where in ``overflow`` the slot of a partition that a member took is, or the free one for it; and the hash."""
+    """Return the index in ``overflow`` of a taken partition's slot, or of the free one for it; and its hash."""
     value = (U(high) ^ U(scan_state[a.SEED])) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(low)) * MULTIPLIER
     value = (value ^ value >> U(29) ^ U(group) << U(32) ^ U(partition)) * MULTIPLIER

@@ -1,4 +1,4 @@
-"""A partition's segments as arrays, and the buffers with which one thread reads them."""
+"""Hold a partition's segments as arrays, and the buffers with which one thread reads them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ STAGED = 1 << 12
 WINDOW = 1 << 20
 WINDOW_BATCHES = 1 << 13
 MOST_WINDOW = 1 << 25
-"""Bytes that one batch may decompress to in a kernel; a larger one is read on the slow path."""
+"""Maximum number of bytes that one batch may decompress to in a kernel; a larger one is read on the slow path."""
 
 
 def read_only(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The same bytes as an array that cannot be written, the kind that mapped files are."""
+    """Return the same bytes as a read-only array, like mapped files."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 class Layout:
-    """The segments of a log behind each other.
+    """The segments of a log, one after the other.
 
     Attributes:
         data: bytes of each segment.
@@ -45,7 +45,7 @@ class Layout:
         self.begins = np.cumsum([0, *map(len, self.data)])[:-1].tolist()
 
     def stand_behind(self, size_bytes: int) -> None:
-        """Have the log begin behind so many bytes, those of segments of the same log that are not here."""
+        """Shift the beginning of the log by the size of preceding segments that are not here."""
         self.begins = [size_bytes + begin for begin in self.begins]
 
 
@@ -53,7 +53,7 @@ class Scanner:
     """The buffers of one thread. A context manager; not to be shared.
 
     Attributes:
-        staged: of batches on their way into the state; exchanged for a larger one where a batch needs it.
+        staged: records of batches on their way into the state; replaced by a larger array if a batch needs it.
         window, table: decompressed batches, see `decompressed`.
     """
 
@@ -65,7 +65,7 @@ class Scanner:
         self._library = Library()
 
     def fill_window(self, data: a.Bytes, position: int, stop: int) -> int:
-        """Decompress the run of compressed batches from a position on; how many, at least one."""
+        """Decompress the run of compressed batches from a position on; return how many, at least one."""
         reach = min(stop, position + len(self._made))  # the window has no room for more
         return self._fill(data, dp.plan(data, position, reach, self.table))
 
@@ -85,13 +85,13 @@ class Scanner:
         return True
 
     def more_records(self, count: int) -> None:
-        """Room for a batch of so many records behind those that are staged at most."""
+        """Make room for a batch of that many records in addition to those staged."""
         staged = np.zeros((2 * (count + FLUSH_AT), a.STAGED_SIZE), np.int64)
         staged[: len(self.staged)] = self.staged
         self.staged = staged
 
     def gather(self, layout: Layout, places: a.Int64s) -> tuple[a.Bytes, a.Int64s]:
-        """Copy the records at places of a log, int64[n, 2] of (batch, index): their bytes and `winners.COLUMNS`.
+        """Copy the records at places of a log, int64[n, 2] of (batch, index); return their bytes and `gather.COLUMNS`.
 
         Raises:
             InputError: a file was changed since it was read.
@@ -119,7 +119,10 @@ class Scanner:
                     self.table[: len(batches), dp.BATCH_AT] = batches
                     progress[2:] = self._fill(data, len(batches)), 0
                 elif outcome == ga.LOST:
-                    raise InputError("the file was changed while it was read", file=layout.log.segments[i].file)
+                    raise InputError(
+                        "the file was changed while it was read: copy it, and read the copy",
+                        file=layout.log.segments[i].file,
+                    )
             used = int(progress[1])
         unordered = np.empty_like(table)
         unordered[order] = table

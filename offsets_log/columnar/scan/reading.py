@@ -1,8 +1,7 @@
-"""Reading a log in order: by a kernel where batches are plain, on the slow path where they are not; and from the middle
-on.
+"""Read a log in order, also from its middle on: by a kernel where batches are plain, otherwise on the slow path.
 
-A log is read in parts side by side. A part begins with the batch that seems to be there; whether that is so is known
-when the part before it has ended.
+A log is read in parts in parallel. A part begins with the batch that seems to be there; whether it is one is known when
+the part before it has ended.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import log_end, tail_found
 
 PAUSE = 1 << 24
-"""Bytes between two signs of life."""
+"""Bytes between two reports of progress."""
 NO_BOUND = int(np.iinfo(np.int64).max)
 
 Seen = Damage | TailFound | Missing
@@ -49,14 +48,14 @@ class ScanPlace:
 
 @dataclass(slots=True)
 class Cursor:
-    """Where reading goes on.
+    """Where reading continues.
 
     Attributes:
-        last_offset: of the last batch accepted.
-        next_offset: the offset behind all that was read.
-        entered: the segment that was last begun; None where nothing is known of what is before it.
-        is_broken: whether something behind the last batch could not be read.
-        is_stopped: whether a bound ended it.
+        last_offset: last offset of the last accepted batch.
+        next_offset: the offset after everything that was read.
+        entered: the segment that was last begun; None where nothing is known of what precedes it.
+        is_broken: whether something after the last batch could not be read.
+        is_stopped: whether a bound ended the reading.
     """
 
     place: ScanPlace
@@ -68,7 +67,7 @@ class Cursor:
 
 
 class ScanOrder:
-    """A log and what is asked of it."""
+    """A log and the bounds of its reading."""
 
     def __init__(self, log: PartitionLog, until: Until, release: tuple[int, int] | None) -> None:
         self.log = log
@@ -80,11 +79,11 @@ class ScanOrder:
 
     @property
     def end(self) -> ScanPlace:
-        """Behind the last segment."""
+        """The place after the last segment."""
         return ScanPlace(len(self.log.segments), 0)
 
     def begin(self, cut: ScanPlace) -> Cursor | None:
-        """The first batch of a segment at or behind a cut; None if the way there is doubtful."""
+        """Return a cursor at the first batch of a segment at or after a cut; None if the way there is doubtful."""
         if cut == ScanPlace(0, 0):
             base_offset = self.log.segments[0].base_offset if self.log.segments else None
             return Cursor(cut, -1, base_offset or 0, entered=0)
@@ -98,7 +97,7 @@ class ScanOrder:
         return Cursor(ScanPlace(cut.segment_index, position), base_offset - 1, base_offset)
 
     def _step_to(self, cut: ScanPlace) -> int:
-        """As the kernel, from the nearest place before the cut that is known: what was walked is not walked again."""
+        """Do what the kernel does, from the nearest known place before the cut, so that no part is walked twice."""
         reached = self._reached.setdefault(cut.segment_index, [0])
         begin = reached[bisect_right(reached, cut.position) - 1]
         position = int(_step_to(self.layout.data[cut.segment_index], begin, cut.position))
@@ -106,7 +105,7 @@ class ScanOrder:
         return position
 
     def fits(self, cursor: Cursor, begin: ScanPlace | None) -> bool:
-        """Whether what was read from ``begin`` on really goes on behind a cursor."""
+        """Whether what was read from ``begin`` on really continues at a cursor."""
         if cursor.is_stopped or begin != cursor.place:
             return False
         items = self.layout.walk.items(begin.segment_index, begin.position, cursor.last_offset)
@@ -114,12 +113,12 @@ class ScanOrder:
         return isinstance(item, RecordBatch) and item.position == begin.position
 
     def note_begin(self, note: Note) -> None:
-        """Tell of offsets that are missing before the log."""
+        """Note offsets that are missing before the log."""
         for missing in missing_before(self.log, self.until.record_offset):
             note(missing)
 
     def note_gap(self, index: int, before: Cursor, note: Note) -> None:
-        """Tell of offsets that no segment holds before one begins."""
+        """Note offsets that no segment holds before one begins."""
         segment, until_offset = self.log.segments[index], self.until.record_offset
         for missing in missing_between(
             self.log, segment, before.next_offset, is_broken=before.is_broken, until_offset=until_offset
@@ -127,12 +126,12 @@ class ScanOrder:
             note(missing)
 
     def note_gap_before(self, begin: ScanPlace, before: Cursor, note: Note) -> None:
-        """The same where another part goes on behind a cursor."""
+        """Note the gap before a place where another part continues."""
         if begin.position == 0:
             self.note_gap(begin.segment_index, before, note)
 
     def note_end(self, reach: Cursor, note: Note) -> Iterator[LogEnd]:
-        """Tell of offsets that are missing behind a cursor at the end of the log, unless a bound ended the reading."""
+        """Note offsets that are missing after a cursor at the end of the log, unless a bound ended the reading."""
         if reach.is_stopped or not self.log.segments:
             return
         entered = self.log.segments[reach.entered or 0]
@@ -144,10 +143,10 @@ class ScanOrder:
 
 
 class Reading(ABC):
-    """One run of batches on its way.
+    """One run of batches that is read.
 
     Args:
-        note: what to do with what could not be read, with tails and gaps.
+        note: called with what could not be read, with tails and gaps.
     """
 
     def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note) -> None:
@@ -160,19 +159,22 @@ class Reading(ABC):
     @property
     @abstractmethod
     def scan_state(self) -> a.Int64s:
-        """Where the kernel is told what to do."""
+        """The scan state that tells the kernel what to do."""
 
     @abstractmethod
     def scan(self, index: int, data: a.Bytes) -> int:
-        """Call the kernel as the scan state says; one of `staging`'s outcomes, or one of its own. Nothing is left
-        staged."""
+        """Call the kernel as the scan state says; leave nothing staged.
+
+        Returns:
+            One of `staging`'s outcomes, or one of its own.
+        """
 
     @abstractmethod
     def take(self, index: int, batch: RecordBatch) -> None:
         """Take a batch that was read on the slow path."""
 
     def steps(self, end: ScanPlace, advance: Advance) -> Iterator[int]:
-        """Read up to the first batch at or behind ``end``, a call of the kernel after the other: their outcomes."""
+        """Read up to the first batch at or after ``end``, and yield the outcome of each call of the kernel."""
         cursor, sizes = self.cursor, [len(data) for data in self.order.layout.data]
         while cursor.place < end and cursor.place.segment_index < len(sizes) and not cursor.is_stopped:
             if self.order.is_cancelled.is_set():
@@ -189,7 +191,7 @@ class Reading(ABC):
             yield outcome
 
     def _step(self, index: int, stop: int) -> int:
-        """A call of the kernel, and what it came back for."""
+        """Call the kernel, and do what it returned for."""
         data, scan_state, cursor = self.order.layout.data[index], self.scan_state, self.cursor
         self._tell(index, stop)
         outcome = self.scan(index, data)
@@ -211,7 +213,7 @@ class Reading(ABC):
         return outcome
 
     def _tell(self, index: int, stop: int) -> None:
-        """What the scan state must say before a scan."""
+        """Set what the scan state must hold before a scan."""
         scan_state, until = self.scan_state, self.order.until
         if index != self._index:
             scan_state[a.CHECKED] = a.NOTHING
@@ -230,7 +232,7 @@ class Reading(ABC):
         scan_state[a.PAUSE] = PAUSE
 
     def _slow_path(self, index: int) -> None:
-        """Read on with `log_format` until a batch was taken, or one is met behind damage: the kernel may know it."""
+        """Read with `log_format` until a batch was taken, or one follows damage, which the kernel may read."""
         cursor, segment = self.cursor, self.order.log.segments[index]
         begin = cursor.place.position
         for item, last_offset in self.order.layout.walk.items(index, cursor.place.position, cursor.last_offset):
@@ -259,31 +261,31 @@ class Reading(ABC):
         self.note(damage)
 
     def end(self, found: TailFound) -> None:
-        """Note what stands behind the last batch of a segment."""
+        """Note what follows the last batch of a segment."""
         self.note(found)
 
     def events(self, index: int, batch: RecordBatch) -> Iterator[LogEvent]:
-        """What the construct path says of a batch."""
+        """Return what the construct path says of a batch."""
         order = self.order
         return batch_events(order.log, order.log.segments[index], batch, order.until, order.release)
 
     def int32_at(self, index: int, at: int) -> int:
-        """A signed 32-bit integer of a segment."""
+        """Return a signed 32-bit integer of a segment."""
         return int.from_bytes(self.order.layout.data[index][at : at + 4].tobytes(), signed=True)
 
 
 def _bound(given: int | None) -> int:
-    """A bound as 64 bits; what is beyond bounds as much as the greatest."""
+    """Return a bound limited to 64 bits."""
     return NO_BOUND if given is None else max(-NO_BOUND, min(given, NO_BOUND))
 
 
 MOST_SOUGHT = 1 << 20
-"""Bytes of a batch that is looked for."""
+"""Maximum size in bytes of a batch that is searched."""
 
 
 @kernel
 def _seek(data: Bytes, least: Number) -> Any:
-    """The first place at or behind a position that looks like a batch; −1 where there is none near."""
+    """Return the first place at or after a position that looks like a batch; −1 if there is none near."""
     left, at = np.int64(PAUSE), np.int64(least)
     while left > 0 and at < len(data):
         size = bt.size_at(data, at, np.int64(len(data)))
@@ -298,10 +300,10 @@ def _seek(data: Bytes, least: Number) -> Any:
 
 @kernel
 def _step_to(data: Bytes, begin: Number, least: Number) -> Any:
-    """The first batch at or behind a position, from length to length; where it is doubtful ~ of where that is.
+    """Return the first batch at or after a position, stepping from length to length; ~ of the place of a doubt.
 
     Args:
-        begin: where a batch begins that the same steps have come to, or 0.
+        begin: where a batch begins that the same steps have reached, or 0.
     """
     at = np.int64(begin)
     while at < least:

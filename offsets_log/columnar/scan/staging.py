@@ -1,8 +1,8 @@
-"""Batches staged: from a segment's bytes to records in their order, until something is not plain.
+"""Stage batches: turn a segment's bytes to records in their order, until something is not plain.
 
-Batches are taken whole: checked, their records found and their values walked through, and only then staged. A batch
-with anything unusual in it is not touched: the caller reads it with `log_format` and `messages` and does what they
-say, then goes on behind it. So damage is found, named and left out by one code only.
+Batches are taken whole: they are checked, their records are found and their values walked through, and only then are
+they staged. A batch with anything unusual in it is not touched: the caller reads it with `log_format` and `messages`,
+and continues after it. So damage is found, named and left out in one place only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_OFFSETS_IN_SEGMENT = 1 << 31
 
 @part
 def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
-    """Whether a batch's offsets fit to those around it, as `log_format.partition_log` asks."""
+    """Whether a batch's offsets fit those around it, as `log_format.partition_log` requires."""
     base = be64(data, at)
     last = bt.last_offset(data, at)
     before = scan_state[a.LAST_OFFSET]
@@ -64,7 +64,7 @@ def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
 
 @inlined
 def _stage_marker(scan_state: Any, overflow: Any, staged: Any, data: Any, at: Any, size: Any) -> Any:
-    """A control batch of one marker."""
+    """Stage a control batch of one marker."""
     if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
         return NOT_PLAIN
     n = scan_state[a.STAGED]
@@ -90,7 +90,7 @@ def _stage_marker(scan_state: Any, overflow: Any, staged: Any, data: Any, at: An
 
 @part
 def _is_newer_key(scan_state: Any, number: Any, data: Any, key: Any, size: Any) -> Any:
-    """Whether the scan state has a program for a key of a newer kind, and UTF-8 names with nothing behind them."""
+    """Whether the scan state has a program for a key of a newer kind, which has UTF-8 names and nothing after them."""
     program = scan_state[a.KEY_PROGRAMS + number]
     if program == NO_PLACE or walk(scan_state, program, data, key + 2, key + size) != key + size:
         return False
@@ -99,10 +99,10 @@ def _is_newer_key(scan_state: Any, number: Any, data: Any, key: Any, size: Any) 
 
 @inlined
 def _value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any, size: Any) -> Any:
-    """VALUE or TOMBSTONE of a record that the programs can read through, else −1.
+    """Return VALUE or TOMBSTONE for a record that the programs can read through, else −1.
 
-    Of the newer kinds of groups key and value must end with their last field: under one version number there may be
-    several layouts, and the first that fits the whole value is that of the program.
+    Keys and values of the newer kinds of groups must end with their last field: one version number may have several
+    layouts, and the first that fits the whole value is the program's.
     """
     number = be16(source, key)
     if number < 0 or number >= a.RECORD_TYPES:
@@ -134,7 +134,7 @@ def _value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: An
 
 @inlined
 def _begins_behind(scan_state: Any, data: Any, at: Any, staged: Any) -> Any:
-    """Whether the first offset of a batch whose records were found is behind the last one before."""
+    """Whether the first offset of a batch whose records were found is beyond the last one before."""
     return not bt.is_older(data, at) or staged[U(scan_state[a.STAGED]), a.OFFSET] > scan_state[a.LAST_OFFSET]
 
 
@@ -142,7 +142,7 @@ def _begins_behind(scan_state: Any, data: Any, at: Any, staged: Any) -> Any:
 def _stage_records(
     scan_state: Any, overflow: Any, staged: Any, source: Any, start: Any, end: Any, data: Any, at: Any
 ) -> Any:
-    """The records of the data batch at ``at``, which stand in ``source[start:end]``."""
+    """Stage the records of the data batch at ``at``, which are in ``source[start:end]``."""
     count = bt.count_of(source, start, end, data, at)
     n = scan_state[a.STAGED]
     if n + count >= len(staged):
@@ -182,7 +182,7 @@ def _stage_records(
 
 @inlined
 def find_in_window(scan_state: Any, table: Any, at: Any) -> Any:
-    """The place of a batch in the window, NOTHING if it is not there."""
+    """Return the place of a batch in the window, NOTHING if it is not there."""
     place = scan_state[a.WINDOW_NEXT]
     while place < scan_state[a.WINDOW_COUNT] and table[place, dp.BATCH_AT] < at:
         place += 1
@@ -193,7 +193,7 @@ def find_in_window(scan_state: Any, table: Any, at: Any) -> Any:
 
 @inlined
 def _is_for_others(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
-    """Whether more is asked of a batch than a kernel knows of it."""
+    """Whether a batch must be left to the slow path because of a bound, a missing time or its size."""
     if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
         return True
     if scan_state[a.NEEDS_TIME] and bt.max_timestamp(data, at) == bt.NO_TIME:
@@ -203,7 +203,7 @@ def _is_for_others(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
 
 @inlined
 def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
-    """Stage the batch at a position, or say why not."""
+    """Stage the batch at a position, or return why not."""
     if size < 0 or not is_in_place(scan_state, data, at, size):
         return NOT_PLAIN
     if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
@@ -255,7 +255,7 @@ def accept(scan_state: Any, data: Any, at: Any, size: Any, staged: Any, first: A
 
 @inlined
 def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, begin: Any) -> Any:
-    """Stage batches until there are enough of them, or one is not plain; why it came to an end."""
+    """Stage batches until there are enough of them, or one is not plain; return why it ended."""
     outcome = np.int64(FINISHED)
     while (
         outcome == FINISHED
@@ -273,7 +273,7 @@ def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, t
 
 @inlined
 def outcome_of(scan_state: Any, begin: Any, outcome: Any) -> Any:
-    """Why a scan comes back when all that is staged is done; GO_ON if it does not."""
+    """Return why a scan returns when all that is staged is done; GO_ON if it does not return."""
     if outcome > PAUSED:
         return outcome
     if scan_state[a.AT] >= scan_state[a.STOP]:

@@ -1,7 +1,7 @@
-"""What a piece has counted, as facts and bytes and back: of batches and records, of their kinds, of who wrote them.
+"""Convert what a piece has counted to facts and bytes and back: batches and records, their kinds, who wrote them.
 
-`add_counts` and `join_writers` put neighbouring pieces together by the same rules as those of threads, `merge` of
-`SurveyedState` and `WritersState`. All of it grows with kinds, keys, producers and minutes, never with records.
+`add_counts` and `join_writers` join neighbouring pieces by the same rules as those of threads, `merge` of
+`SurveyedState` and `WritersState`. All sizes grow with kinds, keys, producers and minutes, never with records.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ COUNTED = {
 }
 """Fact → its place in the scan state; offsets are `arrays.NOTHING` without a batch."""
 NOT_COUNTED = {name: a.NOTHING if name.endswith("offset") else 0 for name in COUNTED}
-"""Of a piece without a batch."""
+"""The facts of a piece without a batch."""
 
 
 def counts_of(state: ColumnarState) -> Row:
-    """What was counted of batches, and of a survey of their kinds, as facts."""
+    """Return what was counted of batches, and in a survey of their kinds, as facts."""
     facts: Row = {name: int(state.arrays.scan_state[place]) for name, place in COUNTED.items()}
     if isinstance(state, SurveyedState):
         state.name_kinds()
@@ -52,7 +52,7 @@ def counts_of(state: ColumnarState) -> Row:
 
 
 def transaction_rows(state: ColumnarState) -> Iterator[Row]:
-    """Producers that a survey has seen; the columns of `partials`, their kind is not filled in."""
+    """Yield the producers that a survey has seen, in columns of `partials`; their kind is not filled in."""
     if not isinstance(state, SurveyedState):
         return
     producers, unended = state.arrays.region("producers"), state.arrays.region("unended")
@@ -69,12 +69,12 @@ def transaction_rows(state: ColumnarState) -> Iterator[Row]:
 
 
 def no_counts() -> SurveyedState:
-    """Nothing counted yet of a log."""
+    """Return a log's state in which nothing is counted yet."""
     return SurveyedState(MODERN)
 
 
 def add_counts(whole: SurveyedState, facts: Row, transactions: Iterable[Row]) -> None:
-    """Join what was counted with the piece that follows, as `counts_of` and `transaction_rows` told it."""
+    """Add the counts of the piece that follows, as returned by `counts_of` and `transaction_rows`."""
     right = SurveyedState(whole.profile)
     for name, place in COUNTED.items():
         right.arrays.scan_state[place] = facts[name]
@@ -94,7 +94,7 @@ def _kinds(facts: Row) -> Kinds:
 
 
 def _add_transaction(state: SurveyedState, row: Row) -> None:
-    """A producer, each but once."""
+    """Add a producer, which must be new."""
     producer_id: int = row["producer_id"]
     number = census.NO_PRODUCER if producer_id == -1 else int(state.arrays.scan_state[a.PRODUCERS])
     if row["commits"]:
@@ -105,7 +105,7 @@ def _add_transaction(state: SurveyedState, row: Row) -> None:
 
 
 def tell_counts(facts: Row, transactions: Iterable[Row], found: Survey) -> None:
-    """All that was counted of a log, as `SurveyedState.tell`."""
+    """Copy all that was counted of a log into a survey, as `SurveyedState.tell` does."""
     whole = no_counts()
     add_counts(whole, facts, transactions)
     whole.tell(found)
@@ -118,8 +118,10 @@ _PLACES = [a.ROWS, a.GROUPS, a.ARENA_USED, a.END_OFFSET, *COUNTED.values()]
 
 
 def writers_bytes(state: WritersState) -> bytes:
-    """What was counted for writers; as long as there are keys in ``state``, with what their first and last records
-    commit."""
+    """Return what was counted for writers, as bytes.
+
+    As long as ``state`` holds keys, what their first and last records commit is included.
+    """
     runs = summed(state.runs())
     s = state.arrays
     rows, groups, arena = (int(s.scan_state[place]) for place in (a.ROWS, a.GROUPS, a.ARENA_USED))
@@ -141,11 +143,11 @@ def writers_bytes(state: WritersState) -> bytes:
 
 
 def writers_of(data: bytes) -> WritersState:
-    """What `writers_bytes` told; to be joined to the left, or for what is asked of a whole."""
+    """Restore what `writers_bytes` returned, to be the right side of a merge, or to be read."""
     found: Any = np.load(io.BytesIO(data))
     per, counted_bytes, accepted_bytes = found["sizes"].tolist()
     state = WritersState(MODERN, per)
-    state.arrays.scan_state[_PLACES] = found["scan state"]
+    state.arrays.scan_state[_PLACES] = found["scan_state"]
     for name in _ARRAYS:
         setattr(state.arrays, name, found[name])
     state.writers, state.minutes = found["writers"], found["runs"]
@@ -157,7 +159,7 @@ def writers_of(data: bytes) -> WritersState:
 
 
 def join_writers(pieces: Iterable[bytes], end_offset: int) -> bytes:
-    """The counts of a log's pieces, in log order, put together; without the keys, which nobody asks for any more."""
+    """Join the counts of a log's pieces, in log order; drop the keys, which are not needed any more."""
     whole: WritersState | None = None
     for data in pieces:
         right = writers_of(data)

@@ -1,10 +1,10 @@
-"""A piece's state as a table and back: what is shuffled between those who read pieces and those who join them.
+"""Convert a piece's state to a table and back: what is shuffled from tasks that read pieces to those that join them.
 
 `partial_table` writes a `ColumnarState` as rows, one for each distinct key and piece; `join` takes the rows of all
-pieces of a log, or of any set of groups of it, and puts them together in log order by the same rules and kernels as
-`ColumnarState.merge`. Values travel with their rows, so who joins needs no file.
+pieces of a log, or of any set of groups of it, and joins them in log order by the same rules and kernels as
+`ColumnarState.merge`. Values travel with their rows, so joining needs no file.
 
-A row says by ``kind`` what it is:
+The column ``kind`` says what a row is:
 
 =============  ======================================================================================================
 offset         a GroupTopicPartition: its committed offset (``record_offset`` null without one), its last tombstone
@@ -21,7 +21,7 @@ transaction    of a survey: a producer, the first of its ``number`` records of o
                ``commit_timestamp_ms``), and in ``commits`` whether there was a marker before them
 writers        in place of the rows above: who wrote the piece, in ``value``
 damage         a piece of a file that could not be read: ``facts``, and its bytes in ``value``
-tail, missing  as `pipeline.TailFound` and `completeness.Missing`, in ``facts``
+tail, missing  as `events.TailFound` and `completeness.Missing`, in ``facts``
 =============  ======================================================================================================
 
 Over 400 lines: each kind of row is written and joined here, so that both ways stand together.
@@ -91,10 +91,10 @@ Columns = dict[str, Any]
 
 
 def partial_table(layout: Layout, state: ColumnarState, scanner: Scanner, *, members: bool) -> pa.Table:
-    """The rows of a piece but those of kind ``piece`` and of what was seen; log and piece are not filled in.
+    """Return the rows of a piece except those of kind ``piece`` and of what was seen; log and piece are not filled in.
 
     Args:
-        members: with the values of type 2 records, which hold the members of classic groups.
+        members: whether to include the values of type 2 records, which hold the members of classic groups.
     """
     merge.compact_open(state.arrays.scan_state, state.arrays.overflow)
     names = ti.group_names(state)
@@ -111,14 +111,14 @@ def partial_table(layout: Layout, state: ColumnarState, scanner: Scanner, *, mem
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
-    """Rows as a table; what a row does not say is null."""
+    """Return rows as a table; missing columns are null."""
     return pa.Table.from_arrays(
         [pa.array([row.get(field.name) for row in rows], field.type) for field in SCHEMA], schema=SCHEMA
     )
 
 
 def _table(columns: Columns, count: int) -> pa.Table:
-    """Columns as a table; those that are not given are null."""
+    """Return columns as a table; those that are not given are null."""
     return pa.Table.from_arrays(
         [_cast(columns[field.name], field.type) if field.name in columns else pa.nulls(count, field.type)
          for field in SCHEMA],
@@ -132,7 +132,7 @@ def _cast(column: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.Table:
-    """Rows of kind ``offset`` and ``open``."""
+    """Return rows of kind ``offset`` and ``open``."""
     s = state.arrays
     rows = s.rows[: s.scan_state[a.ROWS]]
     is_canonical = rows[:, a.TARGET] == np.arange(len(rows))
@@ -171,13 +171,18 @@ def _offset_rows(layout: Layout, state: ColumnarState, scanner: Scanner) -> pa.T
 
 
 def _with_owners(producer_ids: Any, owners: Numbers, before: int) -> Numbers:
-    """Of open records the producer they wait for, which a classic coordinator knows by the batch all the same."""
+    """Return producer ids in which open records have the producer they wait for.
+
+    A classic coordinator knows this producer from the batch even so.
+    """
     return np.concatenate([np.asarray(producer_ids, np.int64)[:before], owners])
 
 
 def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
-    """What is open at the end: values and cancelling tombstones, each int64[n, 5] of (row, record offset, batch,
-    index, producer id)."""
+    """Return what is open at the end: values and cancelling tombstones.
+
+    Each is int64[n, 5] of (row, record offset, batch, index, producer id).
+    """
     s = state.arrays
     opened = s.region("opened")
     ends_all = state.profile.cancels_pending == "all"
@@ -193,7 +198,7 @@ def _open_records(state: ColumnarState) -> tuple[Numbers, Numbers]:
 
 
 def _key_columns(state: ColumnarState, rows: Numbers) -> Columns:
-    """Group, topic and partition of rows, from their canonical keys."""
+    """Return group, topic and partition of rows, from their canonical keys."""
     s = state.arrays
     at = s.rows[rows, a.KEY_AT]
     sizes = sum(s.arena[at - a.SIZE_BYTES + i].astype(np.int64) << 8 * i for i in range(a.SIZE_BYTES))
@@ -208,7 +213,7 @@ def _key_columns(state: ColumnarState, rows: Numbers) -> Columns:
 
 
 def _value_columns(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> Columns:
-    """What stands at places, int64[n, 4] of (batch, index, record offset, applied offset)."""
+    """Return the values at places, int64[n, 4] of (batch, index, record offset, applied offset), as columns."""
     if not np.any(places[:, 0] == a.SLOW_PATH):
         copied, table = scanner.gather(layout, places[:, :2])
         columns = offset_columns(copied, table)
@@ -247,7 +252,7 @@ def _cancelled_rows(state: ColumnarState) -> Iterator[Row]:
 def _group_rows(
     layout: Layout, state: ColumnarState, scanner: Scanner, names: Sequence[str], members: bool
 ) -> pa.Table:
-    """What the arrays know of groups: their last type 2 record and their last offset value."""
+    """Return what the arrays know of groups: their last type 2 record and their last offset value."""
     groups = state.arrays.groups[: len(names)]
     known = np.flatnonzero((groups[:, a.METADATA_OFFSET] != a.NEVER) | (groups[:, a.VALUE_OFFSET] != a.NEVER))
     groups = groups[known]
@@ -290,7 +295,7 @@ def _group_record_rows(
 
 
 def problem_facts(problem: Problem) -> Row:
-    """A problem as the facts of its row."""
+    """Return a problem as the facts of its row."""
     return {
         "record_offset": problem.record_offset, "rule": problem.rule, "problem": problem.problem,
         "group": problem.group, "is_served": problem.is_served,
@@ -302,15 +307,15 @@ def problem_facts(problem: Problem) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Pieces put together.
+    """Pieces joined.
 
     Attributes:
-        table: the rows they were made of.
-        committed, pending: of offsets the row of ``table`` that holds the value.
-        applied_offset: of the committed ones, where they took effect.
-        is_unstable: of the committed ones, whether a pending offset has the same key.
-        groups: those that exist.
-        problems: what a load would have stumbled over, in these groups.
+        table: the rows they were made from.
+        committed, pending: for each offset the row of ``table`` that holds the value.
+        applied_offset: for each committed offset where it took effect.
+        is_unstable: for each committed offset whether a pending one has the same key.
+        groups: the groups that exist.
+        problems: the problems a load would have met, in these groups.
     """
 
     table: pa.Table
@@ -326,12 +331,12 @@ KEYED = ("offset", "open", "cancelled")
 
 
 def join(table: pa.Table, profile: Profile, *, end_offset: int, release: tuple[int, int] | None) -> Joined:
-    """The rows of the pieces of one log, or of some of its groups, put together in log order.
+    """Join the rows of the pieces of one log, or of some of its groups, in log order.
 
     Args:
-        table: rows of `SCHEMA`, in any order; with all rows of kind ``producer``, whatever the groups.
-        end_offset: where the log goes on.
-        release: that wrote the log, where layouts share a version number.
+        table: rows of `SCHEMA`, in any order; it must hold all rows of kind ``producer``, whatever the groups.
+        end_offset: where the log continues.
+        release: the release that wrote the log; decides where layouts share a version number.
     """
     order = pc.sort_indices(table, [("piece", "ascending"), ("number", "ascending")])
     rows = _Rows(table.take(order))
@@ -364,7 +369,7 @@ class _Rows:
     """The rows of all pieces, with numbers for what they name.
 
     Attributes:
-        group, key, producer: by row, the number of what it names; NOTHING where it names none.
+        group, key, producer: for each row the number of what it names; NOTHING where it names none.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -385,17 +390,17 @@ class _Rows:
         self.producer_ids = producers[first]
 
     def column(self, name: str, null: int = a.NOTHING) -> a.Int64s:
-        """Numbers of a column."""
+        """Return the numbers of a column."""
         if (name, null) not in self._columns:
             self._columns[name, null] = self.table[name].cast(pa.int64()).fill_null(null).to_numpy()
         return self._columns[name, null]
 
     def are(self, *kinds: str) -> npt.NDArray[np.bool_]:
-        """By row, whether it is of one of these kinds."""
+        """Return for each row whether it is of one of these kinds."""
         return np.isin(self._kinds, [self._kind_numbers[kind] for kind in kinds if kind in self._kind_numbers])
 
     def of(self, kind: str, piece: int) -> a.Int64s:
-        """The rows of a kind and a piece."""
+        """Return the rows of a kind and a piece."""
         return np.flatnonzero(self.are(kind) & (self.pieces == piece))
 
 
@@ -406,7 +411,7 @@ def _numbered(column: pa.ChunkedArray) -> tuple[a.Int64s, list[str]]:
 
 
 def _unique(values: a.Int64s, mask: npt.NDArray[np.bool_]) -> tuple[a.Int64s, a.Int64s]:
-    """By row, the number of its value among the distinct ones, NOTHING outside the mask; the first row of each."""
+    """Return each row's number among the distinct values (NOTHING outside the mask), and the first row of each."""
     places = np.flatnonzero(mask)
     _, first, inverse = np.unique(values[places], return_index=True, return_inverse=True)
     numbers = np.full(len(values), a.NOTHING, np.int64)
@@ -415,7 +420,7 @@ def _unique(values: a.Int64s, mask: npt.NDArray[np.bool_]) -> tuple[a.Int64s, a.
 
 
 def _make_room(state: ColumnarState, rows: _Rows) -> None:
-    """A state that knows all keys, groups and producers and nothing of what became of them."""
+    """Give a state all keys, groups and producers, without anything that became of them."""
     s = state.arrays
     keys, groups, producers = len(rows.group_of_key), len(rows.group_names), len(rows.producer_ids)
     entries = int(rows.are("open", "cancelled").sum())
@@ -433,14 +438,14 @@ def _make_room(state: ColumnarState, rows: _Rows) -> None:
 
 
 def _lay_out(arrays: a.State, *, keys: int, producers: int, opened: int, cancelled: int) -> None:
-    """Room for so many entries; nothing is looked up by hash here."""
+    """Make room for that many entries; nothing is looked up by hash here."""
     needed = {"producers": producers, "opened": opened, "cancelled": cancelled, "more": keys}
     arrays.overflow = np.zeros(0, np.int64)
     arrays.lay_out({name: needed.get(name, 0) + 1 for name, _ in a.REGIONS})
 
 
 def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
-    """As `ColumnarState.merge`, with the piece's arrays made of its rows."""
+    """Merge as `ColumnarState.merge` does, with the piece's arrays made from its rows."""
     right, numbers = _piece_arrays(rows, piece)
     s = state.arrays
     for group, events in _events(rows, piece).items():
@@ -463,7 +468,7 @@ def _join_piece(state: ColumnarState, rows: _Rows, piece: int) -> None:
 
 
 def _piece_arrays(rows: _Rows, piece: int) -> tuple[a.State, a.Int64s]:
-    """The arrays of a piece, and the joined state's numbers of its rows, groups and producers, int64[3, n]."""
+    """Return the arrays of a piece, and the joined state's numbers of its rows, groups and producers, int64[3, n]."""
     offsets, groups = rows.of("offset", piece), rows.of("group", piece)
     opened, cancelled = rows.of("open", piece), rows.of("cancelled", piece)
     heads = rows.of("producer", piece)
@@ -517,7 +522,7 @@ def _fill_producers(region: a.Int64s, rows: _Rows, heads: a.Int64s, owners: a.In
 
 
 def _fill_open(right: a.State, rows: _Rows, opened: a.Int64s, owners: a.Int64s, *, first_row: int) -> None:
-    """Open records as chains, which say of each key but one thing, so that their order does not matter."""
+    """Fill in open records as chains; each has one entry for a key at most, so their order does not matter."""
     producers = right.region("producers")
     region = right.region("opened")
     record_offsets, cancels = rows.column("record_offset"), rows.column("is_tombstone", 0)
@@ -528,7 +533,7 @@ def _fill_open(right: a.State, rows: _Rows, opened: a.Int64s, owners: a.Int64s, 
 
 
 def _events(rows: _Rows, piece: int) -> dict[int, list[GroupEvent | Pointer]]:
-    """Group number → its records of the slow path, in order; they are read at the end."""
+    """Return group number → its records of the slow path, in order; they are read at the end."""
     events: dict[int, list[GroupEvent | Pointer]] = {}
     found = rows.of("group_record", piece)
     record_offsets = rows.column("record_offset")
@@ -562,14 +567,14 @@ def _timelines(state: ColumnarState, rows: _Rows, release: tuple[int, int] | Non
 _UNSEEN_VALUE = CoordinatorRecord(
     record_type=2, key=RECORD_TYPES[2].key.zeros(0), value_version=0, value=RECORD_TYPES[2].values[0].zeros(0)
 )
-"""A type 2 value of which only its being there matters."""
+"""A type 2 value for groups of which only the existence matters."""
 
 
 # ------------------------------------------------------------------------------- the construct path's state
 
 
 def table_of_partial(state: PartialState) -> pa.Table:
-    """The rows of a piece that was replayed record by record; log and piece are not filled in."""
+    """Return the rows of a piece that was replayed record by record; log and piece are not filled in."""
     rows: list[Row] = []
     for key, of_key in state.keys.items():
         value = of_key.committed

@@ -1,9 +1,9 @@
-"""One piece of a log read apart from the others, by whoever has only its files: the unit of work of a cluster.
+"""Read one piece of a log separately, with only its files: the unit of work of a cluster.
 
-A piece begins at a place that its log's other pieces know too, and reads up to the first batch at or behind its end. It
-depends on what is before it by one number only, the last offset read there, which must be below its first batch's: a
-piece that ends elsewhere than it should, or not below the next one's begin, says so, because then the next one has
-begun in the wrong place.
+A piece begins at a place that the log's other pieces know too, and is read up to the first batch at or after its end.
+It depends on what is before it by one number only, the last offset there, which must be below its first batch's. A
+piece that ends elsewhere than it should, or not below the next one's beginning, raises an error, because then the next
+one has begun in the wrong place.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from offsets_log.log_format.partition_log import PartitionLog
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a piece begins and should end in a log of which the segments in between are open.
+    """Where a piece begins and should end, in a log whose segments in between are open.
 
     Attributes:
-        last_offset: before the begin; below the first batch's, whatever it is.
-        next_first_offset: least offset behind the end; None at the end of the log.
+        last_offset: the last offset before it, which is below the first batch's, whatever that is.
+        next_first_offset: least offset after the end; None at the end of the log.
     """
 
     begin: ScanPlace
@@ -41,15 +41,15 @@ class Bounds:
 
     @property
     def cursor(self) -> Cursor:
-        """Where reading begins."""
+        """The cursor where reading begins."""
         return Cursor(self.begin, self.last_offset, self.last_offset + 1)
 
 
 def replay_piece(replay: Replay, bounds: Bounds, note: Note) -> tuple[Layout, ColumnarState, Cursor]:
-    """The state of a piece of the log that ``replay`` is of.
+    """Return the layout, the state and the last cursor of a piece of the log that ``replay`` reads.
 
     Raises:
-        InputError: the next piece does not fit behind it.
+        InputError: the next piece does not fit after it.
     """
     order, cursor = replay.order, bounds.cursor
     state = replay.new_state(with_newer=False)  # rows of partial states have no place for what `newer` keeps
@@ -62,10 +62,10 @@ def replay_piece(replay: Replay, bounds: Bounds, note: Note) -> tuple[Layout, Co
 def iter_event_tables(
     log: PartitionLog, bounds: Bounds, shown: Shown, until: Until, release: tuple[int, int] | None, note: Note
 ) -> Iterator[pa.Table]:
-    """The records of a piece by `events.rows.SCHEMA`; each table is good until the next is asked for.
+    """Yield the records of a piece as `events.rows.SCHEMA`; each table is valid until the next is asked for.
 
     Raises:
-        InputError: the next piece does not fit behind it.
+        InputError: the next piece does not fit after it.
     """
     cursor = bounds.cursor
     with Scanner() as scanner:
@@ -77,7 +77,7 @@ def iter_event_tables(
 
 
 def check_reach(log: PartitionLog, bounds: Bounds, reach: Cursor) -> None:
-    """Raises InputError if the next piece does not fit behind this one."""
+    """Raise InputError if the next piece does not fit after this one."""
     if reach.is_stopped or bounds.next_first_offset is None:
         return
     if reach.place != bounds.end or reach.last_offset >= bounds.next_first_offset:

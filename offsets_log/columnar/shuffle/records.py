@@ -1,4 +1,4 @@
-"""All records of a piece as Kafka's clients have them, raw key and value, as Arrow tables: the least that reading does.
+"""Read all records of a piece as Kafka's clients see them, with raw keys and values, to Arrow tables.
 
 A kernel copies keys and values of batches in which everything is plain; other batches are read by `pipeline`, in their
 place. Control records are rows too.
@@ -7,6 +7,7 @@ place. Control records are rows too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ KAFKA_COLUMNS = (
     Column("timestamp", "timestamp", "of the record"),
     Column("timestampType", "int", "0 create, 1 log append, -1 none (magic 0)"),
 )
-"""What Spark's Kafka source has, too."""
+"""Columns that Spark's Kafka source has too."""
 BATCH_COLUMNS = (
     Column("producerId", "bigint", "-1 if none"),
     Column("producerEpoch", "int", "-1 if none"),
@@ -54,29 +55,38 @@ RECORD_COLUMNS = (*KAFKA_COLUMNS, HEADERS, *BATCH_COLUMNS)
 SCHEMA = schema_of(RECORD_COLUMNS)
 
 OFFSETS_TOPIC = "__consumer_offsets"
-ROWS_IN_TABLE = 1 << 16
-BYTES_IN_TABLE = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much a table holds: rows, and bytes of keys and of values; more where one batch needs more."""
+
+    rows: int = 1 << 16
+    size_bytes: int = 1 << 23
+
+
+ROOM = Room()
 # Rows of ``longs``.
 OFFSET, TIMESTAMP, ATTRIBUTES, PRODUCER_ID, PRODUCER_EPOCH, POSITION, KEY_SIZE, VALUE_SIZE, CONTROL = range(9)
 LONGS = 9
 # Of ``counts``.
 ROWS, KEYS_USED, VALUES_USED = range(3)
 FULL = sc.STOPPED + 1
-"""Why the kernel came back, beside what `staging` has: there is no room for the rows of the next batch."""
+"""Why the kernel returned, besides `staging`'s reasons: there is no room for the rows of the next batch."""
 
 CONTROL_TYPES = ("ABORT", "COMMIT")
 
 
 @inlined
 def _control_type(source: Any, key: Any, key_size: Any) -> Any:
-    """0 for ABORT, 1 for COMMIT, −1 for what is not plain."""
+    """Return 0 for ABORT, 1 for COMMIT, −1 for anything that is not plain."""
     kind = be16(source, key + 2) if key_size >= 4 and be16(source, key) >= 0 else np.int64(-1)
     return kind if kind <= 1 else np.int64(-1)
 
 
 @inlined
 def _copy(source: Any, start: Any, size: Any, target: Any, used: Any) -> Any:
-    """Copy bytes behind what is used; how much is used then."""
+    """Append bytes after the used ones; return how many are used then."""
     for i in range(size):
         target[U(used + i)] = source[U(start + i)]
     return used + max(size, np.int64(0))
@@ -87,7 +97,7 @@ def _add_records(
     scan_state: Any, source: Any, start: Any, end: Any, data: Any, at: Any, staged: Any, counts: Any, longs: Any,
     keys: Any, values: Any,
 ) -> Any:  # fmt: skip
-    """The records of the batch at ``at``, which stand in ``source[start:end]``, as rows."""
+    """Add the records of the batch at ``at``, which are in ``source[start:end]``, as rows."""
     count = scan_state[a.NEEDED] = bt.count_of(source, start, end, data, at)
     if count > len(staged):
         return sc.NEEDS_RECORDS
@@ -126,7 +136,7 @@ def _take(
     scan_state: Any, staged: Any, data: Any, window: Any, table: Any, counts: Any, longs: Any, keys: Any, values: Any,
     at: Any, size: Any,
 ) -> Any:  # fmt: skip
-    """The batch at a position as rows, or why not."""
+    """Add the batch at a position as rows, or return why not."""
     if size < 0 or not sc.is_in_place(scan_state, data, at, size):
         return sc.NOT_PLAIN
     if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
@@ -169,29 +179,35 @@ def copy_records(
 
 
 def iter_record_tables(
-    log: PartitionLog, bounds: Bounds, until: Until, release: tuple[int, int] | None, note: Note
+    log: PartitionLog,
+    bounds: Bounds,
+    until: Until,
+    release: tuple[int, int] | None,
+    note: Note,
+    *,
+    room: Room = ROOM,
 ) -> Iterator[pa.Table]:
-    """The records of a piece by `SCHEMA`, in log order.
+    """Yield the records of a piece as `SCHEMA`, in log order.
 
     Raises:
-        InputError: the next piece does not fit behind it.
+        InputError: the next piece does not fit after it.
     """
     cursor = bounds.cursor
     with Scanner() as scanner:
-        yield from _RecordReading(ScanOrder(log, until, release), cursor, scanner, note).tables(bounds.end)
+        yield from _RecordReading(ScanOrder(log, until, release), cursor, scanner, note, room).tables(bounds.end)
     check_reach(log, bounds, cursor)
 
 
 class _RecordReading(Reading):
-    """Batches on their way into tables, with room for the rows of one table."""
+    """A reading that turns batches to tables, with room for the rows of one table."""
 
-    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note) -> None:
+    def __init__(self, order: ScanOrder, cursor: Cursor, scanner: Scanner, note: Note, room: Room) -> None:
         super().__init__(order, cursor, scanner, note)
         self._scan_state = np.zeros(a.CODE, np.int64)
         self.counts = np.zeros(3, np.int64)
         self.scanned = cursor.place.segment_index
         self._slow_path_rows: list[Row] = []
-        self._make_room(ROWS_IN_TABLE, BYTES_IN_TABLE)
+        self._make_room(room.rows, room.size_bytes)
 
     @property
     def scan_state(self) -> a.Int64s:
@@ -202,7 +218,7 @@ class _RecordReading(Reading):
         self.keys, self.values = np.zeros(size_bytes, np.uint8), np.zeros(size_bytes, np.uint8)
 
     def tables(self, end: ScanPlace) -> Iterator[pa.Table]:
-        """Until the end of the piece."""
+        """Yield tables up to the end of the piece."""
         for outcome in self.steps(end, lambda size_bytes: None):
             if outcome == FULL and not self.counts[ROWS]:
                 self._make_room(max(self.longs.shape[1], int(self.scan_state[a.NEEDED])), 2 * len(self.keys))
@@ -259,7 +275,7 @@ class _RecordReading(Reading):
 
 
 def _bytes_column(data: a.Bytes, sizes: a.Int64s) -> pa.Array:
-    """Bytes that stand behind each other as a column; a negative size is null."""
+    """Return consecutive bytes as a column; a negative size is null."""
     bounds = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(np.maximum(sizes, 0), out=bounds[1:])
     validity = np.packbits(sizes >= 0, bitorder="little")
@@ -271,7 +287,7 @@ _TYPE_NUMBERS = np.array([TIMESTAMP_TYPES[name] for name in bt.TIMESTAMP_TYPES],
 
 
 def record_row(event: Event) -> Row:
-    """One record by `RECORD_COLUMNS`."""
+    """Return one record as `RECORD_COLUMNS`."""
     record = event.record
     row = event_row(event)
     return {

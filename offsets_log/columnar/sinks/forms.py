@@ -1,4 +1,4 @@
-"""Formats of lines: rows of `rows.tables` by any writer, and the lines of kafka-dump-log."""
+"""Define formats of lines: rows of `rows.tables` by any writer, and the lines of kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from offsets_log.rows.tables import Row, decoded_row, to_base64
 
 
 def form_of_rows(line: Callable[[Row], bytes]) -> Form:
-    """A format that writes rows of `decoded_row`."""
+    """Return a format that writes rows of `decoded_row`."""
     return Form(lambda event: line(decoded_row(event)))
 
 
 def dump_log_form(locate: Callable[[Damage], None]) -> Form:
-    """The lines of `offsets_log.rows.dump_log`.
+    """Return the format with the lines of `offsets_log.rows.dump_log`.
 
     Args:
-        locate: sets the position of damage that is told of.
+        locate: sets the position of damage that is printed.
     """
 
     def aside(event: LogEvent) -> bytes | None:
@@ -42,7 +42,7 @@ def dump_log_form(locate: Callable[[Damage], None]) -> Form:
 
 
 def dump_log_line(event: Event) -> bytes:
-    """The line of a record."""
+    """Return the line of a record."""
     return _ended(dump_log.record_line(event))
 
 

@@ -1,4 +1,4 @@
-"""Keys and values of records as JSON, written from their bytes by a program (`json_programs`).
+"""Write keys and values of records as JSON from their bytes, by a program (`json_programs`).
 
 A program is rows of `STEP_COLUMNS` numbers. A step writes its literal and then what it reads.
 """
@@ -43,12 +43,15 @@ END = 11
 
 IS_UNSIGNED = 16
 NULLABLE, IS_COMPACT, IS_LONG, IS_TAGGED = 1, 2, 4, 8
-"""Flags: whether null may stand there; whether a length is compact, or else an int32 instead of an int16; whether the
-presence of a struct is told as it is in tagged fields."""
+"""Flags of a field.
+
+They say whether it may be null; whether its length is compact; whether a length that is not compact is an int32 instead
+of an int16; and whether the presence of a struct is written as in tagged fields.
+"""
 
 UUID_SIZE = 16
 SLACK = 16
-"""Bytes that are asked for behind the literal of a step."""
+"""Room in bytes that is required after the literal of a step."""
 
 # A frame of what is entered: how much is left, the step to go back to, and of tagged fields the end of what is around
 # and where their text begins, before and behind their name.
@@ -66,7 +69,7 @@ def _write_null(out: Any, at: Any) -> Any:
 
 @inlined
 def _length(data: Any, read: Any, end: Any, flags: Any) -> Any:
-    """A length or count, −1 for null; and where it ends, UNFIT where there is none."""
+    """Return a length or count, −1 for null, and where it ends; UNFIT if there is none."""
     if flags & IS_COMPACT:
         size, read = uvarint(data, read, end)
         return size - 1, read if read >= 0 else np.int64(UNFIT)
@@ -78,7 +81,7 @@ def _length(data: Any, read: Any, end: Any, flags: Any) -> Any:
 
 @inlined
 def _integer(out: Any, at: Any, argument: Any, data: Any, read: Any, end: Any) -> Any:
-    """An integer: where it ends in the text, and in the record."""
+    """Write an integer; return where it ends in the text, and in the record."""
     size = argument & (IS_UNSIGNED - 1)
     if size > end - read:
         return np.int64(UNFIT), read
@@ -100,7 +103,7 @@ def _integer(out: Any, at: Any, argument: Any, data: Any, read: Any, end: Any) -
 def _sized(
     out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
 ) -> Any:  # fmt: skip
-    """A string or bytes, or null."""
+    """Write a string or bytes, or null; return where it ends in the text, and in the record."""
     flags = steps[pc, ARGUMENT]
     size, read = _length(data, read, end, flags)
     if read < 0 or size > end - read or size < -1 or (size < 0 and flags & NULLABLE == 0):
@@ -133,7 +136,7 @@ def _uuid(out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read
 def _value(
     out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
 ) -> Any:  # fmt: skip
-    """What a step up to UUID reads: where it ends in the text, and in the record."""
+    """Write what a step up to UUID reads; return where it ends in the text, and in the record."""
     step = steps[pc, STEP]
     if step == LITERAL:
         return at, read
@@ -146,7 +149,7 @@ def _value(
 
 @inlined
 def _array(stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: Any) -> Any:
-    """Into an array or past it: the next step, where text and record are, how much is entered."""
+    """Enter or skip an array; return the next step, the positions in text and record, and the depth."""
     flags = steps[pc, ARGUMENT]
     size, read = _length(data, read, end, flags)
     is_fit = read >= 0 and size <= end - read and size >= -1 and (size >= 0 or flags & NULLABLE != 0)
@@ -165,7 +168,7 @@ def _array(stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, data:
 
 @inlined
 def _next(stack: Any, depth: Any, out: Any, at: Any, pc: Any) -> Any:
-    """To the next element or out of the array."""
+    """Go to the next element or out of the array."""
     frame = FRAME_SIZE * (depth - 1)
     stack[frame + LEFT] -= 1
     is_last = stack[frame + LEFT] == 0
@@ -175,7 +178,7 @@ def _next(stack: Any, depth: Any, out: Any, at: Any, pc: Any) -> Any:
 
 @inlined
 def _struct(out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: Any) -> Any:
-    """Into a struct that may be null, or past it."""
+    """Enter a struct that may be null, or skip it."""
     if read >= end:
         return pc, np.int64(UNFIT), read
     if steps[pc, ARGUMENT] & IS_TAGGED:
@@ -195,9 +198,9 @@ def _struct(out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: A
 def _tags(
     stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any
 ) -> Any:  # fmt: skip
-    """Into a section of tagged fields, on to the next field, or out of it: also the end of what is read now.
+    """Enter a section of tagged fields, go on to the next field, or leave it; also return the end of what is read now.
 
-    The numbers of the fields must rise, as the steps have them, and none be unknown.
+    The numbers of the fields must ascend, as in the steps, and none may be unknown.
     """
     if steps[pc, STEP] == TAGS:
         count, read = uvarint(data, read, end)
@@ -238,7 +241,11 @@ def _tags(
 def _enter(
     stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any
 ) -> Any:  # fmt: skip
-    """A step behind UUID: the next one, where text and record are, where the record ends, how much is entered."""
+    """Do a step after UUID.
+
+    Returns:
+        The next step, the positions in text and record, where the record ends, and the depth.
+    """
     step = steps[pc, STEP]
     if step == ARRAY:
         pc, at, read, depth = _array(stack, depth, out, at, steps, pc, data, read, end)
@@ -255,7 +262,7 @@ def _enter(
 def write_json(
     stack: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
 ) -> Any:  # fmt: skip
-    """The JSON of ``data[read:end]``, and where it ends in the text; UNFIT, NO_ROOM."""
+    """Write the JSON of ``data[read:end]``; return where it ends in the text, UNFIT or NO_ROOM."""
     depth = np.int64(0)
     while True:
         step = steps[pc, STEP]

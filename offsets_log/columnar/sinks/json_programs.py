@@ -1,4 +1,4 @@
-"""Schema tables as programs that write the JSON of a key or a value: `json_kernels` runs them over its bytes.
+"""Compile schema tables to programs that write the JSON of a key or a value: `json_kernels` runs them over its bytes.
 
 They are made from the same rows as the codec and Kafka's JSON (`messages.schema`), so a field is declared once.
 """
@@ -26,10 +26,10 @@ UNSIGNED = frozenset({"uint16"})
 
 @dataclass(slots=True)
 class Programs:
-    """Many programs behind each other, made where they are asked for. Threads may share it.
+    """Programs in one array, made when they are needed. Threads may share it.
 
     Args:
-        quote: what stands in a line for a quote of JSON; None where that is not known.
+        quote: the bytes of a JSON quote in a line; None if unknown.
 
     Attributes:
         steps: int64[n, `json_kernels.STEP_COLUMNS`].
@@ -43,7 +43,7 @@ class Programs:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin_of(self, message: Message, version: int) -> int:
-        """Where the program of a version of a message begins.
+        """Return where the program of a version of a message begins.
 
         Raises:
             NoTemplateError: it has none.
@@ -97,19 +97,19 @@ class _Compiler:
         self._literal = ""
 
     def emit(self, op: int, argument: int = 0, other: str = "") -> _Step:
-        """A step behind the others."""
+        """Append a step."""
         self.steps.append(_Step(op, argument, self._literal, other))
         self._literal = ""
         return self.steps[-1]
 
     def _end(self, step: _Step) -> None:
-        """Here it goes on behind what a step began."""
+        """Set where to continue after what a step began."""
         if self._literal:
             self.emit(jk.LITERAL)
         step.target = self.begin + len(self.steps)
 
     def struct(self, fields: tuple[Field, ...]) -> None:
-        """An object; its tagged fields stand behind the others there as in the bytes."""
+        """Add an object; its tagged fields come after the others, as in the bytes."""
         rows = [row for row in fields if in_versions(self.version, row.versions)]
         plain = [row for row in rows if row.tag is None]
         tagged = sorted((row for row in rows if row.tag is not None), key=lambda row: row.tag or 0)
@@ -135,7 +135,7 @@ class _Compiler:
         self._end(section)
 
     def _default(self, row: Field) -> str:
-        """The JSON of a field that is not there."""
+        """Return the JSON of a missing field."""
         value = Message("", (row,)).zeros(self.version)
         return to_json(Message("", (replace(row, tag=None),)).to_json(value, self.version)[row.json_name])
 
@@ -156,7 +156,7 @@ class _Compiler:
                 SCALARS.get(name, _Compiler._integer)(self, row, name)
 
     def _flags(self, row: Field, plain: int) -> int:
-        """Flags of what has a length; ``plain`` where that is not compact."""
+        """Return the flags of a field with a length; ``plain`` is used if the length is not compact."""
         return jk.NULLABLE * row.nullable | (jk.IS_COMPACT if self.flexible else plain)
 
     def _integer(self, row: Field, name: str) -> None:

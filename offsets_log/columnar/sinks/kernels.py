@@ -1,8 +1,8 @@
-"""The kernel of lines: rows of a chunk as text, each by the program of its template (`templates`).
+"""Write lines in a kernel: rows of a chunk as text, each by the program of its template (`templates`).
 
 A program is rows of `OP_COLUMNS` numbers. An operation writes its literal and then one value: a column of the chunk, or
-what stands next in the raw value of the record. A line for which the program does not fit is left to be made on the
-slow path."""
+the next field in the raw value of the record. If the program does not fit, the line is made on the slow path.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ARRAY = 13  # operation behind it, which is entered behind its literal where the
 NEXT = 14  # first operation of an element, which is entered behind its literal
 
 SLOW_PATH, SKIPPED = -1, -2
-"""Instead of where a row's program begins: the line is made on the slow path; no line is asked for."""
+"""Values instead of where a row's program begins: the line is made on the slow path; the row has no line."""
 
 # Numbers of the progress, behind what `json_kernels` enters: the row whose program is the first, the next row, where
 # rows
@@ -61,8 +61,10 @@ SLOW_PATH, SKIPPED = -1, -2
 ) = range(STACK_SIZE, STACK_SIZE + 11)  # fmt: skip
 
 FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
-"""Why the kernel came back: nothing is left; no room for the next line; the next line is to be made on the slow path;
-it has embedded bytes that are not known."""
+"""Why the kernel returned.
+
+Nothing is left; there is no room for the next line; the next line is for the slow path; it has unknown embedded bytes.
+"""
 
 # Columns of ``known``: embedded bytes in ``memory``, which field they are of, and what stands in a line for them.
 KNOWN_AT, KNOWN_SIZE, KNOWN_WHICH, TEXT_AT, TEXT_SIZE, KNOWN_COLUMNS = range(6)
@@ -74,7 +76,7 @@ END_OF_MARKER = 6  # its version and the epoch
 def _string(
     out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
 ) -> Any:  # fmt: skip
-    """A text behind an int16 length: where it ends in the line, and in the record."""
+    """Write a text with an int16 length; return where it ends in the line, and in the record."""
     if read + 2 > end:
         return np.int64(UNFIT), read
     size, read = be16(data, read), read + 2
@@ -95,7 +97,7 @@ def _string(
 
 @part
 def find_known(progress: Any, slots: Any, known: Any, memory: Any, data: Any, start: Any, size: Any, which: Any) -> Any:
-    """The number of embedded bytes, −1 if they are not known; and its slot."""
+    """Return the number of embedded bytes, −1 if they are not known, and their slot."""
     mask = np.int64(len(slots) - 1)
     slot = hash_bytes(data, start, size, progress[SEED] + which) & mask
     while slots[U(slot)] != 0:
@@ -112,7 +114,7 @@ def _embedded(
     progress: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, start: Any, size: Any,
     slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
-    """Embedded bytes as a line has them."""
+    """Write embedded bytes in the form of a line."""
     prefix = progress[PREFIX]
     if prefix and prefix <= start - begin and same_bytes(memory, np.int64(0), data, begin, prefix):
         number, _ = find_known(progress, slots, known, memory, data, start, size, ops[pc, ARGUMENT])
@@ -133,7 +135,7 @@ def _read(
     progress: Any, out: Any, at: Any, ops: Any, pc: Any, literals: Any, data: Any, begin: Any, read: Any, end: Any,
     escapes: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
-    """The next value of the record: where it ends in the line, and in the record."""
+    """Write the next value of the record; return where it ends in the line, and in the record."""
     op = ops[pc, OP]
     if op == READ_STRING:
         return _string(out, at, ops, pc, literals, data, read, end, escapes)
@@ -156,13 +158,13 @@ def _read(
 
 @inlined
 def _count(data: Any, read: Any, end: Any) -> Any:
-    """How many elements an array has, −1 if that is not there; and where it begins."""
+    """Return how many elements an array has, −1 without a count, and where they begin."""
     return (be32(data, read), read + 4) if read + 4 <= end else (np.int64(-1), read)
 
 
 @inlined
 def _begin(ints: Any, which: Any, n: Any) -> Any:
-    """Where the text of a row begins in ``texts``."""
+    """Return where the text of a row begins in ``texts``."""
     return np.int64(ints[k.ENDS_AT + which, n - 1]) if n > 0 else np.int64(0)
 
 
@@ -171,7 +173,7 @@ def _column(
     out: Any, at: Any, op: Any, argument: Any, longs: Any, ints: Any, texts: Any, names: Any, places: Any, n: Any,
     escapes: Any,
 ) -> Any:  # fmt: skip
-    """A value that a column of the chunk tells."""
+    """Write a value from a column of the chunk."""
     if op == LONG:
         return write_number(out, at, longs[argument, n])
     if op == INT:
@@ -193,7 +195,7 @@ def _json(
     progress: Any, out: Any, at: Any, op: Any, step: Any, steps: Any, step_literals: Any, ints: Any, texts: Any, n: Any,
     escapes: Any,
 ) -> Any:  # fmt: skip
-    """The JSON of a raw key or value, behind its type or version."""
+    """Write the JSON of a raw key or value, after its type or version."""
     which = np.int64(k.RAW_KEY) if op == JSON_KEY else np.int64(k.RAW_VALUE)
     begin, end = _begin(ints, which, n) + 2, np.int64(ints[k.ENDS_AT + which, n])
     return write_json(progress, out, at, steps, step, step_literals, texts[which], begin, end, escapes)
@@ -204,7 +206,7 @@ def _line(
     progress: Any, out: Any, at: Any, pc: Any, ops: Any, literals: Any, steps: Any, step_literals: Any, longs: Any,
     ints: Any, texts: Any, names: Any, places: Any, n: Any, escapes: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
-    """The line of a row, and where it ends."""
+    """Write the line of a row; return where it ends."""
     data = texts[k.RAW_VALUE]
     begin, end = _begin(ints, k.RAW_VALUE, n) + 2, np.int64(ints[k.ENDS_AT + k.RAW_VALUE, n])
     read = begin
@@ -247,7 +249,7 @@ def write_lines(
     longs: LongRows, ints: IntRows, texts: ByteRows, names: Bytes, places: LongPlanes, escapes: ByteRows, slots: Longs,
     known: LongRows, memory: Bytes,
 ) -> Any:  # fmt: skip
-    """Write lines behind ``out[:progress[USED]]`` from ``progress[ROW]`` on; why it came back."""
+    """Append lines to ``out[:progress[USED]]`` from ``progress[ROW]`` on; return why it stopped."""
     for n in range(progress[ROW], progress[END_ROW]):
         progress[ROW] = n
         program = programs[n - progress[BEGIN]]
@@ -268,7 +270,7 @@ def write_lines(
 
 @kernel
 def remember(progress: Longs, slots: Longs, known: LongRows, memory: Bytes) -> None:
-    """Enter row ``progress[KNOWN]`` of what is known; there is room."""
+    """Enter row ``progress[KNOWN]`` of ``known`` into the table; there is room."""
     number = progress[KNOWN]
     at, size, which = known[number, KNOWN_AT], known[number, KNOWN_SIZE], known[number, KNOWN_WHICH]
     _, slot = find_known(progress, slots, known, memory, memory, at, size, which)

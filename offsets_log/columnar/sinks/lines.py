@@ -1,7 +1,7 @@
-"""All records as lines of text: what a format makes of each, in bulk.
+"""Write all records as lines of text in a format, in bulk.
 
-The kernel writes the lines of what it has read; what was read on the slow path, and what has no template, is made on
-the slow path and takes its place among them.
+The kernel writes the lines of records it has read. Lines of records read on the slow path, or without a template, are
+made on the slow path and inserted in their places.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.layouts import Release
 from offsets_log.columnar.events.rows import Shown
-from offsets_log.columnar.events.tables import Chunk, Entries, Mask
+from offsets_log.columnar.events.tables import ROOM, Chunk, Entries, Mask, Room
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.marks import Form, escapes_of, event_of, quote_of
@@ -30,13 +30,10 @@ from offsets_log.events import BatchStart, Event, LogEvent
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
 
-TEXT_BYTES = 1 << 20
-"""Of lines that are handed over at once, more or less."""
-MOST_TEMPLATES = 64
-"""Segments whose templates are remembered."""
+TEXT_BYTES, MOST_TEMPLATES = 1 << 20, 64
 LEAST_KNOWN, MOST_KNOWN = 1 << 6, 1 << 16
 LEAST_KNOWN_BYTES, MOST_KNOWN_BYTES = 1 << 12, 1 << 24
-"""Embedded fields that are remembered; where there are more than the most, all are forgotten behind a chunk."""
+"""Embedded fields that are remembered; beyond the maximum, all are forgotten after a chunk."""
 
 
 class Press:
@@ -44,10 +41,16 @@ class Press:
 
     Args:
         form: the format.
+        room: of its chunks.
+        text_bytes: of lines that are handed over at once, more or less.
+        most_templates: segments whose templates are remembered.
     """
 
-    def __init__(self, form: Form) -> None:
+    def __init__(
+        self, form: Form, *, room: Room = ROOM, text_bytes: int = TEXT_BYTES, most_templates: int = MOST_TEMPLATES
+    ) -> None:
         self.form = form
+        self.room, self.text_bytes, self.most_templates = room, text_bytes, most_templates
         self.escapes = escapes_of(form)
         self.json = Programs(quote_of(form))
         self.escaped = {number: _text(row) for number, row in enumerate(self.escapes[:128])}
@@ -55,21 +58,21 @@ class Press:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[Press], tuple[Form]]:
-        """For other processes, which make their own templates."""
+        """Pickle for other processes, which make their own templates."""
         return Press, (self.form,)
 
     def templates(self, segment: Segment, offsets_partition: int | None, release: Release | None) -> Templates:
-        """Those of a segment, with what was already made of them."""
+        """Return the templates of a segment, including those made before."""
         key = offsets_partition, segment.file, release
         with self._lock:
             if key not in self._templates:
-                if len(self._templates) >= MOST_TEMPLATES:
+                if len(self._templates) >= self.most_templates:
                     del self._templates[next(iter(self._templates))]
                 self._templates[key] = Templates(Maker(segment, offsets_partition, self.form, self.json, release))
             return self._templates[key]
 
     def chunk(self, release: Release | None) -> LineChunk:
-        """For one thread."""
+        """Return a chunk for one thread."""
         return LineChunk(self, release)
 
 
@@ -78,7 +81,7 @@ def _text(escape: Any) -> str:
 
 
 class Names:
-    """The names of entries as they stand in lines, behind each other.
+    """The names of entries as they appear in lines, one after the other.
 
     Attributes:
         data: bytes.
@@ -94,11 +97,11 @@ class Names:
         self._used = 0
 
     def _kinds(self) -> Sequence[Sequence[str]]:
-        """The texts of each kind, by its number in `events.kernels`."""
+        """Return the texts of each kind, by its number in `events.columns`."""
         return self.entries.groups.texts, self.entries.topics.texts, self.entries.topic_ids.texts
 
     def update(self) -> None:
-        """Add those that are new."""
+        """Add the names that are new."""
         for kind, texts in enumerate(self._kinds()):
             if (before := self._counts[kind]) < len(texts):
                 self._add(kind, before, [text.translate(self.escaped).encode() for text in texts[before:]])
@@ -127,25 +130,27 @@ class ByHand:
 
 @dataclass(slots=True)
 class Headings:
-    """Of a part, the heading of its first file, which is not in the text before the place where it becomes known, and
-    that of its last one."""
+    """Headings of a part: of its first file and of its last one.
+
+    The first heading is not in the text before the place where it becomes known.
+    """
 
     first: bytes | None = None
     last: bytes | None = None
 
 
 class Known:
-    """What stands for embedded bytes, remembered by the bytes.
+    """Remembers the texts for embedded bytes.
 
     Args:
-        made: for each field, what stands for its bytes.
-        prefix: what else is kept at the begin of the memory.
-        progress: of the kernel, as `kernels.PROGRESS_SIZE` says.
+        made: for each field, a function from its bytes to their text.
+        prefix: bytes that are kept at the beginning of the memory.
+        progress: numbers of the kernel, see `kernels.PROGRESS_SIZE`.
 
     Attributes:
         slots: int64[n], a hash table of rows of ``known``.
         known: int64[n, `kernels.KNOWN_COLUMNS`].
-        memory: the bytes and what stands for them.
+        memory: the bytes and their texts.
     """
 
     def __init__(
@@ -167,7 +172,7 @@ class Known:
         self.memory[: self._used] = list(self._prefix)
 
     def trim(self) -> None:
-        """Forget all if it is much."""
+        """Forget everything if it is too much."""
         if self._progress[sk.KNOWN] > MOST_KNOWN or self._used > MOST_KNOWN_BYTES:
             self._forget()
 
@@ -180,7 +185,7 @@ class Known:
             sk.remember(self._progress, self.slots, self.known, self.memory)
 
     def add(self, which: int, data: bytes) -> None:
-        """One more."""
+        """Add the text for embedded bytes."""
         text = self._made[which](data)
         size = len(data) + len(text)
         if self._progress[sk.KNOWN] == len(self.known):
@@ -198,10 +203,10 @@ class LineChunk(Chunk):
     """Rows of a run of lines."""
 
     def __init__(self, press: Press, release: Release | None) -> None:
-        super().__init__(release)
+        super().__init__(release, press.room)
         self.press = press
         self._names = Names(self.entries, press.escaped)
-        self._out = np.empty(TEXT_BYTES, np.uint8)
+        self._out = np.empty(press.text_bytes, np.uint8)
         self._progress = np.zeros(sk.PROGRESS_SIZE, np.int64)
         self.known = Known([*press.form.expanded.values()], press.form.expanded_in, self._progress)
         self._slow_path_records = 0
@@ -218,7 +223,7 @@ class LineChunk(Chunk):
         self.known.trim()
 
     def row(self, event: LogEvent, shown: Shown) -> ByHand | None:
-        """The line of something that was read on the slow path."""
+        """Return the line of an event read on the slow path."""
         if not isinstance(event, Event):
             line = self.press.form.aside(event)
             segment = event.segment if isinstance(event, BatchStart) else None
@@ -231,7 +236,7 @@ class LineChunk(Chunk):
         return ByHand(self.press.form.line(event))
 
     def made(self, offsets_partition: int | None, shown: Shown) -> Lines:
-        """The lines."""
+        """Return the lines."""
         self.entries.understand(int(self.counts[k.ENTRIES]))
         if self._names.entries is not self.entries:
             self._names = Names(self.entries, self.press.escaped)
@@ -262,7 +267,7 @@ class LineChunk(Chunk):
         yield self._flushed()
 
     def _heading(self, segment: Segment) -> Iterator[memoryview]:
-        """What stands before the first batch of a file; of the part's first file it is kept apart."""
+        """Write the heading before the first batch of a file; that of the part's first file is kept separately."""
         heading, headings = self.press.form.heading(segment), self._headings
         if not heading or heading == headings.last:
             return
@@ -276,7 +281,7 @@ class LineChunk(Chunk):
     def _rows(
         self, segment: Segment, offsets_partition: int | None, begin: int, end: int, is_shown: Mask | None
     ) -> Iterator[memoryview]:
-        """Lines of rows that the kernel has read."""
+        """Write the lines of rows that the kernel has read."""
         templates = self.press.templates(segment, offsets_partition, self.release)
         names, progress, known, json = self._names, self._progress, self.known, self.press.json
         programs = templates.programs(self.ints[:, begin:end])
@@ -303,7 +308,7 @@ class LineChunk(Chunk):
                 self._out = np.empty(2 * len(self._out), np.uint8)
 
     def _line(self, segment: Segment, offsets_partition: int | None, row: int) -> bytes:
-        """The line of a row of the kernel that keeps the raw record, made on the slow path."""
+        """Return the line of a kernel's row with a raw record, made on the slow path."""
         key = self._raw(k.RAW_KEY, row)
         value = None if self.ints[k.KIND, row] in WITHOUT_VALUE else self._raw(k.RAW_VALUE, row)
         columns: dict[int, Any] = {sk.LONG: self.longs, sk.INT: self.ints}
@@ -323,7 +328,7 @@ class LineChunk(Chunk):
         return self.texts[which, ends[row - 1] if row else 0 : ends[row]].tobytes()
 
     def _put(self, line: bytes) -> Iterator[memoryview]:
-        """A line that was made on the slow path."""
+        """Write a line that was made on the slow path."""
         used = int(self._progress[sk.USED])
         if used + len(line) > len(self._out):
             yield self._flushed()
@@ -335,7 +340,7 @@ class LineChunk(Chunk):
         self._progress[sk.USED] = used + len(line)
 
     def _flushed(self) -> memoryview:
-        """What is written, to be kept: most of it is not copied, but written on elsewhere."""
+        """Return what is written, to be kept; most of it is not copied, and writing continues in new memory."""
         used = int(self._progress[sk.USED])
         self._progress[sk.USED] = 0
         if 2 * used < len(self._out):
@@ -345,11 +350,11 @@ class LineChunk(Chunk):
 
 
 class Lines:
-    """Lines of some rows; ``len`` says how many. Iterated over once: pieces of text.
+    """Lines of some rows; ``len`` is their number. Can be iterated over once: pieces of text.
 
     Attributes:
         records: how many of the lines are of records.
-        headings: of the part, as far as it was iterated over.
+        headings: headings of the part, as far as it was iterated over.
     """
 
     def __init__(
@@ -367,7 +372,7 @@ class Lines:
         return iter(self._pieces)
 
     def copies(self) -> Iterator[Lines]:
-        """The same on memory of their own, each with one piece of text."""
+        """Yield the lines in memory of their own, each with one piece of text."""
         count, records = self._count, self.records
         for piece in self._pieces:
             yield Lines(count, records, replace(self.headings), (bytes(piece),))

@@ -1,12 +1,13 @@
-"""Records of marks: values that stand for others in a line that a format makes, so that it can be cut at them."""
+"""Make records of marks: values that stand for others in a format's line, so that the line can be cut at them."""
 
 from __future__ import annotations
 
 import base64
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,15 @@ from offsets_log.rows.tables import Row, to_json
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A format of lines, each with what ends it.
+    """A format of lines, each with its line end.
 
     Attributes:
-        line: of a record.
-        aside: of anything else that was read, as far as it has one; None where only records have lines.
-        heading: before the first batch of a file.
-        batch_line: of a whole batch and its base offset, where batches have lines.
-        expanded: field of a member → what stands in a line for its bytes.
-        expanded_in: what a value begins with, behind its version, if its members are expanded.
+        line: returns the line of a record.
+        aside: returns the line of anything else that was read, or None if it has none.
+        heading: returns what comes before the first batch of a file.
+        batch_line: returns the line of a whole batch, given its base offset; None if batches have no lines.
+        expanded: field of a member → function from its bytes to their text in a line.
+        expanded_in: the bytes after the version of a value whose members are expanded.
     """
 
     line: Callable[[Event], bytes]
@@ -85,7 +86,7 @@ class NoTemplateError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What stands in a line of marks for a value, and the operation that writes that value.
+    """The text that stands for a value in a line of marks, and the operation that writes that value.
 
     Attributes:
         element: 0 or 1 in the elements of an array, which has two; None elsewhere.
@@ -101,7 +102,7 @@ class Values:
     """Values that stand for others.
 
     Attributes:
-        made: what stands for them in a line.
+        made: the marks, in order.
     """
 
     def __init__(self) -> None:
@@ -109,13 +110,13 @@ class Values:
         self._element: int | None = None
 
     def number(self, op: int, argument: int = 0) -> int:
-        """A number in place of what an operation writes."""
+        """Return a number that marks what an operation writes."""
         number = 10**29 + secrets.randbelow(10**29)
         self.made.append(Mark(str(number).encode(), op, argument, self._element))
         return number
 
     def text(self, op: int, argument: int = 0) -> str:
-        """A text in place of what an operation writes, whatever that is."""
+        """Return a text that marks what an operation writes, whatever that is."""
         text = f"mark{10**29 + secrets.randbelow(10**29)}"
         self.made.append(Mark(text.encode(), op, argument, self._element))
         return text
@@ -125,8 +126,8 @@ class Marks(Values):
     """The values of a record that stand for others.
 
     Args:
-        form: whose lines are made.
-        elements: of an array, two or none.
+        form: the format whose lines are made.
+        elements: number of elements of an array, two or none.
     """
 
     def __init__(self, form: Form, elements: int) -> None:
@@ -136,7 +137,7 @@ class Marks(Values):
         self._has_array = False
 
     def of(self, op: int, argument: int = 0) -> Any:
-        """A value that an operation writes."""
+        """Return a value that marks what an operation writes."""
         if op in TEXTS:
             return self.text(op, argument)
         if op not in RAW:
@@ -146,10 +147,10 @@ class Marks(Values):
         return raw
 
     def json(self, op: int, argument: int, quote: bytes | None) -> Row:
-        """An object that an operation writes; ``quote`` is as `quote_of` says.
+        """Return an object that marks what an operation writes; ``quote`` is the result of `quote_of`.
 
         Raises:
-            NoTemplateError: it is not known how objects stand in a line.
+            NoTemplateError: it is not known how objects are written in a line.
         """
         if quote is None:
             raise NoTemplateError
@@ -158,22 +159,25 @@ class Marks(Values):
         return {mark: 0}
 
     def bytes_of_size(self, number: int) -> bytes:
-        """Bytes whose size is a mark, for a column of ``ints``."""
+        """Return bytes whose size is a mark, for a column of ``ints``."""
         size = 10**18 + secrets.randbelow(10**18)
         self.made.append(Mark(str(size).encode(), sk.INT, number))
         return Sized(size)
 
     def columns(self, fields: Sequence[Field], *, but: frozenset[str] = frozenset()) -> Row:
-        """Fields that columns tell; those that are not there, and those that no column tells, have their defaults: of
-        records that say more of these no kernel makes rows."""
+        """Return the fields that columns hold.
+
+        Fields that are missing, or in no column, have their defaults: kernels make no rows of records with other values
+        there.
+        """
         told = FROM_COLUMNS.keys() - but
         return {row.name: self.of(*FROM_COLUMNS[row.name]) if row.name in told else row.default for row in fields}
 
     def fields(self, fields: Sequence[Field], version: int) -> Row:
-        """Fields that are read from the bytes of the record.
+        """Return the fields that are read from the bytes of the record.
 
         Raises:
-            NoTemplateError: there is one that no operation writes.
+            NoTemplateError: no operation writes one of them.
         """
         return {row.name: self._field(row, version) for row in fields if in_versions(version, row.versions)}
 
@@ -196,7 +200,7 @@ class Marks(Values):
 
 
 class Sized(bytes):
-    """Bytes of which only the size is asked for."""
+    """Bytes of which only the size matters."""
 
     size: int
 
@@ -211,7 +215,7 @@ class Sized(bytes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedRecord(CoordinatorRecord):
-    """A record whose key and value as JSON are marks."""
+    """A record whose key and value are marks in JSON."""
 
     marked_key: Row
     marked_value: Row | None
@@ -225,7 +229,7 @@ class MarkedRecord(CoordinatorRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeBatch(RecordBatch):
-    """The header of a batch that was found whole and right."""
+    """The header of a batch that was found whole and valid."""
 
     def is_valid(self) -> bool:
         return True
@@ -233,7 +237,7 @@ class WholeBatch(RecordBatch):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedBatch(WholeBatch):
-    """One whose last sequence number is a mark."""
+    """The header of a batch whose last sequence number is a mark."""
 
     marked_sequence: int
 
@@ -243,7 +247,7 @@ class MarkedBatch(WholeBatch):
 
 
 def batch_of(attributes: int, marks: Marks) -> MarkedBatch:
-    """A batch of marks."""
+    """Return a batch of marks."""
     return MarkedBatch(
         position=marks.of(sk.LONG, k.POSITION),
         raw=marks.bytes_of_size(k.SIZE),
@@ -273,11 +277,11 @@ def event_of(
     value: bytes | None = None,
     **what: Any,
 ) -> Event:
-    """The event of a row.
+    """Return the event of a row.
 
     Args:
-        column: what a column tells, by the operation that writes it, LONG or INT, and its number.
-        what: more of the event: ``decoded`` or ``control``.
+        column: returns the value of a column, given the operation that writes it (LONG or INT) and its number.
+        what: further fields of the event: ``decoded`` or ``control``.
     """
     position, base_offset, offset, timestamp_ms, producer_id = (
         column(sk.LONG, number)
@@ -309,14 +313,23 @@ def event_of(
 
 
 def split(line: bytes, values: Values) -> tuple[list[bytes], list[Mark]]:
-    """What stands between the marks of a line, and the marks."""
-    by_text = {mark.text: mark for mark in values.made}
-    pieces = re.split(b"(" + b"|".join(map(re.escape, by_text)) + b")", line)
-    return pieces[::2], [by_text[text] for text in pieces[1::2]]
+    """Return the bytes between the marks of a line, and the marks."""
+    found = sorted(((at, mark) for mark in values.made for at in _places(line, mark.text)), key=itemgetter(0))
+    begins = [0, *(at + len(mark.text) for at, mark in found)]
+    ends = [*(at for at, _ in found), len(line)]
+    return [line[begin:end] for begin, end in zip(begins, ends, strict=True)], [mark for _, mark in found]
+
+
+def _places(line: bytes, text: bytes) -> Iterator[int]:
+    """Yield where a text stands in a line. Compiling a pattern of all marks would take longer than all the rest."""
+    at = line.find(text)
+    while at >= 0:
+        yield at
+        at = line.find(text, at + len(text))
 
 
 def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
-    """What stands in a line for each byte of a text, uint8[256, MOST_ESCAPED + 1]: bytes, and last how many."""
+    """Return each byte's form in a text of a line, uint8[256, MOST_ESCAPED + 1]: bytes, and last their number."""
     mark = f"mark{secrets.randbits(90)}"
     texts = mark + "".join(chr(number) + mark for number in range(128))
     key = {row.name: texts if row.name == "group" else 0 for row in RECORD_TYPES[2].key.fields}
@@ -332,7 +345,7 @@ def escapes_of(form: Form) -> npt.NDArray[np.uint8]:
 
 
 def quote_of(form: Form) -> bytes | None:
-    """What stands in a line for each quote of a record's JSON; None if other characters do not stand as they are."""
+    """Return the form of a JSON quote in a line; None if other characters change too."""
     mark = f"mark{secrets.randbits(90)}"
     sample: Row = {mark: {"azAZ09_-": [None, 0, -1, "", [], {}]}}
     record = MarkedRecord(record_type=3, key={}, value_version=0, value={}, marked_key={}, marked_value=sample)

@@ -1,8 +1,8 @@
-"""Templates of lines: what is the same in every line of a kind, and the values between.
+"""Make templates of lines: the parts that are equal in every line of a kind, and the values between them.
 
-Nothing of a line is written down here. The format makes the line of a record whose values are marks, and it is cut at
-these: so the order of fields, the fields that a version has, what stands for null and how a text is escaped are what it
-says.
+No format is written down here. The format makes the line of a record whose values are marks, and this line is cut at
+them. So the format alone decides the order of fields, the fields of a version, the form of null and how a text is
+escaped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Kind:
 
 
 def _values() -> Iterator[tuple[int, int, int]]:
-    """What there is of record types, value versions and their layouts, −1 where there is none."""
+    """Yield all combinations of record types, value versions and their layouts, −1 where there is none."""
     yield -1, -1, 0
     for number in RECORD_TYPES:
         yield number, -1, 0
@@ -73,7 +73,7 @@ VALUE_SHAPE = (a.RECORD_TYPES + 1, a.VERSIONS + 1, k.MOST_LAYOUTS)
 
 
 def _value_numbers() -> npt.NDArray[np.int64]:
-    """The numbers of `VALUES`, by all of theirs at once."""
+    """Return the index in `VALUES` for every combination of record type, version and layout."""
     numbers = np.zeros(VALUE_SHAPE, np.int64)
     for i, (number, version, layout) in enumerate(VALUES):
         numbers[number + 1, version + 1, layout] = i
@@ -87,7 +87,7 @@ KINDS = 1 << sum(WIDTHS)
 
 
 def kinds_of(ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """The kinds of a chunk's rows as numbers below `KINDS`."""
+    """Return the kinds of a chunk's rows as numbers below `KINDS`."""
     _, versions, layouts = VALUE_SHAPE
     value = (ints[k.RECORD_TYPE] + 1) * versions + ints[k.VALUE_VERSION] + 1
     layout = ints[k.LAYOUT] * (ints[k.KIND] == k.GROUP_VALUE)
@@ -104,7 +104,7 @@ def kinds_of(ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 
 
 def kind_of(number: int) -> Kind:
-    """Inverse of `kinds_of`."""
+    """Return the kind of a number, the inverse of `kinds_of`."""
     parts = []
     for width in reversed(WIDTHS):
         parts.append(number & (1 << width) - 1)
@@ -118,11 +118,11 @@ def kind_of(number: int) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Whose lines are made, and what makes them.
+    """Makes the lines of a segment's records.
 
     Attributes:
         json: programs of keys and values.
-        release: that wrote the log, if it is known.
+        release: the release that wrote the log, if it is known.
     """
 
     segment: Segment
@@ -132,7 +132,7 @@ class Maker:
     release: Release | None = None
 
     def program(self, kind: Kind) -> list[Operation]:
-        """The program of a kind of rows.
+        """Return the program of a kind of rows.
 
         Raises:
             NoTemplateError: its lines are made on the slow path.
@@ -160,23 +160,23 @@ class Maker:
         return layouts_of(kind.record_type, kind.value_version, self.release)[kind.layout]
 
     def _is_classic(self, kind: Kind) -> bool:
-        """Whether it is a record of a classic group as brokers write them."""
+        """Whether it is a record of a classic group in a form that brokers write."""
         layout = self._layout(kind)
         return kind.record_type == CLASSIC_TYPE and (layout is None or not layout.is_flexible(kind.value_version))
 
     def commit(self, kind: Kind, marks: Marks) -> Row:
-        """An offset commit."""
+        """Return an offset commit of marks."""
         layout = self._layout(kind)
         assert layout is not None
         key, absent = _key(kind, marks), frozenset({"topic_id"} if not kind.has_topic_id else ())
         return _decoded(kind, key, marks.columns(layout.fields_of(kind.value_version), but=absent), layout)
 
     def tombstone(self, kind: Kind, marks: Marks) -> Row:
-        """A tombstone of an offset commit."""
+        """Return a tombstone of an offset commit."""
         return _decoded(kind, _key(kind, marks))
 
     def group(self, kind: Kind, marks: Marks) -> Row:
-        """A record of a group."""
+        """Return a record of a group."""
         layout = self._layout(kind)
         if not self._is_classic(kind):
             return self._json(kind, marks, layout)
@@ -199,7 +199,7 @@ class Maker:
         return {"decoded": record}
 
     def marker(self, kind: Kind, marks: Marks) -> Row:
-        """A transaction marker."""
+        """Return a transaction marker."""
         name = "COMMIT" if kind.kind == k.COMMIT_MARKER else "ABORT"
         return {"control": ControlRecord(name, marks.of(sk.EPOCH))}
 
@@ -224,7 +224,7 @@ MARKED = {
     k.ABORT_MARKER: Maker.marker,
     k.COMMIT_MARKER: Maker.marker,
 }
-"""Kind of row → what its record says, in marks. Other kinds have no template."""
+"""Kind of row → what its record contains, in marks. Other kinds have no template."""
 
 
 # ----------------------------------------------------------------------------------------------- programs
@@ -245,7 +245,7 @@ MarkedLine = Callable[[Marks], bytes]
 
 
 def program_of(form: Form, marked_line: MarkedLine, *, is_whole: bool) -> list[Operation]:
-    """The program of lines.
+    """Return the program of lines.
 
     Args:
         is_whole: whether raw values must end where the program does.
@@ -278,7 +278,11 @@ def program_of(form: Form, marked_line: MarkedLine, *, is_whole: bool) -> list[O
 
 
 def _cuts(form: Form, marked_line: MarkedLine, *, elements: int) -> list[tuple[bytes, Mark | None, bytes]]:
-    """A line of marks: the bytes before each, the mark, and its quotes if null has none; at last the line's end."""
+    """Cut a line of marks.
+
+    Returns:
+        The bytes before each mark, the mark, and its quotes if null has none; at last the line's end.
+    """
     marks = Marks(form, elements)
     line = marked_line(marks)
     read = [mark for mark in marks.made if mark.op >= sk.READ_INT32]
@@ -294,10 +298,10 @@ def _cuts(form: Form, marked_line: MarkedLine, *, elements: int) -> list[tuple[b
 
 
 class Templates:
-    """The programs of all kinds of rows of a segment, made where they are asked for. Threads may share it.
+    """The programs of all kinds of rows of a segment, made when they are needed. Threads may share it.
 
     Attributes:
-        ops: int64[n, `kernels.OP_COLUMNS`], the programs behind each other.
+        ops: int64[n, `kernels.OP_COLUMNS`], one program after the other.
         literals: bytes that they write.
     """
 
@@ -309,7 +313,7 @@ class Templates:
         self._lock = threading.Lock()
 
     def programs(self, ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-        """Where the program of each row begins, or SLOW_PATH."""
+        """Return where the program of each row begins, or SLOW_PATH."""
         kinds = kinds_of(ints)
         programs = self._begins[kinds]
         new = np.unique(kinds[programs == sk.SKIPPED])

@@ -1,4 +1,4 @@
-"""What all kernels write that make text: bytes as they are, numbers, escaped texts, base64."""
+"""Write what all kernels that make text need: raw bytes, numbers, escaped texts, base64."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.wire.decompress import copy8, copy_bytes
 
 NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
-"""Instead of a position: the text is full; the program does not fit the record; its embedded bytes are not known."""
+"""Returned instead of a position: the text is full; the program does not fit; embedded bytes are not known."""
 
 MOST_ESCAPED = 8
-"""Bytes that one byte may become, and where their number stands in a row of ``escapes``."""
+"""Maximum number of bytes for one byte, and the index of their number in a row of ``escapes``."""
 MOST_DIGITS = 20
 MANY = U(100_000_000)
 PAIRS = np.frombuffer(b"".join(b"%02d" % number for number in range(100)), np.uint8)
 SLACK = 32
-"""Bytes that are best copied all at once; what is copied often has so many behind it."""
+"""Bytes that are copied at once; memory that is copied from often has so many bytes after it."""
 
 BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=", np.uint8)
 URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=", np.uint8)
@@ -26,7 +26,7 @@ URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0
 
 @inlined
 def copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Copy bytes, and where they end; NO_ROOM. What lies behind that end has no meaning."""
+    """Copy bytes; return where they end, or NO_ROOM. Bytes after that end have no meaning."""
     room = len(out) - at
     if size > room:
         return np.int64(NO_ROOM)
@@ -42,7 +42,7 @@ def copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
 
 @inlined
 def _two(out: Any, at: Any, number: Any) -> None:
-    """Two digits of a number below 100."""
+    """Write two digits of a number below 100."""
     place = number + number
     out[U(at)] = PAIRS[place]
     out[U(at + 1)] = PAIRS[place + U(1)]
@@ -64,7 +64,7 @@ def _eight(out: Any, at: Any, number: Any) -> None:
 
 @inlined
 def _few(out: Any, at: Any, number: Any) -> Any:
-    """A number below 10⁸ without zeros before it, and where it ends."""
+    """Write a number below 10⁸ without leading zeros; return where it ends."""
     if number < U(10_000):
         digits = 1 + np.int64(number >= U(10)) + np.int64(number >= U(100)) + np.int64(number >= U(1000))
     else:
@@ -85,7 +85,7 @@ def _few(out: Any, at: Any, number: Any) -> Any:
 
 @part
 def write_number(out: Any, at: Any, value: Any) -> Any:
-    """A number in decimal digits, and where they end; NO_ROOM."""
+    """Write a number in decimal digits; return where they end, or NO_ROOM."""
     if len(out) - at < MOST_DIGITS:
         return np.int64(NO_ROOM)
     left = U(value)
@@ -110,7 +110,7 @@ def write_number(out: Any, at: Any, value: Any) -> Any:
 
 @part
 def escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -> Any:
-    """A text, byte by byte as it stands in a line."""
+    """Write a text, each byte in its form for a line; return where it ends, or NO_ROOM."""
     if MOST_ESCAPED * size > len(out) - at:
         return np.int64(NO_ROOM)
     for i in range(size):
@@ -125,7 +125,7 @@ def escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -
 
 @part
 def base64(out: Any, at: Any, data: Any, start: Any, size: Any, alphabet: Any) -> Any:
-    """Bytes in base64, padded; the last letter of the alphabet pads."""
+    """Write bytes in base64, padded; the last letter of the alphabet pads. Return where they end, or NO_ROOM."""
     if (size + 2) // 3 * 4 > len(out) - at:
         return np.int64(NO_ROOM)
     for i in range(0, size, 3):

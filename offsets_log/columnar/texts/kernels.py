@@ -1,9 +1,8 @@
-"""The kernel of kafka-dump-log's text: plain batches with their records back to segment bytes.
+"""Turn kafka-dump-log's text to segment bytes in a kernel: plain batches with their records.
 
-A line is read by a program (`programs`): rows of `OP_COLUMNS` numbers, each a literal that must stand there and then
-one value, which is kept as a fact or written behind what there is of the record. A batch of which one line is not
-exactly as its program says, or says something else than its sizes,
-is left to be read on the slow path with all of its lines.
+A program reads a line (`programs`): rows of `OP_COLUMNS` numbers, each a literal that must be there and then one value,
+which is kept as a fact or appended to the record. If one line of a batch is not exactly as its program says, or
+contradicts its sizes, the batch is left to the slow path with all of its lines.
 
 Over 400 lines: one kernel and the parts it is made of.
 """
@@ -57,11 +56,13 @@ IS_CONTROL, IS_GROUP = 1, 2
 MAY_BE_NULL, IS_COMPACT = 1, 2
 
 FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
-"""Why the kernel came back: the text ends; no room for the next batch; it is to be read on the slow path; it has
-embedded text that is not known."""
+"""Why the kernel returned.
+
+The text ends; there is no room for the next batch; the next batch is for the slow path; it has unknown embedded text.
+"""
 
 NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
-"""Instead of a position."""
+"""Returned instead of a position."""
 
 COUNT_BYTES = 4
 QUOTE, BACKSLASH, LEAST_CHARACTER = 34, 92, 32
@@ -77,7 +78,7 @@ INT32_MAX = np.iinfo(np.int32).max
 
 @inlined
 def _stands(text: Any, at: Any, literals: Any, start: Any, size: Any) -> Any:
-    """Whether a literal stands at a position."""
+    """Whether a literal is at a position."""
     if size > len(text) - at:
         return False
     i = np.int64(0)
@@ -88,7 +89,7 @@ def _stands(text: Any, at: Any, literals: Any, start: Any, size: Any) -> Any:
 
 @part
 def _int(text: Any, at: Any) -> Any:
-    """An integer as JSON has it, and where it ends; UNFIT if it is another one or has too many digits."""
+    """Return an integer in JSON's form, and where it ends; UNFIT if it has another form or too many digits."""
     end = np.int64(len(text))
     is_negative = at < end and text[U(at)] == 45
     if is_negative:
@@ -106,7 +107,7 @@ def _int(text: Any, at: Any) -> Any:
 
 @inlined
 def _put(out: Any, at: Any, value: Any, size: Any) -> None:
-    """Big-endian."""
+    """Write a number as ``size`` bytes, big-endian."""
     for i in range(size):
         out[U(at + i)] = np.uint8(value >> 8 * (size - 1 - i) & 0xFF)
 
@@ -143,7 +144,7 @@ def _put_varint(out: Any, at: Any, value: Any) -> Any:
 
 @inlined
 def _fits(value: Any, bits: Any) -> Any:
-    """Whether a number is one of so many bits, signed."""
+    """Whether a number fits into that many bits, signed."""
     bound = np.int64(1) << (bits - 1)
     return -bound <= value < bound
 
@@ -159,7 +160,7 @@ def _write_literal(out: Any, used: Any, literals: Any, start: Any, size: Any) ->
 
 @part
 def _plain_string(text: Any, at: Any) -> Any:
-    """Where a JSON string without escapes ends that begins behind its quote."""
+    """Return where a JSON string without escapes ends that begins after its quote."""
     end = np.int64(len(text))
     while at < end and text[U(at)] >= LEAST_CHARACTER and text[U(at)] != QUOTE and text[U(at)] != BACKSLASH:
         at += 1
@@ -168,7 +169,7 @@ def _plain_string(text: Any, at: Any) -> Any:
 
 @part
 def _string(text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used: Any) -> Any:
-    """A JSON string behind its length: where it ends in the text, and behind what is written."""
+    """Write a JSON string after its length; return where it ends in the text, and the end of what is written."""
     quote_at, quotes = ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]
     is_compact = ops[pc, ARGUMENT] == IS_COMPACT
     if len(out) - used < MOST_STRING_HEAD:
@@ -197,7 +198,7 @@ def _string(text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used
 
 @part
 def _json_end(text: Any, at: Any) -> Any:
-    """Where a JSON string or object without escapes ends; UNFIT if it does not in this line."""
+    """Return where a JSON string or object without escapes ends; UNFIT if it does not end in this line."""
     depth = np.int64(0)
     end = np.int64(len(text))
     while at < end and text[U(at)] >= LEAST_CHARACTER:
@@ -219,7 +220,7 @@ def _json_end(text: Any, at: Any) -> Any:
 def _embedded(
     text: Any, at: Any, which: Any, out: Any, used: Any, known_progress: Any, slots: Any, known: Any, memory: Any
 ) -> Any:  # fmt: skip
-    """What is known to stand for a text in a record; nothing is known for one that is to be read on the slow path."""
+    """Write the bytes known for an embedded text; known bytes of size 0 mean that the slow path must read it."""
     end = np.int64(_json_end(text, at))
     if end < 0:
         return end, used
@@ -236,7 +237,7 @@ def _embedded(
 
 @part
 def _begin_record(facts: Any, out: Any, used: Any) -> Any:
-    """What stands before the key; the facts are known."""
+    """Write the part of a record before its key, from known facts."""
     key_size, value_size = facts[OF_RECORD, INTS_AT + k.KEY_SIZE], facts[OF_RECORD, INTS_AT + k.VALUE_SIZE]
     offset_delta = facts[OF_RECORD, k.RECORD_OFFSET] - facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     time_delta = facts[OF_RECORD, k.TIMESTAMP] - facts[OF_BATCH, k.BASE_TIMESTAMP]
@@ -259,7 +260,7 @@ def _value_of(
     text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any,
     known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
-    """Do an operation: where the text goes on, and behind what is written; what is negative says why not."""
+    """Do an operation: return where the text continues and the end of what is written; negative numbers are reasons."""
     op, argument = ops[pc, OP], ops[pc, ARGUMENT]
     if op == STRING:
         return _string(text, at, ops, pc, literals, out, used)
@@ -284,7 +285,7 @@ def _value_of(
 
 @part
 def _begin_part(progress: Any, ops: Any, pc: Any, literals: Any, facts: Any, out: Any, used: Any) -> Any:
-    """Begin a record with its key, or its value: behind what is written, or why not."""
+    """Begin a record with its key, or its value; return the end of what is written, or why not."""
     if ops[pc, OP] == KEY:
         size = facts[OF_RECORD, INTS_AT + k.KEY_SIZE]
         used = np.int64(_begin_record(facts, out, used))
@@ -301,7 +302,7 @@ def _begin_part(progress: Any, ops: Any, pc: Any, literals: Any, facts: Any, out
 
 @part
 def _end_record(progress: Any, facts: Any, argument: Any, out: Any, used: Any, prefix: Any, memory: Any) -> Any:
-    """End a record: behind what is written, or why not."""
+    """End a record; return the end of what is written, or why not."""
     if used - progress[BEGIN] != progress[SIZE]:
         return np.int64(UNFIT)
     if len(out) - used < MOST_VARINT + 1:
@@ -317,8 +318,12 @@ def _end_record(progress: Any, facts: Any, argument: Any, out: Any, used: Any, p
 
 @part
 def _step(progress: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used: Any) -> Any:
-    """Begin or go on with an array: the operation that follows, whether it is entered behind its literal, where the
-    text goes on, and behind what is written."""
+    """Begin or continue an array.
+
+    Returns:
+        The next operation, whether it is entered after its literal, where the text continues, and the end of what is
+        written.
+    """
     if ops[pc, OP] == ARRAY:
         if len(out) - used < COUNT_BYTES:
             return pc, False, np.int64(NO_ROOM), used
@@ -338,7 +343,7 @@ def _line(
     progress: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any, row: Any, out: Any, used: Any,
     known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
-    """A line read by a program: where the next one begins, behind what is written, and END's argument."""
+    """Read a line by a program; return where the next one begins, the end of what is written, and END's argument."""
     facts[OF_RECORD, INTS_AT + k.VALUE_SIZE] = -1
     is_entered = False
     while at >= 0 and used >= 0:
@@ -372,7 +377,7 @@ def _any_line(
     progress: Any, last: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any, row: Any,
     out: Any, used: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
-    """A line read by the first program that fits, beginning with the one that did last."""
+    """Read a line by the first program that fits, beginning with the one that fitted last."""
     count = np.int64(len(programs))
     for i in range(count):
         number = (progress[last] + i) % count
@@ -388,7 +393,7 @@ def _any_line(
 
 @part
 def _is_header(facts: Any, attributes: Any) -> Any:
-    """Whether a batch's facts are what a header can hold."""
+    """Whether a header can hold a batch's facts."""
     span = facts[OF_BATCH, k.LAST_OFFSET] - facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     return (
         0 <= span <= INT32_MAX
@@ -402,7 +407,7 @@ def _is_header(facts: Any, attributes: Any) -> Any:
 
 @part
 def _put_header(facts: Any, attributes: Any, out: Any, begin: Any, end: Any) -> None:
-    """The header of the batch whose records stand behind it."""
+    """Write the header of the batch whose records follow it."""
     base = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     _put(out, begin, base, np.int64(8))
     _put(out, begin + bt.LENGTH, end - begin - bt.LOG_OVERHEAD, np.int64(4))
@@ -421,7 +426,7 @@ def _put_header(facts: Any, attributes: Any, out: Any, begin: Any, end: Any) -> 
 
 @part
 def _time_by(text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any) -> Any:
-    """Take the time of the record at a position by a program; whether it fits so far."""
+    """Take the time of the record at a position by a program; return whether it fits so far."""
     while ops[pc, OP] == FACT:
         if not _stands(text, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]):
             return False
@@ -437,7 +442,7 @@ def _time_by(text: Any, at: Any, ops: Any, pc: Any, literals: Any, facts: Any) -
 
 @part
 def _first_time(progress: Any, text: Any, at: Any, ops: Any, programs: Any, literals: Any, facts: Any) -> Any:
-    """Take the time of a batch's first record as its base; whether there is one."""
+    """Take the time of a batch's first record as its base; return whether there is one."""
     count = np.int64(len(programs))
     i = np.int64(0)
     while i < count and not _time_by(text, at, ops, programs[(progress[LAST_OF_RECORDS] + i) % count], literals, facts):
@@ -450,7 +455,7 @@ def _records(
     progress: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
     used: Any, pairs: Any, row: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
-    """The lines of a batch's records: where the next line begins, and behind what is written."""
+    """Read the lines of a batch's records; return where the next line begins, and the end of what is written."""
     count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
     is_control = np.int64(IS_CONTROL if attributes & bt.CONTROL_MASK else 0)
     least = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
@@ -475,8 +480,11 @@ def _batch(
     progress: Any, text: Any, at: Any, attributes: Any, ops: Any, programs: Any, literals: Any, facts: Any, out: Any,
     pairs: Any, known_progress: Any, slots: Any, known: Any, memory: Any,
 ) -> Any:  # fmt: skip
-    """The batch whose line was read, and its records behind it: where the next line begins, behind what is written in
-    ``out`` and ``pairs``."""
+    """Read the records of the batch whose line was read.
+
+    Returns:
+        Where the next line begins, and the ends of what is written in ``out`` and ``pairs``.
+    """
     begin, row = progress[USED], progress[PAIRS]
     facts[OF_BATCH, INTS_AT + k.ATTRIBUTES] = attributes
     count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
@@ -506,9 +514,9 @@ def read_batches(
     progress: Longs, text: Bytes, ops: LongRows, literals: Bytes, of_batches: Longs, of_records: Longs, facts: LongRows,
     out: Bytes, pairs: LongRows, known_progress: Longs, slots: Longs, known: LongRows, memory: Bytes,
 ) -> Any:  # fmt: skip
-    """Read batches from ``progress[AT]`` on, behind what is written; why it came back.
+    """Read batches from ``progress[AT]`` on and append them to what is written; return why it stopped.
 
-    A batch is done when the line behind its last one is known to be another batch's, or the text ends there.
+    A batch is complete when the line after its last one is known to be another batch's, or the text ends there.
     """
     at = progress[AT]
     line, used, rows = progress[LINE], progress[USED], progress[PAIRS]

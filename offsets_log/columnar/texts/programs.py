@@ -1,6 +1,6 @@
-"""Programs that read kafka-dump-log's lines, cut out of the lines that `offsets_log.rows.dump_log` writes.
+"""Make programs that read kafka-dump-log's lines, from the lines that `offsets_log.rows.dump_log` writes.
 
-So what a line looks like is written down once: `sinks.templates` cuts the same lines to write them.
+So the form of a line is defined once: `sinks.templates` uses the same lines to write them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from offsets_log.rows import dump_log
 from offsets_log.rows.tables import Row
 
 FLAGS = (TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK, CONTROL_MASK, DELETE_HORIZON_MASK)
-"""Attributes of batches that are read; compressed ones are on the slow path."""
+"""Attributes of batches that are read; compressed batches take the slow path."""
 WIDTHS = {sk.READ_INT32: 4, sk.READ_INT64: 8}
 OPERATIONS = {
     sk.READ_STRING: tk.STRING, sk.READ_EMBEDDED: tk.EMBEDDED, sk.ARRAY: tk.ARRAY, sk.NEXT: tk.NEXT,
@@ -40,7 +40,7 @@ FORM = dump_log_form(lambda damage: None)
 EPOCH_BYTES = 4
 NO_TAGS = b"\0"
 TOPIC_ID = len(FORM.expanded)
-"""Number of a topic id among what is known by its text, behind the fields of members."""
+"""Number of a topic id among the fields known by their text, after the fields of members."""
 
 
 @dataclass(slots=True)
@@ -48,9 +48,9 @@ class Programs:
     """All programs.
 
     Attributes:
-        ops: int64[n, `kernels.OP_COLUMNS`], behind each other.
-        literals: bytes that must stand there, and that are written.
-        of_batches, of_records: where each begins.
+        ops: int64[n, `kernels.OP_COLUMNS`], one program after the other.
+        literals: bytes that must be in the text, and bytes that are written.
+        of_batches, of_records: where each program begins.
     """
 
     ops: npt.NDArray[np.int64]
@@ -72,7 +72,7 @@ class _Pool:
 
 @cache
 def dump_log_programs() -> Programs:
-    """Those of all lines that have one."""
+    """Return the programs of all lines that have one."""
     pool = _Pool()
     of_batches, of_records = [], []
     for chosen in product((False, True), repeat=len(FLAGS)):
@@ -110,7 +110,7 @@ def _add_batch(pool: _Pool, attributes: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of record: of a type and a value version, None for a tombstone; or a marker."""
+    """A kind of record: of a type and a value version (None for a tombstone), or a marker."""
 
     record_type: int = 0
     layout: Message | None = None
@@ -120,7 +120,7 @@ class _Kind:
 
     @property
     def has_value(self) -> bool:
-        """Whether it is no tombstone."""
+        """Whether it is not a tombstone."""
         return self.marker is not None or self.layout is not None
 
     @property
@@ -143,12 +143,12 @@ def _records() -> Iterator[_Kind]:
 
 @dataclass(slots=True)
 class _RecordLine:
-    """Makes lines of records whose key and value are all read from bytes.
+    """Makes lines of records whose keys and values are all read from bytes.
 
     Attributes:
         keys: how many values the key has.
-        heads: with what key and value begin.
-        tail: with what the value ends.
+        heads: first bytes of key and value.
+        tail: last bytes of the value.
     """
 
     kind: _Kind
@@ -158,7 +158,7 @@ class _RecordLine:
     tail: bytes = b""
 
     def marked(self, marks: Marks) -> bytes:
-        """The line of marks. Raises NoTemplateError."""
+        """Return the line of marks. Raises NoTemplateError."""
         what = self._marker(marks) if self.kind.marker else self._data(marks)
         event = event_of(
             Segment("", None, b""),
@@ -190,7 +190,7 @@ class _RecordLine:
         return {row.name: self._flexible_field(row, marks) for row in layout.fields_of(version)}
 
     def _flexible_field(self, row: Field, marks: Marks) -> Any:
-        """A field of an offset commit; its tagged one is written with all that is around it."""
+        """Return a field of an offset commit; its tagged field is written together with the section around it."""
         if row.tag is not None and row.name == "topic_id":
             return marks.text(sk.READ_EMBEDDED, TOPIC_ID) if self.kind.has_topic_id else row.default
         if row.tag is None and row.type is STRING and not row.nullable:
@@ -207,7 +207,7 @@ class _RecordLine:
 
 
 def _add_record(pool: _Pool, attributes: int, kind: _Kind) -> None:
-    """Facts come first in a line, then what stands in key and value, in the order of their bytes."""
+    """Add a record line's program: facts come first, then fields of key and value in the order of their bytes."""
     line = _RecordLine(kind, attributes)
     steps = program_of(FORM, line.marked, is_whole=False)
     is_written = [step.op >= sk.READ_INT32 for step in steps]
@@ -225,7 +225,7 @@ def _add_record(pool: _Pool, attributes: int, kind: _Kind) -> None:
 
 
 def _add_step(pool: _Pool, step: Operation, begin: int, line: _RecordLine) -> None:
-    """Add what reads what an operation writes; ``begin`` is added to the numbers of operations."""
+    """Add what reads the output of an operation; ``begin`` is added to the numbers of operations."""
     match step.op:
         case sk.LONG | sk.INT:
             pool.add(tk.FACT, step.argument + (tk.INTS_AT if step.op == sk.INT else 0), step.literal)

@@ -1,4 +1,4 @@
-"""Runs of plain batches in kafka-dump-log's text, as segment bytes."""
+"""Read runs of plain batches in kafka-dump-log's text, as segment bytes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from offsets_log.rows import dump_log
 
 OUT_BYTES = 1 << 22
 MOST_OUT_BYTES = 1 << 28
-"""Of batches that are handed over at once; a single one that needs more than the second is read on the slow path."""
+"""Bytes of batches returned at once; a single batch that needs more than the second number takes the slow path."""
 PAIR_ROWS = 1 << 16
 EMBEDDED = (*dump_log.EXPANDED, "topic_id")
-"""Fields whose bytes others find out from their text, in the order of their numbers."""
+"""Fields whose bytes Python finds from their text, in the order of their numbers."""
 
 Collapse = Callable[[bytes], bytes]
-"""The text of a field as it stands in a record; nothing for a text that is to be read on the slow path."""
+"""Returns the bytes of a field's text in a record; nothing for a text that the slow path must read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Batches:
 
     Attributes:
         data: their bytes.
-        lines: int64 numbers, record offset and line; where the line is negative, of a batch's base offset.
+        lines: pairs of int64, record offset and line; a negative line is that of a batch, for its base offset.
         is_resized: whether one of them had another size where it was printed.
         is_expanded: whether members were expanded.
     """
@@ -44,10 +44,10 @@ class Batches:
 
 
 class BatchText:
-    """A text, read from wherever a batch begins to one that is not plain.
+    """A text, read from any batch on up to one that is not plain.
 
     Args:
-        collapse: of each field in `EMBEDDED`.
+        collapse: one function for each field in `EMBEDDED`.
 
     Attributes:
         at, line: where the next batch begins.
@@ -64,7 +64,7 @@ class BatchText:
         self.at, self.line = 0, 1
 
     def batches(self, at: int, line: int) -> Iterator[Batches]:
-        """Plain batches from the one at a position on, as far as they follow each other."""
+        """Yield plain batches from the one at a position on, as long as they follow each other."""
         self.at, self.line = at, line
         while True:
             self._known.trim()
@@ -77,7 +77,7 @@ class BatchText:
                 return
 
     def _read(self) -> int:
-        """Fill what there is room for; why it came to an end."""
+        """Fill the available room; return why it ended."""
         progress, programs, known = self._progress, dump_log_programs(), self._known
         progress[[tk.AT, tk.LINE, tk.USED, tk.PAIRS, tk.IS_RESIZED, tk.IS_EXPANDED]] = self.at, self.line, 0, 0, 0, 0
         while True:

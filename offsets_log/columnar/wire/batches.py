@@ -1,8 +1,8 @@
-"""Batches in kernels: is one whole and right, what does its header say, and where are its records.
+"""Read batches in kernels: whether one is whole and valid, what its header says, and where its records are.
 
-`batch_at` accepts a batch only if everything about it is plain; whatever is not, be it damaged or merely strange, is
-left to `log_format`, which knows all cases and names what is wrong. A message of magic 0 and 1 is a batch like any
-other: who asks by the functions that are here need not know of what magic one is (`messages`).
+`batch_at` accepts a batch only if everything about it is plain; anything else, damaged or merely unusual, is left to
+`log_format`, which knows all cases and names what is wrong. A message of magic 0 and 1 is a batch like any other:
+callers of these functions need not know a batch's magic (`messages`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_PLAIN = -1
 
 
 def _positions() -> dict[str, int]:
-    """Where the header's fields stand, from its declaration."""
+    """Return the positions of the header's fields, from its declaration."""
     positions: dict[str, int] = {}
     at = 0
     for field in b.BATCH_HEADER.subcons:
@@ -54,9 +54,9 @@ TIMESTAMP_TYPE_MASK = b.TIMESTAMP_TYPE_MASK
 KNOWN_ATTRIBUTES = (
     CODEC_MASK | TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK | b.DELETE_HORIZON_MASK
 )  # fmt: skip
-"""Bits of a batch's attributes that mean something."""
+"""Bits of a batch's attributes that have a meaning."""
 OLDER_SHIFT = KNOWN_ATTRIBUTES.bit_length()
-"""Behind these bits stands by how much a batch's magic is older than `NEWEST_MAGIC`."""
+"""The bits above these hold how many magics a batch is older than `NEWEST_MAGIC`."""
 NEWEST_MAGIC = 2
 LEAST_RECORD_SIZE = 7
 """Length, attributes, two deltas, key length, value length, headers: one byte each."""
@@ -82,7 +82,7 @@ def _crc32c_on(crc: Any, data: Any, start: Any, end: Any) -> Any:
 
 @inlined
 def crc32c(data: Any, start: Any, end: Any) -> Any:
-    """CRC-32C of ``data[start:end]``; the caller has checked the end."""
+    """Return the CRC-32C of ``data[start:end]``; the caller has checked the end."""
     return _crc32c_on(_INITIAL, data, start, end)
 
 
@@ -97,7 +97,7 @@ def is_older(data: Any, at: Any) -> Any:
 
 @inlined
 def size_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the batch that a position seems to hold, or NOT_PLAIN."""
+    """Return the size of the batch that a position seems to hold, or NOT_PLAIN."""
     if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != NEWEST_MAGIC:
         return ms.size_at(data, at, end)
     size = be32(data, at + LENGTH) + LOG_OVERHEAD
@@ -106,19 +106,19 @@ def size_at(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def size_of(data: Any, at: Any) -> Any:
-    """The size of a batch that was accepted."""
+    """Return the size of a batch that was accepted."""
     return be32(data, at + LENGTH) + LOG_OVERHEAD
 
 
 @inlined
 def last_offset(data: Any, at: Any) -> Any:
-    """The last offset of a batch."""
+    """Return the last offset of a batch."""
     return be64(data, at) if is_older(data, at) else be64(data, at) + be32(data, at + LAST_OFFSET_DELTA)
 
 
 @inlined
 def attributes_of(data: Any, at: Any) -> Any:
-    """The known bits of a batch's attributes, and its magic behind `OLDER_SHIFT`."""
+    """Return the known bits of a batch's attributes, with its age above `OLDER_SHIFT`."""
     if is_older(data, at):
         older = np.int64(NEWEST_MAGIC) - np.int64(data[U(at) + U(MAGIC)])
         return np.int64(data[U(at) + U(ms.ATTRIBUTES)]) | older << OLDER_SHIFT
@@ -127,36 +127,36 @@ def attributes_of(data: Any, at: Any) -> Any:
 
 @inlined
 def max_timestamp(data: Any, at: Any) -> Any:
-    """The newest time in a batch, by its header."""
+    """Return the newest time in a batch, according to its header."""
     return ms.time_of(data, at) if is_older(data, at) else be64(data, at + MAX_TIMESTAMP)
 
 
 @inlined
 def producer_of(data: Any, at: Any) -> Any:
-    """The producer's id."""
+    """Return the producer's id."""
     return np.int64(b.NO_PRODUCER_ID) if is_older(data, at) else be64(data, at + PRODUCER_ID)
 
 
 @inlined
 def producer_epoch(data: Any, at: Any) -> Any:
-    """Of the producer."""
+    """Return the producer's epoch."""
     return np.int64(b.NO_PRODUCER_EPOCH) if is_older(data, at) else be16(data, at + PRODUCER_EPOCH)
 
 
 @inlined
 def base_sequence(data: Any, at: Any) -> Any:
-    """Of the producer."""
+    """Return the producer's first sequence number."""
     return np.int64(b.NO_SEQUENCE) if is_older(data, at) else be32(data, at + BASE_SEQUENCE)
 
 
 @inlined
 def checksum_of(data: Any, at: Any) -> Any:
-    """The checksum that stands in the header."""
+    """Return the checksum in the header."""
     return be32(data, at + (ms.CRC if is_older(data, at) else CRC)) & np.int64(0xFFFFFFFF)
 
 
 def magics(attributes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The magic of batches, by what `attributes_of` said of them."""
+    """Return the magic of batches, from the results of `attributes_of`."""
     return NEWEST_MAGIC - (attributes >> OLDER_SHIFT)
 
 
@@ -164,7 +164,7 @@ TIMESTAMP_TYPES = ("create", "log_append", "none")
 
 
 def timestamp_types(attributes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """What times their records have, as places in `TIMESTAMP_TYPES`."""
+    """Return the types of their records' times, as indexes of `TIMESTAMP_TYPES`."""
     return np.where(magics(attributes) == 0, 2, (attributes & TIMESTAMP_TYPE_MASK != 0).astype(np.int32))
 
 
@@ -173,7 +173,7 @@ def timestamp_types(attributes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @part
 def batch_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the whole batch with a right checksum at a position, or NOT_PLAIN."""
+    """Return the size of the whole batch with a right checksum at a position, or NOT_PLAIN."""
     size = size_at(data, at, end)
     if size < 0:
         return size
@@ -185,7 +185,7 @@ def batch_at(data: Any, at: Any, end: Any) -> Any:
 
 @part
 def next_batch_at(scan_state: Any, data: Any, at: Any, end: Any) -> Any:
-    """`batch_at`, which looks at the batch behind that one too: two checksums at once take little longer than one."""
+    """Do what `batch_at` does, and check the next batch too: two checksums at once take little longer than one."""
     if at == scan_state[a.CHECKED]:
         return scan_state[a.CHECKED_SIZE]
     size = size_at(data, at, end)
@@ -215,19 +215,19 @@ def next_batch_at(scan_state: Any, data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def records_begin(data: Any, at: Any) -> Any:
-    """Where the records of a batch begin that is not compressed; of an older message it is the message itself."""
+    """Return where the records of an uncompressed batch begin; for an older message this is the message itself."""
     return at if is_older(data, at) else at + HEADER_SIZE
 
 
 @part
 def compressed_at(data: Any, at: Any, end: Any) -> Any:
-    """Where the compressed records of a batch begin that ends there, or NOT_PLAIN."""
+    """Return where the compressed records of a batch begin that ends at ``end``, or NOT_PLAIN."""
     return ms.compressed_at(data, at, end) if is_older(data, at) else at + HEADER_SIZE
 
 
 @part
 def count_of(source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
-    """How many records the batch at ``at`` says that it has; NOT_PLAIN if that cannot be.
+    """Return how many records the batch at ``at`` declares; NOT_PLAIN if so many do not fit.
 
     Args:
         source, start, end: its records, decompressed.
@@ -238,11 +238,14 @@ def count_of(source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
 
 @part
 def records_of(source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Any, first: Any) -> Any:
-    """Note where the records of the batch at ``at`` stand, in ``staged`` from ``first`` on; their number, or NOT_PLAIN.
+    """Note the positions of the records of the batch at ``at`` in ``staged`` from ``first`` on.
 
     Args:
         source, start, end: its records, decompressed.
         count: see `count_of`.
+
+    Returns:
+        The number of records, or NOT_PLAIN.
     """
     if is_older(data, at):
         return ms.messages_at(source, start, end, count, data, at, staged, first)
@@ -252,7 +255,7 @@ def records_of(source: Any, start: Any, end: Any, count: Any, data: Any, at: Any
 
 @inlined
 def base_offset(data: Any, at: Any, staged: Any, first: Any) -> Any:
-    """Where a batch begins whose records are staged; that of an older message only the first one tells."""
+    """Return the base offset of a batch whose records are staged; for an older message it is the first record's."""
     return staged[U(first), a.OFFSET] if is_older(data, at) else be64(data, at)
 
 
@@ -260,7 +263,7 @@ def base_offset(data: Any, at: Any, staged: Any, first: Any) -> Any:
 def _records_at(
     data: Any, at: Any, end: Any, count: Any, base_offset: Any, last_offset_delta: Any, staged: Any, first: Any
 ) -> Any:
-    """The same of magic 2, by what its header says."""
+    """Do what `records_of` does for magic 2, with values from its header."""
     if count < 0 or count > len(staged) - first:
         return np.int64(NOT_PLAIN)
     previous = np.int64(-1)
@@ -298,7 +301,7 @@ def _records_at(
 
 @inlined
 def base_time(data: Any, at: Any) -> Any:
-    """What the times of a batch's records are counted from, and whether they are; deltas of an older one are times."""
+    """Return the time that deltas are added to, and whether they are; deltas of an older message are times."""
     if is_older(data, at):
         return np.int64(0), True
     if be16(data, at + ATTRIBUTES) & TIMESTAMP_TYPE_MASK:
@@ -308,7 +311,7 @@ def base_time(data: Any, at: Any) -> Any:
 
 @inlined
 def time_at(data: Any, at: Any, delta: Any) -> Any:
-    """When a record of the batch was written; sums beyond 64 bits end there (`log_format.record.time_of`)."""
+    """Return when a record of the batch was written; sums beyond 64 bits are capped (`log_format.record.time_of`)."""
     base, is_counted = base_time(data, at)
     if not is_counted:
         return base

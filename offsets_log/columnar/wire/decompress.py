@@ -1,12 +1,12 @@
-"""Decompression inside kernels: many small batches without a call into Python for each (``records.md`` §5).
+"""Decompress inside kernels: many small batches without a call into Python for each (``records.md`` §5).
 
-`compression.py` is the authority. What is decided here is only what is plainly right; everything else is `NOT_PLAIN`
-and left to it, and so is every error. Lz4 and snappy are decoded here. Gzip is decoded by Python's own zlib and zstd
-by the libzstd in the package ``zstandard`` (`libraries`); where these are not found, and where kernels run as plain
-Python, the two codecs are doubtful.
+`compression.py` is the authority. Only plainly valid data are decoded here; everything else, every error included, is
+`NOT_PLAIN` and left to it. Lz4 and snappy are decoded here. Gzip is decoded by Python's own zlib and zstd by the
+libzstd in the package ``zstandard`` (`libraries`); where these are not found, and where kernels run as plain Python,
+the two codecs are `NOT_PLAIN`.
 
-Copies are made in whole words, and libzstd uses free room for itself: what lies in the target behind the end that is
-answered has no meaning.
+Copies are made in whole words, and libzstd uses free room for itself: bytes in the target after the returned end have
+no meaning.
 
 References: ``format_description.txt`` of snappy; ``lz4_Block_format.md``, ``lz4_Frame_format.md``; ``zlib.h``;
 RFC 8878.
@@ -26,12 +26,12 @@ from offsets_log.columnar.wire.libraries import address, call
 from offsets_log.log_format.compression import LZ4_MAGIC, MAX_DECOMPRESSED_BYTES, XERIAL_HEADER, XERIAL_MAGIC
 
 NEEDS_ROOM = -1
-"""The target is too small. What is made and `SLACK` bytes more is always enough."""
+"""The target is too small. The size of the result plus `SLACK` bytes is always enough."""
 NOT_PLAIN = -2
-"""`compression.py` has to decide."""
+"""`compression.py` has to decode it."""
 
 SLACK = 24
-"""How many bytes behind those it makes a copy may write."""
+"""How many bytes after its end a copy may write."""
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 """Codec ids as in a batch's attributes."""
@@ -41,7 +41,7 @@ GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 
 @instruction
 def copy_bytes(source: Any, at: Any, target: Any, out: Any, count: Any) -> None:
-    """Copy bytes that do not overlap. Of a loop the compiler would make much code."""
+    """Copy bytes that do not overlap. The compiler would turn a loop into much code."""
     for i in range(count):
         target[U(out + i)] = source[U(at + i)]
 
@@ -54,12 +54,12 @@ def copy8(source: Any, at: Any, target: Any, out: Any) -> None:
 
 
 _MULTIPLES = np.array([0, 8, 4, 3, 2, 2, 2, 2], np.int64)
-"""Which multiple of a distance is 8 or a little more."""
+"""For a distance, the factor that makes it 8 or a little more."""
 
 
 @inlined
 def _copy(source: Any, at: Any, target: Any, out: Any, count: Any) -> None:
-    """Copy bytes of the source that were found to be there, to where there is room for them and some slack."""
+    """Copy bytes from a checked range to a place that has room for them and some slack."""
     if count > 16 or at + 16 > len(source):
         copy_bytes(source, at, target, out, count)
     else:
@@ -69,7 +69,7 @@ def _copy(source: Any, at: Any, target: Any, out: Any, count: Any) -> None:
 
 @inlined
 def _little(source: Any, at: Any, count: Any) -> Any:
-    """So many bytes (0 to 4) as a little-endian integer. The source has 8 bytes at least."""
+    """Return ``count`` bytes (0 to 4) as a little-endian integer. The source has at least 8 bytes."""
     first = min(at, len(source) - 8)
     word = load64(source, first) >> U(8 * (at - first) & 63)
     return np.int64(word & (U(1) << U(8 * count)) - U(1))
@@ -77,7 +77,7 @@ def _little(source: Any, at: Any, count: Any) -> Any:
 
 @inlined
 def _repeat(target: Any, out: Any, distance: Any, count: Any) -> None:
-    """Copy bytes that were made before, with slack behind; with a distance below the count they repeat."""
+    """Copy bytes that were made before, with slack after them; if the distance is below the count, they repeat."""
     if distance < 8:
         for i in range(8):
             target[U(out + i)] = target[U(out + i - distance)]
@@ -100,7 +100,7 @@ def _repeat(target: Any, out: Any, distance: Any, count: Any) -> None:
 
 _LZ4_MAGIC = int.from_bytes(LZ4_MAGIC, "little")
 _SIZE_BYTES = np.int64(4)
-"""Of NumPy's type, because for another value of a Python number numba would compile what gets it anew."""
+"""Has NumPy's type, because numba would compile its users anew for each value of a Python number."""
 
 _MASK32 = U(0xFFFFFFFF)
 _PRIME1, _PRIME2, _PRIME3 = U(0x9E3779B1), U(0x85EBCA77), U(0xC2B2AE3D)
@@ -109,7 +109,7 @@ _PRIME4, _PRIME5 = U(0x27D4EB2F), U(0x165667B1)
 
 @part
 def _xxh32(data: Any, at: Any, end: Any) -> Any:
-    """xxh32 with seed 0 of fewer than 16 bytes, with 8 bytes behind. Products of two 32-bit numbers fit into 64."""
+    """Return xxh32 with seed 0 of fewer than 16 bytes, followed by 8 bytes. Products of 32-bit numbers fit into 64."""
     hashed = _PRIME5 + U(end - at)
     while at + 4 <= end:
         word = load64(data, at) & _MASK32
@@ -127,7 +127,10 @@ def _xxh32(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def _lz4_length(source: Any, at: Any, end: Any, length: Any) -> Any:
-    """A length of 4 bits, which 15 goes on in the bytes that follow, and the position behind; -1 if it is cut off."""
+    """Return a length that starts with 4 bits, and the position after it.
+
+    15 continues in the bytes that follow; the length is -1 if these are cut off.
+    """
     more: Any = 255 if length == 15 else 0
     while more == 255:
         if at >= end:
@@ -142,8 +145,8 @@ def _lz4_length(source: Any, at: Any, end: Any, length: Any) -> Any:
 def _lz4_block(source: Any, at: Any, end: Any, target: Any, base: Any, block_end: Any, room: Any) -> Any:
     """Decode one block of sequences: literals, then a match.
 
-    liblz4 wants a distance from the ends that its compressor keeps: the last 5 bytes are literals, the last match
-    begins 12 bytes before the end. Here it is kept always, while liblz4 does not look in some of its loops.
+    liblz4 requires a distance from the ends that its compressor keeps: the last 5 bytes are literals, and the last
+    match begins 12 bytes before the end. It is always required here, although some of liblz4's loops do not check it.
     """
     out = base
     while at < end:
@@ -173,7 +176,7 @@ def _lz4_block(source: Any, at: Any, end: Any, target: Any, base: Any, block_end
 
 @part
 def _lz4(source: Any, start: Any, end: Any, magic: Any, target: Any, out: Any, room: Any) -> Any:
-    """A frame. Checksums of blocks and of the content, its size and what follows the end mark are not looked at."""
+    """Decode a frame. Checksums of blocks and content, the content's size, and bytes after the end mark are ignored."""
     if end - start < 11:
         return NOT_PLAIN
     head = np.int64(load64(source, start))
@@ -215,9 +218,10 @@ _XERIAL_HEADER_SIZE = len(XERIAL_HEADER)
 
 
 def _snappy_tags() -> np.ndarray[Any, Any]:
-    """Of every tag byte: the length (bits 0–7), the high bits of the distance (8–15), and how many bytes follow (16–).
+    """Return for every tag byte a number with three parts.
 
-    A literal longer than 60 has its length in the bytes that follow.
+    These are the length (bits 0–7), the high bits of the distance (8–15), and how many bytes follow (16–). A literal
+    longer than 60 has its length in the bytes that follow.
     """
     tags = np.zeros(256, np.int64)
     for tag in range(256):
@@ -280,7 +284,7 @@ def _snappy_block(source: Any, at: Any, end: Any, target: Any, base: Any, room: 
 
 @part
 def _snappy(source: Any, at: Any, end: Any, target: Any, out: Any, room: Any) -> Any:
-    """A xerial stream, or several joined end to end; a single raw block where its magic is missing."""
+    """Decode a xerial stream, or several joined end to end; without its magic, a single raw block."""
     is_stream = False
     while True:
         if end - at >= _XERIAL_HEADER_SIZE and load64(source, at) == _XERIAL_MAGIC:
@@ -315,7 +319,7 @@ _MAX_INT = 0x7FFFFFFF
 
 @part
 def _gzip(source: Any, start: Any, end: Any, target: Any, at: Any, room: Any, library: Any) -> Any:
-    """One member that takes all bytes, by the zlib that Python has."""
+    """Decode one member that takes all bytes, by the zlib that Python has."""
     if IS_PYTHON or library[lib.INFLATE] == U(0) or end - start > _MAX_INT:
         return NOT_PLAIN
     stream = address(library, lib.Z_STREAM)
@@ -338,18 +342,18 @@ def _gzip(source: Any, start: Any, end: Any, target: Any, at: Any, room: Any, li
 _ZSTD_MAGIC = 0xFD2FB528
 _MIN_ZSTD_FRAME = 4 + 2 + 3
 _MAX_ZSTD_WINDOW = 1 << 27
-"""ZSTD_WINDOWLOG_LIMIT_DEFAULT: streaming refuses more."""
+"""ZSTD_WINDOWLOG_LIMIT_DEFAULT: streaming refuses larger windows."""
 _ZSTD_TOO_SMALL = -70
 """-ZSTD_error_dstSize_tooSmall"""
 
 
 @part
 def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, library: Any) -> Any:
-    """One frame that takes all bytes.
+    """Decode one frame that takes all bytes.
 
-    It may make as much as its window: libzstd does not compare distances with it, and what it makes of one beyond
-    depends on where its output goes. What is not looked at piece by piece is looked at here: the declared size if the
-    last block is empty, and compressed blocks of no bytes.
+    Its content may be as large as its window: libzstd does not compare distances with the window, and the result of a
+    longer distance depends on where its output goes. Two things that libzstd does not check piece by piece are checked
+    here: the declared size if the last block is empty, and compressed blocks of no bytes.
     """
     if IS_PYTHON or library[lib.ZSTD_STATE] == U(0) or end - start < _MIN_ZSTD_FRAME:
         return NOT_PLAIN
@@ -389,7 +393,7 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
 
 @part
 def decompress(codec_id: Any, source: Any, start: Any, end: Any, magic: Any, target: Any, at: Any, library: Any) -> Any:
-    """Decompress ``source[start:end]`` into ``target[at:]``; nothing before or behind that is written.
+    """Decompress ``source[start:end]`` into ``target[at:]``; bytes of ``target`` outside of that are not written.
 
     Args:
         library: `libraries.Library.addresses` of the thread that calls.

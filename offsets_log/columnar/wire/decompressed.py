@@ -1,4 +1,4 @@
-"""Compressed batches made plain, many a call: a window of decompressed records in front of `staging` and `gather`.
+"""Decompress batches, many in each call: a window of decompressed records for `staging` and `gather`.
 
 `plan` finds a run of compressed batches, `fill` decompresses the batches of a plan. A batch that could not be
 decompressed here has no end in the table, and is read by `log_format`.
@@ -25,9 +25,9 @@ NOT_PLAIN = -1
 
 @kernel
 def plan(data: Bytes, at: Number, stop: Number, table: LongRows) -> Any:
-    """Note the batches from a position on that are compressed; how many.
+    """Note the compressed batches from a position on; return how many there are.
 
-    Nothing is trusted but lengths inside the segment: the checksum is checked when the batch is scanned.
+    Only lengths inside the segment are trusted: the checksum is verified when the batch is scanned.
     """
     count = 0
     while at < stop and count < len(table):
@@ -43,7 +43,7 @@ def plan(data: Bytes, at: Number, stop: Number, table: LongRows) -> Any:
 
 @kernel
 def fill(data: Bytes, window: Bytes, table: LongRows, count: Number, library: Words) -> Any:
-    """Decompress the batches noted in the table; how many there was room for."""
+    """Decompress the batches noted in the table; return how many there was room for."""
     used = np.int64(0)
     for i in range(count):
         at = table[i, BATCH_AT]

@@ -1,4 +1,4 @@
-"""Decompressors that are not ours, for kernels: which library has each codec, and by which door it is reached.
+"""Find decompressors of other libraries for kernels: which library has each codec, and how it is reached.
 
 codec    kernels                                        `log_format.compression`, the authority
 ------   --------------------------------------------   --------------------------------
@@ -7,8 +7,9 @@ snappy   `decompress`, our own                          cramjam
 lz4      `decompress`, our own                          cramjam
 zstd     libzstd in the private ``.so`` of zstandard    zstandard
 
-A door that is closed, by another build of Python or another version of a package, makes a codec `NOT_PLAIN`: its
-batches are read by `log_format.compression`, with the same answer, slower. `closed_doors` says which are.
+If a library is not reached, because of another build of Python or another version of a package, its codec is
+`NOT_PLAIN`: `log_format.compression` reads such batches, with the same results, but slower. `closed_doors` lists these
+codecs.
 """
 
 from __future__ import annotations
@@ -34,13 +35,20 @@ from offsets_log.columnar.jit.compiled import U, instruction
 
 @instruction
 def address(array: Any, index: Any) -> Any:
-    """The address of an element, or of the end; plain Python has none."""
+    """Return the address of an element, or of the end; plain Python has none."""
     return U(0)
 
 
 @instruction
 def call(function: Any, arguments: Any) -> Any:
-    """Call the C function at an address with a tuple of uint64; what it returns, sizes and pointers too, as uint64."""
+    """Call the C function at an address.
+
+    Args:
+        arguments: a tuple of uint64.
+
+    Returns:
+        Its result as uint64, sizes and pointers included.
+    """
     return U(0)
 
 
@@ -55,9 +63,9 @@ _ZSTD_PIECEWISE = ("ZSTD_decompressBegin", "ZSTD_nextSrcSizeToDecompress", "ZSTD
 
 
 class Library:
-    """The foreign decompressors with what they work in: one for each thread.
+    """The foreign decompressors with their working memory: one for each thread.
 
-    ``addresses`` is what kernels get; an address is 0 where a library is not found or does not have what is needed.
+    Kernels get ``addresses``; an address is 0 if a library is not found or lacks a function.
     """
 
     def __init__(self) -> None:
@@ -93,7 +101,7 @@ class Library:
             ]
 
     def close(self) -> None:
-        """Free what the decompressors work in. No kernel may be running with the addresses; they are zeros then."""
+        """Free the working memory and set the addresses to zero. No kernel may be running with them."""
         while self._closing:
             self._closing.pop()()
         self.addresses[:] = 0
@@ -111,14 +119,14 @@ class Library:
 
 
 def _zlib_libraries() -> Iterator[str | None]:
-    """Where Python's own zlib may be found: its module, which is linked to it, or the program; then any."""
+    """Yield where Python's own zlib may be found: its module, which is linked to it, the program, then any other."""
     yield getattr(zlib, "__file__", None)
     yield None
     yield from ("libz.so.1", "libz.dylib")
 
 
 def _libraries_in_zstandard() -> Iterator[str]:
-    """The shared libraries inside the package, which itself is not imported."""
+    """Yield the shared libraries inside the package, which itself is not imported."""
     spec = importlib.util.find_spec("zstandard")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         yield from sorted(str(path) for path in Path(folder).glob("_cffi*") if path.suffix in (".so", ".pyd"))
@@ -126,7 +134,7 @@ def _libraries_in_zstandard() -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where a library is looked for, and the functions that it must have."""
+    """Where a library is searched, and the functions that it must have."""
 
     whose: str
     paths: Callable[[], Iterator[str | None]]
@@ -139,12 +147,12 @@ DOORS = {
         "the package zstandard", _libraries_in_zstandard, ("ZSTD_createDCtx", "ZSTD_freeDCtx", *_ZSTD_PIECEWISE)
     ),
 }
-"""By codec; the other codecs need no library."""
+"""Doors by codec; the other codecs need no library."""
 
 
 @functools.cache
 def library_of(codec: str) -> ctypes.CDLL | None:
-    """The first library behind a codec's door that has all the functions."""
+    """Return the first library of a codec's door that has all the functions; None without one."""
     door = DOORS[codec]
     for path in door.paths():
         try:
@@ -157,7 +165,7 @@ def library_of(codec: str) -> ctypes.CDLL | None:
 
 
 def closed_doors() -> list[str]:
-    """Of each door that is closed, what that means, in words."""
+    """Return a sentence for each closed door that says what it means."""
     return [
         f"{codec}: {door.whose} does not lend {', '.join(door.functions)} any more; such batches are read one by one"
         for codec, door in DOORS.items()

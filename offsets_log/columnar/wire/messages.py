@@ -1,10 +1,10 @@
-"""Messages of magic 0 and 1 in kernels: is one whole and right, and where are those inside a compressed one.
+"""Read messages of magic 0 and 1 in kernels: whether one is whole and valid, and where a compressed one's messages are.
 
 offset 8 · size 4 · crc 4 · magic 1 · attributes 1 · (timestamp 8, magic 1 only) · key · value
 
 One message is a batch of one record, a compressed one a batch of the messages inside (``records:M3``, ``M9``). As in
-`batches`, what is not plain is left to `log_format`: keys of compressed messages, inner ones that are cut off or
-compressed again, and offsets inside that do not rise or do not end with the outer one's.
+`batches`, `log_format` reads everything that is not plain: keys of compressed messages, inner messages that are cut off
+or compressed again, and inner offsets that do not ascend or do not end with the outer one.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ MAGIC = b.MAGIC_POSITION
 ATTRIBUTES = MAGIC + 1
 TIMESTAMP = ATTRIBUTES + 1
 LENGTH_BYTES = 4
-"""Of the length of a key and of a value."""
+"""Bytes of the length of a key and of a value."""
 TIMESTAMP_BYTES = b.LEGACY_HEADER_SIZE[1] - b.LEGACY_HEADER_SIZE[0]
 LEAST_SIZE = b.LOG_OVERHEAD + b.MIN_SIZE[0]
 LEAST_KEY = 2
-"""A record's type."""
+"""Least bytes of a key: the record type."""
 
 _INITIAL = U(0xFFFFFFFF)
 _TABLES = crc_tables(0xEDB88320).astype(np.uint32)
-"""Of the CRC-32 that zlib has, too."""
+"""Tables of the CRC-32 that zlib has too."""
 
 
 @part
 def crc32(data: Any, start: Any, end: Any) -> Any:
-    """CRC-32 of ``data[start:end]``; the caller has checked the end."""
+    """Return the CRC-32 of ``data[start:end]``; the caller has checked the end."""
     crc = _INITIAL
     at = start
     while at + 8 <= end:
@@ -69,13 +69,13 @@ def _least_size(magic: Any) -> Any:
 
 @inlined
 def _key_at(at: Any, magic: Any) -> Any:
-    """Where the length of a message's key stands."""
+    """Return the position of the length of a message's key."""
     return at + TIMESTAMP + TIMESTAMP_BYTES * magic
 
 
 @part
 def size_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the message that a position seems to hold, or NOT_PLAIN."""
+    """Return the size of the message that a position seems to hold, or NOT_PLAIN."""
     if end - at < LEAST_SIZE:
         return np.int64(NOT_PLAIN)
     magic = np.int64(data[U(at) + U(MAGIC)])
@@ -85,7 +85,7 @@ def size_at(data: Any, at: Any, end: Any) -> Any:
 
 @part
 def is_plain(data: Any, at: Any, size: Any) -> Any:
-    """Whether a whole message has a right checksum and known attributes only."""
+    """Whether a whole message has a right checksum and only known attributes."""
     known = CODEC_MASK | (b.TIMESTAMP_TYPE_MASK if data[U(at) + U(MAGIC)] == 1 else 0)
     if np.int64(data[U(at) + U(ATTRIBUTES)]) & ~known:
         return False
@@ -94,13 +94,13 @@ def is_plain(data: Any, at: Any, size: Any) -> Any:
 
 @part
 def time_of(data: Any, at: Any) -> Any:
-    """When a message was written, by itself."""
+    """Return when a message was written, according to its own header."""
     return be64(data, at + TIMESTAMP) if data[U(at) + U(MAGIC)] == 1 else np.int64(b.NO_TIMESTAMP)
 
 
 @part
 def compressed_at(data: Any, at: Any, end: Any) -> Any:
-    """Where the value of a compressed message begins that takes all bytes up to its end, or NOT_PLAIN."""
+    """Return where the value of a compressed message begins that fills it up to its end, or NOT_PLAIN."""
     key = _key_at(at, np.int64(data[U(at) + U(MAGIC)]))
     value = key + 2 * LENGTH_BYTES
     if value > end or be32(data, key) != -1 or be32(data, key + LENGTH_BYTES) != end - value:
@@ -110,7 +110,7 @@ def compressed_at(data: Any, at: Any, end: Any) -> Any:
 
 @part
 def count_of(source: Any, start: Any, end: Any) -> Any:
-    """How many messages ``source[start:end]`` holds, by their sizes; NOT_PLAIN if they do not fill it."""
+    """Return how many messages ``source[start:end]`` holds, by their sizes; NOT_PLAIN if they do not fill it."""
     count, at = np.int64(0), start
     while at < end:
         size = size_at(source, at, end)
@@ -123,7 +123,7 @@ def count_of(source: Any, start: Any, end: Any) -> Any:
 
 @inlined
 def _place(source: Any, at: Any, size: Any, staged: Any, i: Any) -> Any:
-    """Note where key and value of a message stand; whether they fill it."""
+    """Note the positions of key and value of a message; return whether they fill it."""
     key = _key_at(at, np.int64(source[U(at) + U(MAGIC)])) + LENGTH_BYTES
     left = at + size - key - LENGTH_BYTES
     key_size = be32(source, key - LENGTH_BYTES)
@@ -142,10 +142,10 @@ def _place(source: Any, at: Any, size: Any, staged: Any, i: Any) -> Any:
 def messages_at(
     source: Any, start: Any, end: Any, count: Any, data: Any, at: Any, staged: Any, first: Any
 ) -> Any:  # fmt: skip
-    """Note the records of the message at ``at``, as `batches.records_of` does, with their times for deltas.
+    """Note the records of the message at ``at``, as `batches.records_of` does, with their times as deltas.
 
     Args:
-        source, start, end: the message itself, or those inside, decompressed.
+        source, start, end: the message itself, or the messages inside, decompressed.
     """
     if count < 1 or count > len(staged) - first:
         return np.int64(NOT_PLAIN)
@@ -176,7 +176,7 @@ def messages_at(
 
 @inlined
 def _in_log(data: Any, at: Any, staged: Any, first: Any, count: Any) -> Any:
-    """Make offsets inside a compressed message those of the log: the last one is its own (``records:M5``)."""
+    """Turn offsets inside a compressed message to those of the log: the last one is its own (``records:M5``)."""
     shift = be64(data, at) - staged[U(first + count - 1), a.OFFSET]
     if shift < 0 or (shift > 0 and data[U(at) + U(MAGIC)] == 0):
         return np.int64(NOT_PLAIN)

@@ -1,7 +1,7 @@
-"""Wire types in kernels: integers, varints, and the run of a column program over a record's bytes.
+"""Read wire types in kernels: integers, varints, and the run of a column program over a record's bytes.
 
-Kernels never trust a length: it is compared with the enclosing end before it is used. What does not fit is answered
-with a negative position, and then the construct codec reads the record and explains it.
+Kernels never trust a length: it is compared with the enclosing end before it is used. For data that do not fit, a
+negative position is returned; then the construct codec reads the record and explains the error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from offsets_log.columnar.jit.compiled import U, inlined, load64, part
 from offsets_log.columnar.wire import programs as p
 
 MALFORMED = -1
-"""Instead of a position."""
+"""Returned instead of a position."""
 
 MULTIPLIER = U(0x9E3779B97F4A7C15)
 OTHER_MULTIPLIER = U(0xC2B2AE3D27D4EB4F)
@@ -23,14 +23,14 @@ OTHER_MULTIPLIER = U(0xC2B2AE3D27D4EB4F)
 
 @inlined
 def be16(data: Any, at: Any) -> Any:
-    """A signed 16-bit integer, most significant byte first; the caller has checked the end."""
+    """Return a signed 16-bit integer, most significant byte first; the caller has checked the end."""
     value = np.int64(data[U(at)]) << np.int64(8) | np.int64(data[U(at) + U(1)])
     return value - ((value & np.int64(0x8000)) << np.int64(1))
 
 
 @inlined
 def be32(data: Any, at: Any) -> Any:
-    """The same of 32 bits."""
+    """Return a signed 32-bit integer, most significant byte first; the caller has checked the end."""
     begin = U(at)
     value = np.int64(
         U(data[begin]) << U(24) | U(data[begin + U(1)]) << U(16) | U(data[begin + U(2)]) << U(8) | U(data[begin + U(3)])
@@ -40,7 +40,7 @@ def be32(data: Any, at: Any) -> Any:
 
 @inlined
 def be64(data: Any, at: Any) -> Any:
-    """The same of 64 bits."""
+    """Return a signed 64-bit integer, most significant byte first; the caller has checked the end."""
     begin = U(at)
     return np.int64(
         U(data[begin]) << U(56)
@@ -72,7 +72,7 @@ def _long_uvarint(data: Any, at: Any, end: Any, max_bytes: Any) -> Any:
 
 @inlined
 def uvarint(data: Any, at: Any, end: Any) -> Any:
-    """An unsigned varint of 32 bits: its value as a signed 64-bit integer, and where it ends or MALFORMED."""
+    """Return an unsigned varint of 32 bits as a signed 64-bit integer, and where it ends or MALFORMED."""
     if at + 1 < end:  # one byte or two without a branch, for which it is cannot be foretold
         first, second = np.int64(data[U(at)]), np.int64(data[U(at) + U(1)])
         more = first >> 7
@@ -84,14 +84,14 @@ def uvarint(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def varint(data: Any, at: Any, end: Any) -> Any:
-    """A zigzag varint of 32 bits, and where it ends or MALFORMED."""
+    """Return a zigzag varint of 32 bits, and where it ends or MALFORMED."""
     value, after = uvarint(data, at, end)
     return (value >> np.int64(1)) ^ -(value & np.int64(1)), after
 
 
 @inlined
 def varlong(data: Any, at: Any, end: Any) -> Any:
-    """A zigzag varint of 64 bits, and where it ends or MALFORMED."""
+    """Return a zigzag varint of 64 bits, and where it ends or MALFORMED."""
     if at + 3 < end:
         first, second, third = np.int64(data[U(at)]), np.int64(data[U(at) + U(1)]), np.int64(data[U(at) + U(2)])
         if first < 0x80:
@@ -105,7 +105,7 @@ def varlong(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def hash_bytes(data: Any, start: Any, size: Any, seed: Any) -> Any:
-    """A 64-bit hash of bytes; the seed makes it unforeseeable."""
+    """Return a 64-bit hash of bytes; the seed makes it unpredictable."""
     value = U(seed) ^ U(size)
     other = MULTIPLIER
     at = start
@@ -133,7 +133,7 @@ def hash_bytes(data: Any, start: Any, size: Any, seed: Any) -> Any:
 def walk(scan_state: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
     """Run a program of the scan state over ``data[start:end]``.
 
-    Positions of the fields asked for are noted in the scan state, NOTHING for those that are not there.
+    The positions of the fields asked for are noted in the scan state; NOTHING for missing ones.
 
     Returns:
         Where the message ends, or MALFORMED.
@@ -167,7 +167,7 @@ def walk(scan_state: Any, begin: Any, data: Any, start: Any, end: Any) -> Any:
 
 @inlined
 def _after_string(data: Any, at: Any, end: Any, nullable: Any) -> Any:
-    """Where a string behind an int16 ends."""
+    """Return where a string after an int16 ends."""
     if at + 2 > end:
         return np.int64(MALFORMED)
     return _after_sized(be16(data, at), at + 2, end, nullable)
@@ -175,7 +175,7 @@ def _after_string(data: Any, at: Any, end: Any, nullable: Any) -> Any:
 
 @inlined
 def _after_sized(size: Any, at: Any, end: Any, nullable: Any) -> Any:
-    """Where a string or bytes of that size end; −1 is null."""
+    """Return where a string or bytes of that size end; −1 is null."""
     if size < 0:
         return at if size == -1 and nullable else np.int64(MALFORMED)
     return at + size if size <= end - at else np.int64(MALFORMED)
@@ -206,7 +206,7 @@ def _walk_rare(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: An
 
 @inlined
 def _after_bytes(scan_state: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
-    """Where a string or bytes of BYTES and COMPACT end."""
+    """Return where a string or bytes of BYTES and COMPACT end."""
     flags = scan_state[pc + 1]
     size, at = _length(data, at, end, scan_state[pc] == p.BYTES, flags)
     if at < 0:
@@ -219,7 +219,7 @@ def _after_bytes(scan_state: Any, pc: Any, data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def _walk_list(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
-    """Into an array, or over one of numbers."""
+    """Enter an array, or skip an array of numbers."""
     opcode, flags = scan_state[pc], scan_state[pc + 1]
     is_long = opcode == p.ARRAY or (opcode == p.NUMBERS and flags & p.IS_LONG != 0)
     size, at = _length(data, at, end, is_long, np.int64(0))
@@ -239,7 +239,7 @@ def _walk_list(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: An
 
 @inlined
 def _presence(data: Any, at: Any, end: Any, flags: Any) -> Any:
-    """Whether a struct that may be null is there, and where it begins."""
+    """Return whether a nullable struct is present, and where it begins."""
     if flags & p.IS_TAGGED:
         marker, at = uvarint(data, at, end)
         return marker != 0, at
@@ -250,7 +250,7 @@ def _presence(data: Any, at: Any, end: Any, flags: Any) -> Any:
 
 @inlined
 def _length(data: Any, at: Any, end: Any, is_long: Any, flags: Any) -> Any:
-    """A length or count in front of something: an int32, an int16 or compact; and where it ends."""
+    """Return a length or count (int32, int16 or compact), and where it ends."""
     if is_long or flags & p.IS_SHORT:
         size = np.int64(4) if is_long else np.int64(2)
         if at + size > end:
@@ -262,7 +262,7 @@ def _length(data: Any, at: Any, end: Any, is_long: Any, flags: Any) -> Any:
 
 @inlined
 def is_new(scan_state: Any, data: Any, start: Any, size: Any) -> Any:
-    """Whether no text before it in the record was the same; where that is not sure, it was."""
+    """Whether no earlier text in the record was the same; False where this is not certain."""
     found = hash_bytes(data, start, size, scan_state[a.SEED])
     count = scan_state[a.DISTINCT_COUNT]
     if count >= a.MAX_DISTINCT:
@@ -277,9 +277,10 @@ def is_new(scan_state: Any, data: Any, start: Any, size: Any) -> Any:
 
 @part
 def _walk_tags(scan_state: Any, pc: Any, data: Any, at: Any, end: Any, depth: Any) -> Any:
-    """On through the tagged fields of a struct, up to the data of the next that is known: it must be read to its end.
+    """Go on through the tagged fields of a struct to the data of the next known one, which must be read to its end.
 
-    The others are passed over. Of a section in which a field was entered the frame has how many follow, and its end.
+    Unknown fields are skipped. While a known field is read, the section's frame holds how many fields follow, and its
+    end.
     """
     if scan_state[pc] == p.TAGS:
         count, at = uvarint(data, at, end)

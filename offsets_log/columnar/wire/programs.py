@@ -1,7 +1,7 @@
-"""Schema tables as column programs: small arrays of opcodes that `primitives.walk` runs over a record's bytes.
+"""Compile schema tables to column programs: small arrays of opcodes that `primitives.walk` runs over a record's bytes.
 
-A program is made from the same rows as the construct codec (`messages.schema`), so a field is declared once. It
-accepts what the codec accepts. Of the fields asked for it notes where their bytes stand.
+A program is made from the same rows as the construct codec (`messages.schema`), so a field is declared once. It accepts
+what the codec accepts, and notes the positions of the fields asked for.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IS_TAGGED = IS_LONG = 2
 
 # Flags of COMPACT; the first is that of the others too.
 NULLABLE, IS_SHORT, IS_DISTINCT = 1, 2, 4
-"""A distinct text that stands twice in a record makes it doubtful."""
+"""With IS_DISTINCT, a text that occurs twice in a record makes the record not plain."""
 
 NO_PLACE = -1
 
@@ -59,7 +59,7 @@ class Program:
 
     @property
     def one_string(self) -> tuple[int, int] | None:
-        """Of a message that is numbers around one string that is not null: bytes before it and behind it."""
+        """Number of bytes before and after the string, for a message of numbers around one string that is not null."""
         code = self.code.tolist()
         while code[:1] == [CLEAR]:
             code = code[2:]
@@ -73,11 +73,12 @@ class Program:
 def compile_program(
     message: Message, version: int, *, noted: Sequence[str] = (), distinct: Sequence[str] = ()
 ) -> Program:
-    """The program of one version.
+    """Compile the program of one version.
 
     Args:
-        noted: top-level fields whose bytes are asked for; those the version lacks get a place too, never filled.
-        distinct: string fields inside an array that must not hold one text twice; null counts for none.
+        noted: top-level fields whose bytes are asked for; fields that the version lacks get a place too, which is never
+            filled.
+        distinct: string fields inside an array that must not hold one text twice; nulls do not count.
     """
     compiler = _Compiler(version, message.is_flexible(version), {name: i for i, name in enumerate(noted)}, distinct)
     always = {row.name for row in message.fields_of(version) if row.tag is None}
@@ -98,7 +99,7 @@ class _Compiler:
         self.last_skip: int | None = None
 
     def emit(self, *code: int) -> None:
-        """Opcodes; neighbouring skips become one."""
+        """Append opcodes; neighbouring skips are joined."""
         if code[0] == SKIP and self.last_skip is not None:
             self.code[self.last_skip] += code[1]
             return
@@ -169,7 +170,7 @@ class _Compiler:
 
 
 def table_of(programs: Mapping[Name, Program]) -> tuple[a.Int64s, dict[Name, int]]:
-    """Many programs in one array, and where each begins."""
+    """Return many programs in one array, and where each begins."""
     begins: dict[Name, int] = {}
     code: list[int] = []
     for name, program in programs.items():
@@ -179,11 +180,11 @@ def table_of(programs: Mapping[Name, Program]) -> tuple[a.Int64s, dict[Name, int
 
 
 def scan_state_of(programs: Mapping[tuple[int, int | None], Program], *, seed: int) -> a.Int64s:
-    """A scan state (`arrays`) with programs on it.
+    """Return a scan state (`arrays`) that contains programs.
 
     Args:
-        programs: by record type and version, None for the key.
-        seed: of the hashes, not to be foreseen.
+        programs: by record type and version; version None for the key.
+        seed: an unpredictable seed of the hashes.
     """
     code, begins = table_of(programs)
     scan_state = a.new_scan_state(code, seed=seed)

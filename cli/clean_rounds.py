@@ -1,0 +1,58 @@
+"""Rounds of the cleaner in this process; `cli.spark` has the same on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cli.partition_folders import PartitionFolders
+    from offsets_log.broker.recovery import OpenLog
+    from offsets_log.cleaner.bounds import Bounds
+    from offsets_log.cleaner.kept import Kept
+    from offsets_log.cleaner.round import NewSegment, Round
+    from offsets_log.cleaner.settings import Settings
+    from offsets_log.log_format.partition_log import PartitionLog
+
+
+def is_bulk(log: PartitionLog) -> bool:
+    """Whether kernels are worth their start; of a log that is not here its size tells."""
+    from cli.engine import BULK_FROM_BYTES
+
+    return (log.bytes_to_read or log.size_bytes) >= BULK_FROM_BYTES
+
+
+class Rounds:
+    """Opens and cleans partitions.
+
+    Args:
+        advance: is told of bytes that were read.
+    """
+
+    def __init__(self, settings: Settings, advance: Callable[[int], None]) -> None:
+        self._settings, self._advance = settings, advance
+
+    def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
+        """As `open_for_cleaning`."""
+        from offsets_log.cleaner.opening import open_for_cleaning
+
+        return open_for_cleaning(log, self._settings, stopped_cleanly=stopped_cleanly, in_bulk=is_bulk(log))
+
+    def clean(
+        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
+    ) -> tuple[Round, Kept]:
+        """A round; its segments, and those that stay, are in the partition's folder then; and why each byte is."""
+        from offsets_log.cleaner.folder import new_files
+        from offsets_log.cleaner.result import kept_after
+        from offsets_log.cleaner.round import clean
+
+        write = folders.begin(partition)
+
+        def emit(new: NewSegment) -> None:
+            for file in new_files(new):
+                write(file)
+
+        in_bulk = is_bulk(log)
+        done = clean(opened, bounds, self._settings, emit, self._advance, in_bulk=in_bulk)
+        folders.write_others(partition, log, done)
+        return done, kept_after(done, in_bulk=in_bulk)

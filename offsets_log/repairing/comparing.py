@@ -1,0 +1,69 @@
+"""Whether a repaired log answers as the one that was read, and what of it no coordinator understands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from offsets_log.cleaner.answers import Answers, differences
+from offsets_log.errors import Damage
+from offsets_log.events import Event
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.pipeline import iter_events
+from offsets_log.replay.partial import GroupTopicPartition
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What records that were left out had to say.
+
+    Attributes:
+        offsets: group, topic, partition of committed and pending offsets that are others now, or are there no more.
+        groups: that are others now, or are there no more.
+        problem: what still ends the load, if anything does.
+    """
+
+    offsets: tuple[GroupTopicPartition, ...]
+    groups: tuple[str, ...]
+    problem: Problem | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all answers are."""
+        return not self.offsets and not self.groups
+
+
+def compare(before: PartitionLog, after: PartitionLog, profile: Profile) -> Compared:
+    """Replay a log and what was made of it by the same rules.
+
+    A record that ends a load is read over in the first, as `compact` does it.
+    """
+    read, made = (Answers.of(log, (profile,), passes_damage=True) for log in (before, after))
+    problem = next((problem for problem in made.states[0].problems if not problem.is_served), None)
+    found = differences(_without_problems(read), _without_problems(made))
+    return Compared(tuple(sorted(found.keys)), tuple(sorted(found.groups)), problem)
+
+
+def _without_problems(answers: Answers) -> Answers:
+    return Answers(tuple(replace(state, problems=()) for state in answers.states), answers.naming)
+
+
+def undecodable(log: PartitionLog) -> list[Damage]:
+    """The records of a log that is whole whose keys or values cannot be read."""
+    return [event.damage for event in iter_events(log) if isinstance(event, Event) and event.damage is not None]
+
+
+def undecodable_in_bulk(log: PartitionLog, profile: Profile, threads: int) -> list[Damage]:
+    """The same of a large one, by kernels."""
+    from offsets_log.columnar.folds.replay import replay_logs
+
+    found: list[Damage] = []
+
+    def note(seen: object) -> None:
+        if isinstance(seen, Damage):
+            found.append(seen)
+
+    for _ in replay_logs([log], profile, note=lambda log: note, threads=threads):
+        pass
+    return found

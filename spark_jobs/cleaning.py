@@ -1,0 +1,341 @@
+"""A round of the cleaner on a cluster: the same bytes as one machine writes, in tasks of a segment or a group each.
+
+    segments ─► recovered where a broker would ─► opened at the driver: indexes, producers ─► bounds, groups
+             ─► what each does to transactions (`cleaner/steps.py`) ─► transactions where each begins
+             ─► pass 1: keys of each segment ─► shuffled: where each stands last, to every group that has it
+             ─► pass 2: a task a group, which writes its new segment where it is to lie
+             ─► segments that stay: copied by a task each
+
+The driver holds the indexes of the log, and of transactions those that are open or abort. A group, which becomes one
+segment, is as large as ``segment.bytes``. Some rounds are one task: of a small log; with an offset map of bounded size,
+which fills up in the log's order; and over offsets that do not rise.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from offsets_log.broker.indexes import AbortedTransaction, OffsetIndex
+from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.producers import files_between
+from offsets_log.broker.recovery import OpenLog
+from offsets_log.cleaner.bounds import Bounds
+from offsets_log.cleaner.failures import SegmentOverflowError
+from offsets_log.cleaner.folder import files_beside, segment_files, segments_kept
+from offsets_log.cleaner.grouping import groups_of
+from offsets_log.cleaner.kept import Kept
+from offsets_log.cleaner.opening import open_for_cleaning, was_stopped_cleanly
+from offsets_log.cleaner.result import kept_with, not_replaced
+from offsets_log.cleaner.round import (
+    ABORTED,
+    CLEANED,
+    FAILED,
+    Round,
+    active_producers,
+    ends_of,
+    old_tombstones_until,
+)
+from offsets_log.cleaner.settings import Settings
+from offsets_log.cleaner.steps import Steps, begins_of, take_steps
+from offsets_log.cleaner.transactions import Transactions, aborted_between
+from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.log_format.partition_log import PartitionLog
+from spark_jobs.clean_tasks import (
+    CopyWork,
+    Folder,
+    GroupMade,
+    GroupWork,
+    KeysWork,
+    RecoveryWork,
+    RoundMade,
+    RoundWork,
+    StepsWork,
+)
+from spark_jobs.stored import Recovered, StoredFile, StoredStart, all_stored, stored_file, to_recover
+from spark_jobs.stores import FoundFile
+
+ONE_TASK_BELOW_BYTES = 4 << 20
+"""A log of so few bytes is not worth the shuffle."""
+
+
+class Work(Protocol):
+    """What a task is given."""
+
+    def run(self) -> Any:
+        """Do it."""
+
+
+class Cluster(Protocol):
+    """Who runs tasks."""
+
+    def run(self, works: Sequence[Work]) -> list[Any]:
+        """What each makes, in their order."""
+
+    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
+        """Both passes: groups are given where their keys stand last, by all segments; what becomes of each.
+
+        Raises:
+            OffsetsLogError: the first segment of the log that pass 1 cannot read.
+        """
+
+
+def found_files(log: PartitionLog, url: str | None) -> dict[str, FoundFile]:
+    """The files of a log's segments, by their names in it.
+
+    Args:
+        url: of the store that they lie in; None on this machine.
+
+    Raises:
+        InputError: one is no file of its own.
+    """
+    found = {}
+    for segment in log.segments:
+        path = segment.file
+        if url is None:
+            if not Path(path).is_file():
+                raise InputError("Spark reads segment files; unpack archives, and write pipes into files", file=path)
+            path = str(Path(path).absolute())
+        found[segment.file] = FoundFile(path, segment.base_offset, segment.size_bytes, url)
+    return found
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The rounds of a run.
+
+    Attributes:
+        url: of the store that segments lie in; None on this machine.
+    """
+
+    cluster: Cluster
+    settings: Settings
+    url: str | None
+
+    def open(self, log: PartitionLog, stopped_cleanly: bool | None, *, in_bulk: bool) -> OpenLog:
+        """Start a broker over a log's files, as `open_for_cleaning`."""
+        found = found_files(log, self.url)
+        is_clean = was_stopped_cleanly(log) if stopped_cleanly is None else stopped_cleanly
+        known = self._recovered(log, found, is_clean, in_bulk)
+
+        def kind(log: PartitionLog, **how: Any) -> StoredStart:
+            return StoredStart(log, found=found, recovered=known, **how)
+
+        opened = open_for_cleaning(log, self.settings, stopped_cleanly=is_clean, in_bulk=in_bulk, kind=kind)
+        all_stored(opened, found)
+        return opened
+
+    def _recovered(
+        self, log: PartitionLog, found: Mapping[str, FoundFile], stopped_cleanly: bool, in_bulk: bool
+    ) -> dict[int, Recovered]:
+        bases = {*to_recover(log, stopped_cleanly=stopped_cleanly)}
+        works = []
+        for segment in log.segments:
+            if (segment.base_offset or 0) in bases:
+                file = stored_file(_bare_file(segment.base_offset or 0, segment.file), segment, found[segment.file])
+                works.append(RecoveryWork(file, self.settings.index_interval_bytes, in_bulk))
+        made = self.cluster.run(works)
+        return {work.file.base_offset: each for work, each in zip(works, made, strict=True) if each is not None}
+
+    def clean(
+        self, log: PartitionLog, opened: OpenLog, bounds: Bounds, folder: Folder | None, *, in_bulk: bool
+    ) -> tuple[Round, Kept]:
+        """One partition, with its folder; and why each byte of it is there."""
+        done = Round(opened, bounds, self.settings, end_offset=bounds.first_dirty)
+        names: list[str] = []
+        if bounds.cleanable_bytes:
+            _OneRound(self.cluster, done, folder, in_bulk, names).run()
+        copied = {file.base_offset for file in segments_kept(done) if isinstance(file, StoredFile)}
+        beside = frozenset(name for name in log.beside if name.endswith(".txnindex"))
+        works = [
+            CopyWork(file, folder if file.base_offset in copied else None, beside, in_bulk)
+            for file in map(_stored, not_replaced(done))
+        ]
+        made = self.cluster.run(works)
+        counts = {work.file.base_offset: count for work, (count, _) in zip(works, made, strict=True)}
+        if folder is not None:
+            names += (name for _, written in made for name in written)
+            for file in done.parts:
+                names += map(folder.write, segment_files(file, log.beside))
+            names += map(folder.write, files_beside(log, done))
+            folder.place.keep(folder.name, names)
+        return done, kept_with(done, counts)
+
+
+def _bare_file(base_offset: int, name: str) -> LogFile:
+    return LogFile(base_offset, name, memoryview(b""), 0, OffsetIndex(base_offset), finds_by_base_offset=False)
+
+
+def _stored(file: LogFile) -> StoredFile:
+    assert isinstance(file, StoredFile)
+    return file
+
+
+@dataclass(slots=True)
+class _OneRound:
+    """The passes over one partition.
+
+    Attributes:
+        names: takes those of the files that are written.
+    """
+
+    cluster: Cluster
+    done: Round
+    folder: Folder | None
+    in_bulk: bool
+    names: list[str]
+
+    def run(self) -> None:
+        """To its end, or to what ends it."""
+        done = self.done
+        try:
+            size_bytes = sum(file.size_bytes for file in done.opened.files.values())
+            is_small = size_bytes < ONE_TASK_BELOW_BYTES
+            if is_small or done.settings.dedupe_buffer_bytes is not None or not self._in_tasks():
+                self._in_one_task()
+        except SegmentOverflowError as error:
+            done.outcome, done.problem = ABORTED, error
+        except OffsetsLogError as error:
+            done.outcome, done.problem = FAILED, error
+
+    def _in_one_task(self) -> None:
+        done = self.done
+        work = RoundWork(done.opened, done.bounds, done.settings, self.folder, self.in_bulk)
+        made: RoundMade = self.cluster.run([work])[0]
+        for new in made.new:
+            done.new[new.writer.base_offset] = new
+        done.kept.add(made.kept)
+        self.names += made.names
+        done.end_offset = made.end_offset
+        if isinstance(made.problem, SegmentOverflowError):
+            done.split(made.problem)
+        if made.problem is not None:
+            raise made.problem
+        done.outcome = made.outcome
+
+    def _in_tasks(self) -> bool:
+        """False, and nothing is done, if offsets do not rise."""
+        done, bounds = self.done, self.done.bounds
+        dirty = files_between(done.opened.files, bounds.first_dirty, bounds.first_uncleanable)
+        cleaned = files_between(done.opened.files, 0, bounds.first_uncleanable)
+        starts = {file.base_offset: file.index.lookup(bounds.first_dirty) for file in dirty}
+        places = [
+            (file.base_offset, start) for file in cleaned for start in sorted({0, starts.get(file.base_offset, 0)})
+        ]
+        begins = begins_of(entry for file in done.opened.files.values() for entry in file.aborted.entries)
+        files = {file.base_offset: _stored(file) for file in cleaned}
+        works = [StepsWork(files[base_offset].bare(), start, begins, self.in_bulk) for base_offset, start in places]
+        steps: dict[tuple[int, int], Steps] = dict(zip(places, self.cluster.run(works), strict=True))
+        if not all(each.is_rising for each in steps.values()):
+            return False
+        groups = groups_of(cleaned, bounds.first_uncleanable, done.settings)
+        units = {file.base_offset: number for number, group in enumerate(groups) for file in group}
+        keys = self._keys(cleaned, files, starts, units, steps)
+        works_of_groups = self._group_works(groups, files, steps)
+        self._take(self.cluster.meet(keys, works_of_groups))
+        return True
+
+    def _keys(
+        self,
+        cleaned: Sequence[LogFile],
+        files: Mapping[int, StoredFile],
+        starts: Mapping[int, int],
+        units: Mapping[int, int],
+        steps: Mapping[tuple[int, int], Steps],
+    ) -> list[KeysWork]:
+        """Pass 1 of each segment, with the transactions where it begins (``CL-9``, ``CL-10``)."""
+        bounds, opened = self.done.bounds, self.done.opened
+        first, end = bounds.first_dirty, bounds.first_uncleanable
+        transactions = Transactions()
+        transactions.expect(aborted_between(opened.files.values(), bounds.log_start, first, end))
+        works = []
+        for number, file in enumerate(cleaned):
+            start = starts.get(file.base_offset)
+            at_begin, meets_aborted = Transactions(), False
+            if start is not None:
+                of_file = steps[file.base_offset, start]
+                at_begin = _copy(transactions)
+                meets_aborted = bool(at_begin.aborted) or at_begin.next_aborted <= of_file.last_offset
+                take_steps(transactions, file.file, of_file)
+            works.append(
+                KeysWork(
+                    file=files[file.base_offset].bare(),
+                    unit=units[file.base_offset],
+                    number=number,
+                    start=start,
+                    first_dirty=first,
+                    transactions=at_begin,
+                    meets_aborted=meets_aborted,
+                    settings=self.done.settings,
+                    in_bulk=self.in_bulk,
+                )
+            )
+        return works
+
+    def _group_works(
+        self,
+        groups: Sequence[Sequence[LogFile]],
+        files: Mapping[int, StoredFile],
+        steps: Mapping[tuple[int, int], Steps],
+    ) -> list[GroupWork]:
+        """Pass 2 of each group, with the transactions where it begins."""
+        done = self.done
+        until, producers = old_tombstones_until(done), active_producers(done)
+        transactions = Transactions()
+        works = []
+        for group in groups:
+            at_begin = _copy(transactions)
+            expected = []
+            for file, end in ends_of(group):
+                entries = self._expected(file, end)
+                expected.append(entries)
+                transactions.expect(entries or ())
+                take_steps(transactions, file.file, steps[file.base_offset, 0])
+            works.append(
+                GroupWork(
+                    files=[files[file.base_offset] for file in group],
+                    transactions=at_begin,
+                    expected=expected,
+                    producers=producers,
+                    first_uncleanable=done.bounds.first_uncleanable,
+                    latest=done.bounds.first_uncleanable - 1,
+                    old_tombstones_until=until,
+                    settings=done.settings,
+                    folder=self.folder,
+                    in_bulk=self.in_bulk,
+                )
+            )
+        return works
+
+    def _expected(self, file: LogFile, end: int | None) -> list[AbortedTransaction] | None:
+        """None where the segment's end cannot be read: its group fails, and what comes behind is not asked for."""
+        files, log_start = self.done.opened.files.values(), self.done.bounds.log_start
+        try:
+            return aborted_between(files, log_start, file.base_offset, file.read_next_offset() if end is None else end)
+        except OffsetsLogError:
+            return None
+
+    def _take(self, made: Sequence[GroupMade]) -> None:
+        """Up to the first group that failed.
+
+        Raises:
+            OffsetsLogError: that it failed of.
+        """
+        done = self.done
+        for group in made:
+            if isinstance(group.problem, SegmentOverflowError):
+                done.split(group.problem)
+            if group.problem is not None:
+                raise group.problem
+            assert group.new is not None
+            done.take(group.new, group.kept)
+            self.names += group.names
+        done.end_offset, done.outcome = done.bounds.first_uncleanable, CLEANED
+
+
+def _copy(transactions: Transactions) -> Transactions:
+    found: Transactions = pickle.loads(pickle.dumps(transactions))
+    return found

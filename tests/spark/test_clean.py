@@ -1,0 +1,232 @@
+"""``clean --engine spark`` writes what this machine writes: the same files, rows and words, in any number of tasks."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import cli.engine
+import cli.spark
+from benchmarks.generate import Options, generate
+from cli.main import main
+from cli.partition_folders import PartitionFolders
+from offsets_log.errors import OutputError
+from spark_jobs import cleaning
+from spark_jobs.clean_cluster import SparkCluster
+from spark_jobs.clean_tasks import GroupMade, GroupWork, KeysWork, clean_group, keys_of, standing
+from spark_jobs.cleaning import Work
+from tests.cleaner.cases import all_cases
+from tests.cli.test_clean import options, written
+
+Answer = tuple[int, str, str, dict[str, tuple[bytes, int]]]
+CASES = sorted(all_cases())
+SHARES = 4
+
+
+class InProcess:
+    """A cluster without Spark: tasks in any order, with nothing but what can be pickled."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def run(self, works: Sequence[Work]) -> list[Any]:
+        raw = [(number, pickle.dumps(work)) for number, work in enumerate(works)]
+        self._random.shuffle(raw)
+        made = {number: pickle.dumps(pickle.loads(work).run()) for number, work in raw}
+        return [pickle.loads(made[number]) for number in range(len(works))]
+
+    def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
+        raw = [pickle.dumps(work) for work in keys]
+        self._random.shuffle(raw)
+        batches = list(keys_of(iter([pa.record_batch([pa.array(raw, pa.binary())], ["work"])])))
+        rows = pa.Table.from_batches(batches).to_pylist()
+        if failed := [row for row in rows if row["unit"] < 0]:
+            raise pickle.loads(min(failed, key=lambda row: row["last"])["work"])
+        schema = batches[0].schema
+        met = standing((0,), pa.Table.from_batches(batches)).to_pylist()
+        made = {}
+        for unit in self._random.sample(range(len(groups)), len(groups)):
+            given = [row for row in met if row["unit"] == unit]
+            given.append({"unit": unit, "key": None, "last": None, "work": pickle.dumps(groups[unit])})
+            table = clean_group((pa.scalar(unit),), pa.Table.from_pylist(given, schema))
+            made[unit] = pickle.loads(table["made"][0].as_py())
+        return [made[unit] for unit in range(len(groups))]
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's place is taken, and no log is too small for many tasks."""
+    monkeypatch.setattr(cli.spark, "SparkCluster", lambda spark: InProcess(1))
+    monkeypatch.setattr(cli.spark.SparkEngine, "_begun", lambda self: None)
+    monkeypatch.setattr(cleaning, "ONE_TASK_BELOW_BYTES", 0)
+
+
+def cleaned(paths: Sequence[str | Path], to: str | Path, *words: str) -> Answer:
+    """All that is said, and all files with the times of segments; nothing of it is left."""
+    result = CliRunner().invoke(
+        main, ["clean", *map(str, paths), "--to", str(to), "-o", "jsonl", *words], catch_exceptions=False
+    )
+    files = {}
+    for path in sorted(Path(to).rglob("*")):
+        if path.is_file():
+            at = path.stat().st_mtime_ns // 1_000_000 if path.suffix == ".log" else 0
+            files[str(path.relative_to(to))] = path.read_bytes(), at
+    shutil.rmtree(to, ignore_errors=True)
+    return result.exit_code, result.stdout, result.stderr.replace(str(to), ""), files
+
+
+def same(paths: Sequence[str | Path], folder: Path, *words: str) -> Answer:
+    """What both say and write."""
+    here, there = (cleaned(paths, folder / engine, "--engine", engine, *words) for engine in ("local", "spark"))
+    for ours, expected in zip(there, here, strict=True):
+        assert ours == expected
+    return here
+
+
+def case_words(name: str, *, is_limited: bool) -> list[str]:
+    words = options(all_cases()[name])
+    return [word for word in words if is_limited or not word.startswith("--dedupe")] + ["--shutdown", "clean"]
+
+
+ONE_OF = 3
+"""One of so many recorded rounds is cleaned in tasks each time; local `clean` does all of them."""
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_recorded_rounds_in_many_tasks(in_process: None, share: int, tmp_path: Path) -> None:
+    """CL-9, CL-14, CL-37: pieces know transactions and keys of those before and behind them."""
+    for name in CASES[share :: ONE_OF * SHARES]:
+        partition = written(all_cases()[name], tmp_path / name)
+        same([partition.parent], tmp_path, *case_words(name, is_limited=False))
+        if name.startswith("map-full"):
+            same([partition.parent], tmp_path, *case_words(name, is_limited=True))
+
+
+@pytest.mark.parametrize("broker", ["3.7", "3.9"])
+def test_recorded_rounds_of_other_releases(in_process: None, broker: str, tmp_path: Path) -> None:
+    for name in CASES[::24]:
+        partition = written(all_cases()[name], tmp_path / name)
+        same([partition.parent], tmp_path, "--broker", broker, *case_words(name, is_limited=False))
+
+
+def test_recorded_rounds_by_kernels(in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.engine, "BULK_FROM_BYTES", 0)
+    for name in CASES[::16]:
+        partition = written(all_cases()[name], tmp_path / name)
+        same([partition.parent], tmp_path, *case_words(name, is_limited=False))
+
+
+def test_what_a_broker_recovers_first(in_process: None, tmp_path: Path) -> None:
+    """D-2, D-3: without indexes, snapshots and a clean stop; CRCs that are wrong cut the log."""
+    for name in CASES[::20]:
+        partition = written(all_cases()[name], tmp_path / name)
+        for path in partition.iterdir():
+            if path.suffix in (".index", ".snapshot", ".txnindex"):
+                path.unlink()
+        words = [word for word in case_words(name, is_limited=False) if word not in ("--shutdown", "clean")]
+        same([partition.parent], tmp_path, *words, "--shutdown", "unclean")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """In groups of a few segments each, with transactions across them."""
+    folder = tmp_path_factory.mktemp("log") / "data"
+    generate(
+        folder,
+        Options(bytes=4_500_000, groups=60, partitions=6, transactions=0.2, tombstones=0.05, segment_bytes=300_000),
+    )
+    return folder
+
+
+NOW = ("--now", "1800000000000", "--segment-bytes", "1000000")
+
+
+def test_a_generated_log_in_many_tasks(in_process: None, log: Path, tmp_path: Path) -> None:
+    same([log], tmp_path, *NOW)
+    same([log], tmp_path, *NOW, "--first-dirty-offset", "15000", "--broker", "3.9")
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 7])
+def test_any_number_of_pieces(spark: Any, log: Path, tmp_path: Path, pieces: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(SparkCluster, "pieces", pieces)
+    first_dirty = ("--first-dirty-offset", "15000") if pieces == 2 else ()
+    same([log], tmp_path, *NOW, *first_dirty)
+
+
+def test_a_small_log_is_one_task(spark: Any, tmp_path: Path) -> None:
+    for name in ("transactions-mixed-r2", "overflowed-segment", "map-full-1"):
+        partition = written(all_cases()[name], tmp_path / name)
+        same([partition.parent], tmp_path, *case_words(name, is_limited=True))
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    for word in ("--deep", "--drop-expired", "--drop-group=a", "--until-offset=7"):
+        result = CliRunner().invoke(main, ["clean", str(tmp_path), "--dry-run", "--engine", "spark", word])
+        assert (result.exit_code, "--engine spark does a round and no more" in result.stderr) == (2, True)
+
+
+def test_a_folder_that_is_there_and_one_inside_of_the_input(in_process: None, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").touch()
+    for to in (tmp_path / "there", log / "inside"):
+        result = CliRunner().invoke(main, ["clean", str(log), "--to", str(to), "--engine", "spark"])
+        assert result.exit_code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert not (log / "inside").exists()
+
+
+@pytest.fixture(scope="module")
+def store(log: Path) -> Iterator[tuple[Any, str]]:
+    """An S3 server with the log in it, and how its URLs end."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    files = s3fs.S3FileSystem(key="k", secret="s", endpoint_url=f"http://{host}:{port}")
+    files.mkdir("backup")
+    for path in log.rglob("*"):
+        if path.is_file():
+            files.put_file(str(path), f"backup/in/{path.relative_to(log)}")
+    yield files, f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
+    server.stop()
+
+
+def test_from_store_to_store(in_process: None, store: tuple[Any, str], log: Path, tmp_path: Path) -> None:
+    files, query = store
+    source, target = f"s3://k:s@backup/in{query}", f"s3://k:s@backup/out{query}"
+    expected = cleaned([log], tmp_path / "local", *NOW)
+    told = cleaned([source], target, "--engine", "spark", *NOW)
+    files.invalidate_cache()
+    made = {path.removeprefix("backup/out/"): files.cat_file(path) for path in files.find("backup/out")}
+    assert made == {name: data for name, (data, _) in expected[3].items()}
+    assert (told[0], told[1]) == (expected[0], expected[1])
+
+
+def test_a_store_that_is_not_empty_and_a_round_that_ends_badly(
+    in_process: None, store: tuple[Any, str], log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, query = store
+    before = set(files.find("backup"))
+    for to, words in (("in", "not an empty directory"), ("in/sub", "inside of an input")):
+        result = CliRunner().invoke(main, [
+            "clean", f"s3://k:s@backup/in{query}", "--to", f"s3://k:s@backup/{to}{query}", "--engine", "spark",
+        ])  # fmt: skip
+        assert (result.exit_code, words in result.stderr or to == "in") == (1, True), result.stderr
+
+    def fails(folders: Any) -> None:
+        raise OutputError("full")
+
+    monkeypatch.setattr(PartitionFolders, "write_beside", fails)
+    result = CliRunner().invoke(main, ["clean", str(log), "--to", f"s3://k:s@backup/bad{query}", "--engine", "spark"])
+    files.invalidate_cache()
+    assert (result.exit_code, set(files.find("backup"))) == (1, before)
