@@ -99,8 +99,8 @@ def refused_row(log: PartitionLog, outcome: str, problem: OffsetsLogError) -> Ro
     """The same of a log that no broker opens."""
     nothing = dict.fromkeys(CLEAN_COLUMNS)
     return nothing | {
-        "offsets_partition": log.offsets_partition, "outcome": outcome, "bytes_before": log.bytes_to_read or log.size_bytes, "kept": [],
-        "problem": str(problem),
+        "offsets_partition": log.offsets_partition, "outcome": outcome,
+        "bytes_before": log.bytes_to_read or log.size_bytes, "kept": [], "problem": str(problem),
     }  # fmt: skip
 
 

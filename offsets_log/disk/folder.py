@@ -8,7 +8,7 @@ References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
