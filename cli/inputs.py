@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.options import ReadOptions
 from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
 from offsets_log.disk.reader import DiskLogs
-from offsets_log.errors import InputError
+from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
@@ -54,6 +54,7 @@ class Inputs:
         self.shows_group = matcher(reading.group)
         self.shows_topic = matcher(reading.topic)
         self._opened = opened
+        self._homes = cache(_home)
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
@@ -75,7 +76,11 @@ class Inputs:
         from offsets_log.messages.state_topics import TRANSACTION_STATE
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
-            return replay_transaction_log(logs)
+            return replay_transaction_log(logs, home_of=self.home_of)
+
+    def home_of(self, log: PartitionLog) -> str:
+        """The broker whose copy a log is, by the ``meta.properties`` above it; without one, the data directory."""
+        return self._homes(Path(log.segments[0].file).absolute().parent.parent)
 
     @property
     def partitions_read(self) -> str:
@@ -160,6 +165,16 @@ class Inputs:
                     f"offsets partition {partition_name(log.offsets_partition)} has records without a time (before "
                     "Kafka 0.10), which are read whatever time is asked for: bound them by record offset"
                 )
+
+
+def _home(directory: Path) -> str:
+    from offsets_log.data_directory.identity import META_PROPERTIES, decode_meta_properties
+
+    try:
+        told = decode_meta_properties((directory / META_PROPERTIES).read_bytes(), META_PROPERTIES)
+    except (OSError, OffsetsLogError):
+        return str(directory)
+    return str(directory) if told.node_id is None else f"{told.cluster_id}/{told.node_id}"
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:
