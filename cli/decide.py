@@ -62,14 +62,15 @@ def check_usage(reading: ReadOptions, decide: bool, *, as_broker: bool = False) 
         raise click.UsageError("--decide needs the logs here: --engine spark does not decide")
     if as_broker:
         raise click.UsageError("--decide and --as-broker exclude each other: a broker that starts decides nothing")
-    if _is_bounded(reading):
+    if is_bounded(reading):
         raise click.UsageError(
             "--decide tells what became of transactions open at the log's end; --until-offset and --until-time end "
             "before it"
         )
 
 
-def _is_bounded(reading: ReadOptions) -> bool:
+def is_bounded(reading: ReadOptions) -> bool:
+    """Whether less than the whole log is asked for: what other topics say is of its end."""
     return bool(reading.until_offset) or reading.until_time is not None
 
 
@@ -79,7 +80,7 @@ def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
     from offsets_log.messages.state_topics import TRANSACTION_STATE
 
     inputs = session.inputs
-    if _is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(TRANSACTION_STATE):
+    if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(TRANSACTION_STATE):
         return None
     states = inputs.transaction_states
     for damage in states.damages:

@@ -26,6 +26,7 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.transactions import TransactionStates
 
 
@@ -77,6 +78,16 @@ class Inputs:
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
             return replay_transaction_log(logs, home_of=self.home_of)
+
+    @cached_property
+    def share_states(self) -> ShareStates:
+        """What ``__share_group_state`` beside the partitions says of share groups."""
+        from offsets_log.data_directory.share_groups import replay_share_group_log
+        from offsets_log.disk.reader import open_partitions
+        from offsets_log.messages.state_topics import SHARE_GROUP_STATE
+
+        with open_partitions(self.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
+            return replay_share_group_log(logs)
 
     def home_of(self, log: PartitionLog) -> str:
         """The broker whose copy a log is, by the ``meta.properties`` above it; without one, the data directory."""

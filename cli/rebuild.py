@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import click
 
 from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
+from cli.lag import lag_logs, say_of_lag
 from cli.options import (
     AS_BROKER,
     PROFILE,
@@ -77,6 +78,7 @@ def command(
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
+    from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.tables import to_json
@@ -84,7 +86,8 @@ def command(
     table = shown.table
     check_usage(reading, decide.decide, as_broker=as_broker)
     with open_session(reading, output) as session:
-        memory = Memory(PROFILES[profile], begin_to_decide(session, decide))
+        logs = lag_logs(session, None)
+        memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
         memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
@@ -99,6 +102,7 @@ def command(
                 stream.write(to_json(document, indent=1 if format_name == "json" else None).encode() + b"\n")
         for words in memory.warnings():
             session.account.say(words)
+        say_of_lag(session, logs)
         say_of_decided(session)
         session.account.finish(
             f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "

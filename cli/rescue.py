@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
+from cli.lag import lag_logs, say_of_lag
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
 from offsets_log.words import counted
 
@@ -43,10 +44,12 @@ def command(
     """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
 
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing
-    or doubtful, and the commands. Offsets that a tool would refuse or change stand in DIR/left-out.jsonl.
+    or doubtful, and the commands. Offsets that a tool would refuse or change stand in DIR/left-out.jsonl. Of a data
+    directory with __share_group_state, DIR/share-groups has where share groups start, and what they are given twice.
     """
     from cli.brokers import Brokers
     from cli.session import open_session
+    from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
     from offsets_log.disk.writer import atomic_directory
     from offsets_log.replay.profile import PROFILES
@@ -67,7 +70,8 @@ def command(
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         atomic_directory(to) as directory,
     ):
-        memory = Memory(PROFILES[profile], begin_to_decide(session, decide))
+        logs = lag_logs(session, None)
+        memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
         plan = make_plan(
@@ -87,6 +91,7 @@ def command(
             session.account.say(
                 f"{counted(len(doubts) - DOUBTS_SHOWN, 'more doubt is', 'more doubts are')} in README.txt"
             )
+        say_of_lag(session, logs)
         say_of_decided(session)
         groups = len({row["group"] for row in plan["offsets"]})
         session.account.finish(

@@ -9,6 +9,7 @@ from typing import Any
 from offsets_log.broker.outcome import Outcome
 from offsets_log.broker.shutdowns import in_words
 from offsets_log.data_directory.decisions import Outcomes
+from offsets_log.data_directory.share_offsets import ShareOffsets
 from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
@@ -58,11 +59,15 @@ class Memory:
 
     Args:
         outcomes: tells what becomes of what is pending; None where nothing does.
+        share_offsets: tells where share groups are; None where nothing does.
     """
 
-    def __init__(self, profile: Profile, outcomes: Outcomes | None = None) -> None:
+    def __init__(
+        self, profile: Profile, outcomes: Outcomes | None = None, share_offsets: ShareOffsets | None = None
+    ) -> None:
         self.profile = profile
         self.outcomes = outcomes
+        self.share_offsets = share_offsets
         self.parts: list[PartitionPart] = []
         self.names = TopicNames()
 
@@ -117,6 +122,7 @@ class Memory:
                 key=lambda row: (*offset_row_order(row), row["producer_id"]),
             ),
             "orphans": self._offsets("iter_orphans"),
+            **({} if self.share_offsets is None else {"share_offsets": self.share_offsets.rows()}),
             "problems": damages,
         }
 
