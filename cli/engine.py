@@ -124,8 +124,8 @@ class Engine:
     @property
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
-        is_whole = not any(log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
-        return is_whole and sum(log.bytes_to_read for log in self.inputs.logs) >= BULK_FROM_BYTES
+        is_known = not any(log.topic or log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
+        return is_known and sum(log.bytes_to_read for log in self.inputs.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel[Any]) -> None:
         """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""

@@ -145,7 +145,7 @@ class Inputs:
     def _check_topic(self, log: PartitionLog) -> None:
         """Refuse a log that no directory's name says to be of `__consumer_offsets`, and that is not."""
         told = self.reading.as_partition  # by the user, who may have meant another file
-        if log.offsets_partition not in (None, told) or log.missing_columns:
+        if log.topic is not None or log.offsets_partition not in (None, told) or log.missing_columns:
             return
         file = log.segments[0].file
         topic = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2]).topic

@@ -155,7 +155,8 @@ def _of_groups(plan: Row) -> Iterator[str]:
         )
     if certain := sum(row.get("outcome") in DECIDED for row in plan["pending"]):
         yield (
-            f"of these, offsets of transactions that __transaction_state says to be over, which --decide ends: {certain}"
+            f"of these, offsets of transactions that __transaction_state says to be over, which --decide ends: "
+            f"{certain}"
         )
     homes = plan["offsets_partitions"]["count"]
     astray = [
