@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, is_bounded, say_of_decided
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
-from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, output_option, reading_options
+from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, gather, output_option, reading_options
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -23,6 +24,23 @@ if TYPE_CHECKING:
 
 NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
 """Columns that a table for people goes without."""
+
+
+TABLES = ("offsets", "share-offsets")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOptions:
+    """Which rows are asked for.
+
+    Attributes:
+        table: of `TABLES`.
+    """
+
+    orphans: bool
+    unstable: bool
+    decide: bool
+    table: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +68,24 @@ class Shown:
 @PROFILE
 @AS_BROKER
 @SHUTDOWN
-@click.option(
-    "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
+@gather(
+    "asked",
+    CompactOptions,
+    (
+        click.option(
+            "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
+        ),
+        click.option("--unstable", is_flag=True, help="Add a column that marks offsets under an open transaction."),
+        DECIDE,
+        click.option(
+            "--table",
+            type=click.Choice(TABLES),
+            default=TABLES[0],
+            show_default=True,
+            help="Committed offsets, or where share groups are by __share_group_state in the copy.",
+        ),
+    ),
 )
-@click.option("--unstable", is_flag=True, help="Add a column that marks offsets under an open transaction.")
 @lag_options
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
@@ -62,8 +94,7 @@ def command(
     profile: str,
     as_broker: bool,
     shutdown: str | None,
-    orphans: bool,
-    unstable: bool,
+    asked: CompactOptions,
     lag: LagOptions,
 ) -> None:
     """The latest committed offset of every group, topic and partition.
@@ -78,8 +109,15 @@ def command(
     from offsets_log.rows.tables import COMPACT_COLUMNS, committed_rows, offset_row_order
 
     format_name = chosen_format(output)
+    orphans = asked.orphans
+    check_usage(reading, asked.decide, as_broker=as_broker)
+    if asked.table == "share-offsets":
+        _write_share_offsets(reading, output, format_name, lag)
+        return
     with open_session(reading, output, needs={"committed_offset"}) as session:
-        shown = Shown(profile, unstable, lag_logs(session, lag.lag), lag.now_ms)
+        if asked.decide:
+            begin_to_decide(session, DecideOptions(asked.decide, lag.now_ms))
+        shown = Shown(profile, asked.unstable, lag_logs(session, lag.lag), lag.now_ms)
         if reading.engine == "spark":
             from cli.spark import SparkEngine
 
@@ -110,6 +148,34 @@ def command(
         names = [*(column.name for column in COMPACT_COLUMNS), "unstable"]
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
         _write_rows(session, output, format_name, rows, names, shown)
+
+
+def _write_share_offsets(reading: ReadOptions, output: Output, format_name: str, lag: LagOptions) -> None:
+    """The rows of ``--table share-offsets``."""
+    from cli.output import destination, write_rows
+    from cli.session import open_session
+    from cli.share_offsets import say_of_orphans, share_offsets_of
+    from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
+
+    if is_bounded(reading):
+        raise click.UsageError("--table share-offsets is of the copy's end; --until-offset and --until-time end before")
+    if format_name == "parquet":
+        raise click.UsageError("--table share-offsets is no Parquet: take -o jsonl or csv")
+    with open_session(reading, output) as session:
+        logs = lag_logs(session, lag.lag)
+        found = share_offsets_of(session, logs)
+        if found is None:
+            session.account.say(
+                "no __share_group_state lies beside these partitions: give the broker's whole data directory"
+            )
+        rows = [] if found is None else found.rows()
+        names = [column.name for column in SHARE_OFFSET_COLUMNS]
+        with destination(output, session.inputs.files) as stream:
+            write_rows(stream, rows, names, format_name)
+        say_of_lag(session, logs)
+        say_of_orphans(session, rows)
+        groups = len({row["group"] for row in rows})
+        session.account.finish(f"{counted(len(rows), 'share offset')} of {counted(groups, 'group')}")
 
 
 def _states(
@@ -151,6 +217,7 @@ def _write_rows(
     with destination(output, session.inputs.files) as stream:
         write_rows(stream, rows, names, format_name)
     say_of_lag(session, shown.lag)
+    say_of_decided(session)
     groups = len({row["group"] for row in rows})
     session.account.finish(
         f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "

@@ -23,6 +23,7 @@ TABLE_COLUMNS = (
     "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
 )  # fmt: skip
 """What fits a terminal; the other formats have everything."""
+INTERNAL_TOPICS = ("__transaction_state", "__share_group_state")
 NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "value_version"})
 """Columns that are never null there, or that the raw bytes beside them depend on."""
 
@@ -36,22 +37,34 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 @click.option(
     "--expand", is_flag=True, help="Show subscriptions, assignments, user data and known commit metadata decoded."
 )
+@click.option(
+    "--internal-topic",
+    type=click.Choice(INTERNAL_TOPICS),
+    help="Decode this topic of a data directory instead; of its own folders it is told by their names.",
+)
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
-def command(reading: ReadOptions, output: Output, expand: bool, as_: str | None) -> None:
+def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: str | None, as_: str | None) -> None:
     """Every record, in log order: keys and values in Kafka's own JSON.
 
     A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those
     groups and topics are shown; transaction markers belong to none. -o parquet writes flat columns into the new
     directory that --to names.
+
+    Of __transaction_state and __share_group_state, too: given their folders, or a data directory and --internal-topic.
     """
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
     from cli.session import open_session
+    from offsets_log.disk.state_topics import topic_of
     from offsets_log.rows.dump_log import iter_lines
     from offsets_log.rows.tables import DECODE_COLUMNS
 
     _check_usage(output, expand, as_)
-    with open_session(reading, output, needs=NEEDED_IN_PARQUET if output.output == "parquet" else set()) as session:
+    topic = internal_topic or topic_of(reading.paths)
+    if topic is not None:
+        _check_usage_of_topic(reading, output, topic)
+    needs = NEEDED_IN_PARQUET if output.output == "parquet" else set[str]()
+    with open_session(reading, output, needs=needs, internal_topic=topic) as session:
         account = _Account(session, shows_batches=as_ is not None)
         if output.output == "parquet" and output.to is not None:
             from cli.parquet import write_events
@@ -89,6 +102,18 @@ def _check_usage(output: Output, expand: bool, as_: str | None) -> None:
         raise click.UsageError("-o parquet makes several files: give --to DIRECTORY")
     if output.output == "parquet" and expand:
         raise click.UsageError("-o parquet has no place for what --expand shows")
+
+
+def _check_usage_of_topic(reading: ReadOptions, output: Output, topic: str) -> None:
+    """Raises UsageError for what is of ``__consumer_offsets`` only."""
+    if output.output == "parquet":
+        raise click.UsageError(f"-o parquet has no columns for {topic}")
+    if reading.group or reading.topic:
+        raise click.UsageError(f"-g and -t are of __consumer_offsets, and not of {topic}")
+    if reading.engine == "spark":
+        raise click.UsageError(f"--engine spark does not read {topic}")
+    if reading.input_format not in (None, "segments") or reading.as_partition is not None:
+        raise click.UsageError(f"of {topic} only folders and files of segments are read")
 
 
 PART_BYTES = 1 << 22

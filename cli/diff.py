@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli import decide as deciding
+from cli.decide import DecideOptions, decide_options
 from cli.options import (
     PROFILE,
     TOPIC_IDS,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from offsets_log.log_format.record import Record
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.partial import GroupTopicPartition
+    from offsets_log.replay.profile import Profile
     from offsets_log.replay.topic_names import TopicNames
     from offsets_log.rows.tables import Row
 
@@ -56,6 +59,14 @@ class Since:
     def is_given(self) -> bool:
         """Whether there is one; else two copies are compared."""
         return self.from_time is not None or bool(self.from_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalOptions:
+    """What is told of deleted offsets."""
+
+    retention: int | None
+    why: bool
 
 
 @click.command(
@@ -81,12 +92,22 @@ class Since:
     ),
 )
 @click.option("--table", type=click.Choice(["offsets", "groups", "members"]), default="offsets", show_default=True)
-@click.option(
-    "--retention",
-    type=Duration(),
-    help="The broker's offsets.retention.minutes, as 7d, 10080m or ms: tells expired offsets from deleted ones.",
+@gather(
+    "asked",
+    RemovalOptions,
+    (
+        click.option(
+            "--retention",
+            type=Duration(),
+            help="The broker's offsets.retention.minutes, as 7d, 10080m or ms: tells expired offsets from deleted "
+            "ones.",
+        ),
+        click.option(
+            "--why", is_flag=True, help="Columns with the group's state, the tombstone, and why it is called so."
+        ),
+    ),
 )
-@click.option("--why", is_flag=True, help="Columns with the group's state, the tombstone, and why it is called so.")
+@decide_options
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -95,8 +116,8 @@ def command(
     topic_ids: str | None,
     since: Since,
     table: str,
-    retention: int | None,
-    why: bool,
+    asked: RemovalOptions,
+    decide: DecideOptions,
 ) -> None:
     """What changed: between two copies A and B, or with --from-time or --from-offset between two moments of one.
 
@@ -106,15 +127,18 @@ def command(
     A tombstone does not say who wrote it. An offset is called expired if it was due by the rules of expiry when its
     tombstone was written, with --retention, or by an expire timestamp of its own. Without --retention an offset that
     may have expired is called deleted, and standard error says how many these are; --why says so for each.
+
+    --decide ends transactions at the end of each copy; of two moments of one only in the later.
     """
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
 
     _check_usage(reading, since)
-    with _both(reading, output, profile, since, table) as comparison:
+    deciding.check_usage(reading, decide.decide)
+    with _both(reading, output, profile, since, table, decide) as comparison:
         session = comparison.session
         if table == "offsets":
-            rows, names, words = _offsets(comparison, retention, why or chosen_format(output) == "table")
+            rows, names, words = _offsets(comparison, asked.retention, asked.why or chosen_format(output) == "table")
         else:
             rows, names, words = _groups(comparison, table, read_topic_ids(topic_ids))
         with destination(output, session.inputs.files) as stream:
@@ -161,6 +185,7 @@ def _both(
     profile: str,
     since: Since,
     table: str,
+    decide: DecideOptions,
 ) -> Iterator[_Comparison]:
     """The states before and after, of partitions that both have."""
     from cli.session import open_session
@@ -178,7 +203,7 @@ def _both(
                 for words in session.inputs.iter_timeless():
                     session.account.say(words)
             before = [state for _, state, _ in earlier.engine.load_all(rules)]
-            after = [(log, state) for log, state, _ in session.engine.load_all(rules)]
+            after = _loaded(session, rules, decide)
             comparison = _Comparison(session, profile, session.inputs.topic_ids)
             comparison.parts.extend(
                 ComparedPartition(log.offsets_partition, Held((log,), old), Held((log,), new))
@@ -188,13 +213,20 @@ def _both(
         return
     path_a, path_b = reading.paths
     with open_session(replace(reading, paths=(path_a,), quarantine=None), needs=needs) as session_a:
-        copy_a = [(log, state) for log, state, _ in session_a.engine.load_all(rules)]
+        copy_a = _loaded(session_a, rules, decide)
         with open_session(replace(reading, paths=(path_b,)), output, needs=needs) as session:
             session.account.is_wrong = bool(session_a.account.exit_status)
-            copy_b = [(log, state) for log, state, _ in session.engine.load_all(rules)]
+            copy_b = _loaded(session, rules, decide)
             comparison = _Comparison(session, profile, session_a.inputs.topic_ids | session.inputs.topic_ids)
             comparison.parts.extend(_pairs(session, reading.paths, copy_a, copy_b))
             yield comparison
+
+
+def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[Loaded]:
+    deciding.begin_to_decide(session, decide)
+    loaded = [(log, state) for log, state, _ in session.engine.load_all(profile)]
+    deciding.say_of_decided(session)
+    return loaded
 
 
 def _pairs(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from offsets_log.columnar.folds.replay import Replay, Replayed
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.jit.compiled import Kernel
+    from offsets_log.data_directory.decisions import Outcomes
     from offsets_log.disk.folders import Place
     from offsets_log.replay.releases import Release
 
@@ -58,6 +59,8 @@ class Engine:
 
     Attributes:
         is_here: whether this process may read the logs itself.
+        decides: ends the open transactions of a log whose outcome is certain, before anything is made of the replay;
+            None where they stay open. Only a log that is read to its end has such an outcome.
     """
 
     is_here = True
@@ -65,11 +68,12 @@ class Engine:
     def __init__(self, inputs: Inputs, account: Account) -> None:
         self.inputs = inputs
         self.account = account
+        self.decides: Outcomes | None = None
 
     def of(self, inputs: Inputs, account: Account) -> Self:
-        """The same engine for other bounds."""
+        """The same engine for other bounds, where nothing is decided."""
         other = copy(self)
-        other.inputs, other.account = inputs, account
+        other.inputs, other.account, other.decides = inputs, account, None
         return other
 
     def events(
@@ -117,16 +121,16 @@ class Engine:
         return self._load(log, profile, found).showing(self.inputs.shows_group, self.inputs.shows_topic)
 
     def _load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
-        events = found.watch(self.events(log))
-        return replace(
-            finish(replay(events, profile, on_damage=self.account.on_damage)), missing_columns=log.missing_columns
-        )
+        state = replay(found.watch(self.events(log)), profile, on_damage=self.account.on_damage)
+        if self.decides is not None:
+            self.decides.decide(log, state, state.iter_pending())
+        return replace(finish(state), missing_columns=log.missing_columns)
 
     @property
     def is_bulk(self) -> bool:
         """Whether there is so much to read that it is done by `offsets_log.columnar`."""
-        is_whole = not any(log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
-        return is_whole and sum(log.bytes_to_read for log in self.inputs.logs) >= BULK_FROM_BYTES
+        is_known = not any(log.topic or log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
+        return is_known and sum(log.bytes_to_read for log in self.inputs.logs) >= BULK_FROM_BYTES
 
     def compile_first(self, largest: Kernel[Any]) -> None:
         """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""
@@ -157,7 +161,7 @@ class Engine:
         from offsets_log.columnar.folds.replay import Replay, replay_logs
 
         self.compile_first(largest or scan)
-        return replay_logs(
+        replays = replay_logs(
             self.inputs.logs,
             profile,
             note=lambda log: self.account.noting(log, None if found is None else found[id(log)]),
@@ -167,6 +171,7 @@ class Engine:
             advance=self.account.advance,
             replay=replay or Replay,
         )
+        return replays if self.decides is None else map(partial(_decided, self.decides), replays)
 
     def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
         """The records of one partition up to the bounds, counted for who wrote them: see `writers.count_log`.
@@ -320,6 +325,16 @@ class Engine:
             found = seen[id(replayed.log)]
             replayed.state.tell(found)
             yield replayed.log, found, held
+
+
+def _decided(outcomes: Outcomes, replayed: Replayed) -> Replayed:
+    """A replay in bulk with what is certain of its open transactions."""
+    from offsets_log.columnar.materialize.values import open_offsets
+    from offsets_log.columnar.scan.layout import Scanner
+
+    with Scanner() as scanner:
+        outcomes.decide(replayed.log, replayed.state, open_offsets(replayed.layout, replayed.state, scanner))
+    return replayed
 
 
 def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded:

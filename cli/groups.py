@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cli.session import Session
+    from offsets_log.data_directory.lag import CopiedLogs
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
@@ -67,6 +68,7 @@ def command(
         logs = lag_logs(session, lag)
         for log, state, last_ms in _states(session, PROFILES[profile]):
             rows += with_lags(logs, state, g.groups_rows(state, log.offsets_partition, last_ms, now_ms))
+        rows = _with_share_offsets(session, rows, logs)
         rows.sort(key=g.groups_row_order)
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
         count = counted(len(rows), "group")
@@ -100,6 +102,19 @@ def command(
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
         say_of_lag(session, logs)
         session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; profile {profile}")
+
+
+def _with_share_offsets(session: Session, rows: list[Row], logs: CopiedLogs | None) -> list[Row]:
+    """The same with where share groups are, of which the offsets topic has no offsets."""
+    from cli.share_offsets import share_offsets_of
+    from offsets_log.data_directory.share_offsets import group_share_offsets
+    from offsets_log.replay.group import SHARE
+
+    if not any(row["type"] == SHARE for row in rows):
+        return rows
+    found = share_offsets_of(session, logs)
+    told = {} if found is None else group_share_offsets(found.rows(), with_lag=logs is not None)
+    return [row | told.get(row["group"], {}) if row["type"] == SHARE else row for row in rows]
 
 
 def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from cli.decide import TIMED_OUT_BY, outcomes_of
 from cli.options import PROFILE, Output, ReadOptions, output_option, reading_options
 from offsets_log.words import counted
 
@@ -11,8 +12,9 @@ from offsets_log.words import counted
 @click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
 @reading_options
 @PROFILE
+@TIMED_OUT_BY
 @output_option("table", "jsonl", "json", "csv")
-def command(reading: ReadOptions, output: Output, profile: str) -> None:
+def command(reading: ReadOptions, output: Output, profile: str, now: int | None) -> None:
     """One page: partitions and segments found, spans of offsets and time, gaps, damage, kinds of records and groups.
 
     As JSON Lines: one object for each offsets partition.
@@ -23,7 +25,9 @@ def command(reading: ReadOptions, output: Output, profile: str) -> None:
     from offsets_log.replay.profile import PROFILES
 
     with open_session(reading, output) as session:
-        rows = [info_row(log, found, held) for log, found, held in session.engine.survey_all(PROFILES[profile])]
+        outcomes = outcomes_of(session, now)
+        surveyed = session.engine.survey_all(PROFILES[profile])
+        rows = [info_row(log, found, held, outcomes) for log, found, held in surveyed]
         with destination(output, session.inputs.files) as stream:
             format_name = chosen_format(output)
             if format_name == "table":

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import IO, Any
 
 from cli.output import shown_time, visible, write_rows
+from offsets_log.data_directory.decisions import Outcomes
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import Holdings
@@ -34,9 +35,14 @@ FOLLOWING = {
 """A column of other commands that a source does not tell → the columns here that follow from it."""
 
 
-def info_row(log: PartitionLog, found: Survey, held: Holdings) -> Row:
-    """One offsets partition: what the log holds and what a load makes of it; null for what its source does not tell."""
+def info_row(log: PartitionLog, found: Survey, held: Holdings, outcomes: Outcomes | None = None) -> Row:
+    """One offsets partition: what the log holds and what a load makes of it; null for what its source does not tell.
+
+    Args:
+        outcomes: tells what becomes of open transactions; None where nothing does.
+    """
     kinds = found.kinds
+    told = {} if outcomes is None else outcomes.cells(log, held.pending)
     row = {
         "offsets_partition": found.offsets_partition,
         "files": found.files,
@@ -63,6 +69,7 @@ def info_row(log: PartitionLog, found: Survey, held: Holdings) -> Row:
         "written_by": dict(kinds.releases.most_common()),
         "open_transactions": [
             {"producer_id": producer_id, "first_record_offset": offset, "first_timestamp_ms": time, "records": count}
+            | told.get(producer_id, {})
             for producer_id, (offset, time, count) in sorted(found.open_transactions.items())
         ],
         "tails": found.tails,
@@ -144,8 +151,13 @@ def _missing(row: Row, cells: dict[str, Any]) -> str:
 
 
 def _open_transaction(row: Row, transaction: dict[str, Any]) -> str:
-    return (
+    words = (
         f"open transaction: offsets partition {row['offsets_partition']}, producer id {transaction['producer_id']}, "
         f"{counted(transaction['records'], 'offset')} since {shown_time(transaction['first_timestamp_ms'])} "
         f"(record offset {transaction['first_record_offset']})"
     )
+    if "outcome" not in transaction:
+        return words
+    state = f"{transaction['transactional_id']!r} is {transaction['transaction_state']}"
+    words += f": {transaction['outcome']}" + (f", {state}" if transaction["transactional_id"] is not None else "")
+    return words + (f": {command}" if (command := transaction["abort_command"]) else "")

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.options import ReadOptions
 from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
 from offsets_log.disk.reader import DiskLogs
-from offsets_log.errors import InputError
+from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
@@ -26,6 +26,7 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.transactions import TransactionStates
 
 
@@ -54,6 +55,7 @@ class Inputs:
         self.shows_group = matcher(reading.group)
         self.shows_topic = matcher(reading.topic)
         self._opened = opened
+        self._homes = cache(_home)
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
@@ -75,7 +77,21 @@ class Inputs:
         from offsets_log.messages.state_topics import TRANSACTION_STATE
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
-            return replay_transaction_log(logs)
+            return replay_transaction_log(logs, home_of=self.home_of)
+
+    @cached_property
+    def share_states(self) -> ShareStates:
+        """What ``__share_group_state`` beside the partitions says of share groups."""
+        from offsets_log.data_directory.share_groups import replay_share_group_log
+        from offsets_log.disk.reader import open_partitions
+        from offsets_log.messages.state_topics import SHARE_GROUP_STATE
+
+        with open_partitions(self.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
+            return replay_share_group_log(logs)
+
+    def home_of(self, log: PartitionLog) -> str:
+        """The broker whose copy a log is, by the ``meta.properties`` above it; without one, the data directory."""
+        return self._homes(Path(log.segments[0].file).absolute().parent.parent)
 
     @property
     def partitions_read(self) -> str:
@@ -132,7 +148,7 @@ class Inputs:
     def _check_topic(self, log: PartitionLog) -> None:
         """Refuse a log that no directory's name says to be of `__consumer_offsets`, and that is not."""
         told = self.reading.as_partition  # by the user, who may have meant another file
-        if log.offsets_partition not in (None, told) or log.missing_columns:
+        if log.topic is not None or log.offsets_partition not in (None, told) or log.missing_columns:
             return
         file = log.segments[0].file
         topic = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2]).topic
@@ -163,6 +179,16 @@ class Inputs:
                     f"offsets partition {partition_name(log.offsets_partition)} has records without a time (before "
                     "Kafka 0.10), which are read whatever time is asked for: bound them by record offset"
                 )
+
+
+def _home(directory: Path) -> str:
+    from offsets_log.data_directory.identity import META_PROPERTIES, decode_meta_properties
+
+    try:
+        told = decode_meta_properties((directory / META_PROPERTIES).read_bytes(), META_PROPERTIES)
+    except (OSError, OffsetsLogError):
+        return str(directory)
+    return str(directory) if told.node_id is None else f"{told.cluster_id}/{told.node_id}"
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:

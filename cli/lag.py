@@ -38,7 +38,8 @@ LAG = click.option(
 NOW = click.option(
     "--now",
     type=Time(),
-    help="Until when behind_ms counts: epoch ms, ISO 8601 (UTC), or 2h ago; by default the newest record there.",
+    help="Until when behind_ms counts, and by when transactions would have timed out: epoch ms, ISO 8601 (UTC), or 2h "
+    "ago; by default the newest record there.",
 )
 
 

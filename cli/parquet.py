@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cli.compact import Shown, say_of_unstable
+from cli.decide import say_of_decided
 from cli.lag import say_of_lag
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
@@ -74,6 +75,7 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown)
     with destination(output, session.inputs.files) as stream:
         pq.write_table(columns, stream, compression=COMPRESSION)
     say_of_lag(session, shown.lag)
+    say_of_decided(session)
     if not shown.unstable:
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     groups = pc.count_distinct(table["group"]).as_py()

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import click
 
-from cli.options import AS_BROKER, PROFILE, SHUTDOWN, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
+from cli.lag import lag_logs, say_of_lag
+from cli.options import (
+    AS_BROKER,
+    PROFILE,
+    SHUTDOWN,
+    TOPIC_IDS,
+    Output,
+    ReadOptions,
+    gather,
+    output_option,
+    reading_options,
+)
 from offsets_log.words import counted
 
 TABLES = ("groups", "members", "offsets", "pending")
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildOptions:
+    """What of the memory is shown.
+
+    Attributes:
+        table: of `TABLES`; None for the whole document.
+    """
+
+    table: str | None
+    expand: bool
 
 
 @click.command(
@@ -20,8 +46,17 @@ TABLES = ("groups", "members", "offsets", "pending")
 @TOPIC_IDS
 @AS_BROKER
 @SHUTDOWN
-@click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document.")
-@click.option("--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded.")
+@decide_options
+@gather(
+    "shown",
+    RebuildOptions,
+    (
+        click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document."),
+        click.option(
+            "--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded."
+        ),
+    ),
+)
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -30,8 +65,8 @@ def command(
     topic_ids: str | None,
     as_broker: bool,
     shutdown: str | None,
-    table: str | None,
-    expand: bool,
+    decide: DecideOptions,
+    shown: RebuildOptions,
 ) -> None:
     """What a coordinator holds after loading: groups, members, committed and pending offsets.
 
@@ -43,26 +78,32 @@ def command(
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
-    from offsets_log.coordinator_document import MEMORY_COLUMNS, Memory
+    from cli.share_offsets import share_offsets_of
+    from offsets_log.coordinator_document import Memory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.tables import to_json
 
+    table = shown.table
+    check_usage(reading, decide.decide, as_broker=as_broker)
     with open_session(reading, output) as session:
-        memory = Memory(PROFILES[profile])
+        logs = lag_logs(session, None)
+        memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
         memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
-        document = memory.document(session.account.damages, expand=expand)
+        document = memory.document(session.account.damages, expand=shown.expand)
         format_name = chosen_format(output)
         if table is None and format_name in ("table", "csv"):
             table = "groups"
         with destination(output, session.inputs.files) as stream:
             if table is not None:
-                write_rows(stream, memory.rows(document, table), MEMORY_COLUMNS[table], format_name)
+                write_rows(stream, memory.rows(document, table), memory.columns(table), format_name)
             else:
                 stream.write(to_json(document, indent=1 if format_name == "json" else None).encode() + b"\n")
         for words in memory.warnings():
             session.account.say(words)
+        say_of_lag(session, logs)
+        say_of_decided(session)
         session.account.finish(
             f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
             f"{len(document['pending'])} pending" + f", {session.inputs.partitions_read}; profile {profile}"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
+from cli.lag import lag_logs, say_of_lag
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
 from offsets_log.words import counted
 
@@ -28,23 +30,33 @@ SCRIPT_SUFFIX = ".sh"
 @AS_BROKER
 @SHUTDOWN
 @PARTITIONS
+@decide_options
 @click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
 def command(
-    reading: ReadOptions, profile: str, as_broker: bool, shutdown: str | None, partitions: int | None, to: str
+    reading: ReadOptions,
+    profile: str,
+    as_broker: bool,
+    shutdown: str | None,
+    partitions: int | None,
+    decide: DecideOptions,
+    to: str,
 ) -> None:
     """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
 
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing
-    or doubtful, and the commands. Offsets that a tool would refuse or change stand in DIR/left-out.jsonl.
+    or doubtful, and the commands. Offsets that a tool would refuse or change stand in DIR/left-out.jsonl. Of a data
+    directory with __share_group_state, DIR/share-groups has where share groups start, and what they are given twice.
     """
     from cli.brokers import Brokers
     from cli.session import open_session
+    from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
     from offsets_log.disk.writer import atomic_directory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.restore.directory import rescue_files
     from offsets_log.restore.rescue import RescueOptions, make_plan
 
+    check_usage(reading, decide.decide, as_broker=as_broker)
     asked = RescueOptions(
         as_broker=as_broker,
         until_time_ms=reading.until_time,
@@ -58,7 +70,8 @@ def command(
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         atomic_directory(to) as directory,
     ):
-        memory = Memory(PROFILES[profile])
+        logs = lag_logs(session, None)
+        memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
         plan = make_plan(
@@ -78,6 +91,8 @@ def command(
             session.account.say(
                 f"{counted(len(doubts) - DOUBTS_SHOWN, 'more doubt is', 'more doubts are')} in README.txt"
             )
+        say_of_lag(session, logs)
+        say_of_decided(session)
         groups = len({row["group"] for row in plan["offsets"]})
         session.account.finish(
             f"{counted(len(plan['offsets']), 'offset')} of {counted(groups, 'group')}, "

@@ -37,19 +37,24 @@ class Session:
 
 @contextmanager
 def open_session(
-    reading: ReadOptions, output: Output | None = None, *, needs: Set[str] = frozenset()
+    reading: ReadOptions,
+    output: Output | None = None,
+    *,
+    needs: Set[str] = frozenset(),
+    internal_topic: str | None = None,
 ) -> Iterator[Session]:
     """Open what was given. At the end the process exits with the run's status; errors end it with one line.
 
     Args:
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
+        internal_topic: of `state_topics`, which is read instead of ``__consumer_offsets``.
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
     _tell_of_lost_pages()
     try:
         with ExitStack() as stack:
-            session = _opened(reading, stack)
+            session = _opened(reading, stack, internal_topic)
             session.inputs.check(needs)
             for words in (*session.inputs.iter_idle_bounds(), *session.inputs.notes):
                 session.account.say(words)
@@ -63,7 +68,7 @@ def open_session(
     sys.exit(session.account.exit_status)
 
 
-def _opened(reading: ReadOptions, stack: ExitStack) -> Session:
+def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None) -> Session:
     """The inputs opened for the engine that is asked for."""
     if reading.engine == "spark":
         from cli.spark import SparkAccount, SparkEngine, check_usage, spark_inputs
@@ -74,12 +79,17 @@ def _opened(reading: ReadOptions, stack: ExitStack) -> Session:
         return Session(inputs, account, SparkEngine(inputs, account, stack))
     if reading.master is not None:
         raise click.UsageError("--master is Spark's: say --engine spark too")
-    opened = open_logs(
-        reading.paths,
-        as_partition=reading.as_partition,
-        partitions=reading.offsets_partition,
-        input_format=reading.input_format,
-    )
+    if internal_topic is not None:
+        from offsets_log.disk.state_topics import open_topic
+
+        opened = open_topic(reading.paths, internal_topic, reading.offsets_partition)
+    else:
+        opened = open_logs(
+            reading.paths,
+            as_partition=reading.as_partition,
+            partitions=reading.offsets_partition,
+            input_format=reading.input_format,
+        )
     inputs = Inputs(reading, stack.enter_context(opened))
     account = Account(inputs, stack, shows_progress=reading.progress)
     return Session(inputs, account, Engine(inputs, account))

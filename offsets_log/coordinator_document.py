@@ -8,6 +8,9 @@ from typing import Any
 
 from offsets_log.broker.outcome import Outcome
 from offsets_log.broker.shutdowns import in_words
+from offsets_log.data_directory.decisions import Outcomes
+from offsets_log.data_directory.share_offsets import ShareOffsets
+from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.problem import Problem
@@ -52,10 +55,19 @@ NO_OUTCOMES: Mapping[str, Outcome] = {}
 
 
 class Memory:
-    """The states of the loaded partitions, in the order of the partitions."""
+    """The states of the loaded partitions, in the order of the partitions.
 
-    def __init__(self, profile: Profile) -> None:
+    Args:
+        outcomes: tells what becomes of what is pending; None where nothing does.
+        share_offsets: tells where share groups are; None where nothing does.
+    """
+
+    def __init__(
+        self, profile: Profile, outcomes: Outcomes | None = None, share_offsets: ShareOffsets | None = None
+    ) -> None:
         self.profile = profile
+        self.outcomes = outcomes
+        self.share_offsets = share_offsets
         self.parts: list[PartitionPart] = []
         self.names = TopicNames()
 
@@ -106,17 +118,11 @@ class Memory:
             ),
             "offsets": self._offsets("iter_served"),
             "pending": sorted(
-                (
-                    {name: row[name] for name in (*PENDING_COLUMNS, *(set(row) - set(PENDING_COLUMNS)))}
-                    for part in self.parts
-                    for row in (
-                        pending_row(value, part.log.offsets_partition, part.state.missing_columns)
-                        for value in part.state.pending
-                    )
-                ),
+                (row for part in self.parts for row in self._pending(part)),
                 key=lambda row: (*offset_row_order(row), row["producer_id"]),
             ),
             "orphans": self._offsets("iter_orphans"),
+            **({} if self.share_offsets is None else {"share_offsets": self.share_offsets.rows()}),
             "problems": damages,
         }
 
@@ -129,6 +135,19 @@ class Memory:
             ),
             key=offset_row_order,
         )
+
+    def _pending(self, part: PartitionPart) -> Iterator[Row]:
+        state = part.state
+        told = {} if self.outcomes is None else self.outcomes.cells(part.log, (*state.pending, *state.hidden_pending))
+        for value in state.pending:
+            row = pending_row(value, part.log.offsets_partition, state.missing_columns)
+            row = {name: row[name] for name in (*PENDING_COLUMNS, *(set(row) - set(PENDING_COLUMNS)))}
+            yield row | told.get(value.producer_id, {})
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Those of the rows of a table."""
+        tells_outcomes = table == "pending" and self.outcomes is not None
+        return MEMORY_COLUMNS[table] + (tuple(column.name for column in OUTCOME_COLUMNS) if tells_outcomes else ())
 
     @staticmethod
     def rows(document: Row, table: str) -> list[Row]:

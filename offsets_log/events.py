@@ -17,6 +17,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Tail
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.messages.state_topics import StateRecord, decode_state_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Event:
         batch_base_offset: of the batch, or of the first message inside a compressed one of magic 0 and 1.
         control: set for a control record.
         decoded: set for a data record that was decoded.
+        topic, state: of a log of another internal topic, its name, and what was decoded.
         damage: set for one that could not: why, and its raw key and value in ``record``.
     """
 
@@ -63,6 +65,8 @@ class Event:
     record: Record
     control: ControlRecord | None = None
     decoded: CoordinatorRecord | None = None
+    topic: str | None = None
+    state: StateRecord | None = None
     damage: Damage | None = None
 
 
@@ -187,7 +191,7 @@ def decode_event(
 ) -> Event:
     """A record with what its key and value say; with neither if it is data that is not wanted."""
     if wants is None or batch.is_control or wants(record):
-        control, decoded, damage = _decode(segment, batch, record, release)
+        control, decoded, damage = _decode(log.topic, segment, batch, record, release)
     else:
         control = decoded = damage = None
     return Event(
@@ -197,7 +201,9 @@ def decode_event(
         batch_base_offset=batch.base_offset if batch_base_offset is None else batch_base_offset,
         record=record,
         control=control,
-        decoded=decoded,
+        decoded=decoded if isinstance(decoded, CoordinatorRecord) else None,
+        topic=log.topic,
+        state=decoded if isinstance(decoded, StateRecord) else None,
         damage=damage,
     )
 
@@ -208,11 +214,13 @@ def _peek(records: Iterator[Record | Damage]) -> tuple[Iterator[Record | Damage]
 
 
 def _decode(
-    segment: Segment, batch: RecordBatch, record: Record, release: tuple[int, int] | None
-) -> tuple[ControlRecord | None, CoordinatorRecord | None, Damage | None]:
+    topic: str | None, segment: Segment, batch: RecordBatch, record: Record, release: tuple[int, int] | None
+) -> tuple[ControlRecord | None, CoordinatorRecord | StateRecord | None, Damage | None]:
     try:
         if batch.is_control:
             return decode_control_record(record), None, None
+        if topic is not None:
+            return None, decode_state_record(topic, record.key, record.value), None
         return None, decode_coordinator_record(record.key, record.value, release), None
     except OffsetsLogError as error:
         error.at(file=segment.file, position=record.position, record_offset=record.offset)

@@ -11,6 +11,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -102,7 +103,8 @@ class JoinedLog:
     def holdings(self) -> Holdings:
         """Return how much a coordinator holds of what is shown."""
         served, orphans = (len(self._of(kind)) for kind in ("served", "orphan"))
-        return Holdings(tuple(self.groups().values()), served, orphans)
+        pending = sorted(offsets_of(self._of("open")), key=attrgetter("record_offset"))
+        return Holdings(tuple(self.groups().values()), served, orphans, tuple(pending))
 
     def state(self, profile: Profile) -> CoordinatorState:
         """Return what a coordinator holds after loading."""

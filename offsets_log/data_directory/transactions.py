@@ -5,7 +5,7 @@ References: ``TransactionStateManager``, ``TransactionCoordinator`` (``onEndTran
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from offsets_log.errors import Damage, OffsetsLogError
@@ -14,6 +14,7 @@ from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.record import iter_records
 from offsets_log.messages.state_topics import TRANSACTION_STATE, decode_state_record
 from offsets_log.messages.transaction_log import TRANSACTION_STATES
+from offsets_log.replay.partition_count import partition_count
 from offsets_log.rows.tables import Column
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -31,6 +32,7 @@ OUTCOME_COLUMNS = (
     Column("transaction_started_ms", "bigint", "when the transaction began that it speaks of"),
     Column("transaction_timeout_ms", "int", "after which the coordinator aborts it"),
     Column("outcome", "string", "committed, aborted, undecided, hanging or timed out"),
+    Column("abort_command", "string", "the command line that ends a hanging one; null of others"),
 )
 
 _PREPARED = {"PrepareCommit": COMMITTED, "PrepareAbort": ABORTED, "PrepareEpochFence": ABORTED}
@@ -71,8 +73,12 @@ class Outcome:
     state: TransactionState | None = None
     is_marker_missing: bool = False
 
-    def cells(self) -> dict[str, object]:
-        """`OUTCOME_COLUMNS`."""
+    def cells(self, command: str | None) -> dict[str, object]:
+        """`OUTCOME_COLUMNS`.
+
+        Args:
+            command: that ends it if it hangs.
+        """
         state = self.state
         return {
             "transactional_id": state and state.transactional_id,
@@ -80,6 +86,7 @@ class Outcome:
             "transaction_started_ms": state.started_ms if state and state.started_ms >= 0 else None,
             "transaction_timeout_ms": state and state.timeout_ms,
             "outcome": self.outcome,
+            "abort_command": command,
         }
 
 
@@ -93,6 +100,7 @@ class TransactionStates:
         is_whole: whether these are all: else a producer that is not found may be in another.
         damages: what could not be read.
         newest_timestamp_ms: of all records; None without one.
+        newest_by_home: broker whose copies were read → the time of their newest record, −1 without one.
     """
 
     by_id: dict[str, TransactionState] = field(default_factory=dict)
@@ -100,26 +108,54 @@ class TransactionStates:
     is_whole: bool = False
     damages: list[Damage] = field(default_factory=list)
     newest_timestamp_ms: int | None = None
+    newest_by_home: dict[str, int] = field(default_factory=dict)
+    _by_producer: dict[int, TransactionState] | None = field(default=None, init=False, repr=False, compare=False)
 
     def of_producer(self, producer_id: int) -> TransactionState | None:
         """The state that has a producer id now, else one that had it before or gets it next."""
-        states = self.by_id.values()
-        for state in states:
-            if state.producer_id == producer_id:
-                return state
-        return next((state for state in states if producer_id in state.other_producer_ids), None)
+        if self._by_producer is None:
+            found = {other: state for state in self.by_id.values() for other in state.other_producer_ids}
+            self._by_producer = found | {state.producer_id: state for state in self.by_id.values()}
+        return self._by_producer.get(producer_id)
 
-    def outcome(self, producer_id: int, offsets_partition: int, newest_pending_ms: int, now_ms: int | None) -> Outcome:
+    def may_be_older(self, home: str | None, time_ms: int) -> bool:
+        """Whether the coordinator may have written more before a time than is known here.
+
+        What one broker has was copied together; what another one has may be older, if none of its records is as new.
+
+        Args:
+            home: the broker whose copy tells the time; None takes all to be copied together.
+        """
+        if home is None:
+            return False
+        return any(other != home and newest_ms < time_ms for other, newest_ms in self.newest_by_home.items())
+
+    def outcome(
+        self,
+        producer_id: int,
+        offsets_partition: int,
+        newest_pending_ms: int,
+        now_ms: int | None,
+        *,
+        oldest_pending_ms: int | None = None,
+        home: str | None = None,
+    ) -> Outcome:
         """What becomes of the offsets that a producer has pending in an offsets partition.
 
         Args:
-            newest_pending_ms: the time of the last of its records there.
+            newest_pending_ms, oldest_pending_ms: times of its last and first record there; None is the last one's.
             now_ms: for which time the answer is; None says nothing of transactions that time out.
+            home: as of `may_be_older`.
         """
+        may_be_older = self.may_be_older(home, newest_pending_ms)
+        hanging = UNDECIDED if may_be_older else HANGING
         state = self.of_producer(producer_id)
         if state is None:
-            return Outcome(outcome=HANGING if self.is_whole and self.by_id else UNDECIDED)
+            return Outcome(outcome=hanging if self.is_whole and self.by_id else UNDECIDED)
         takes_part = offsets_partition in state.partitions.get(OFFSETS_TOPIC, ())
+        oldest_ms = newest_pending_ms if oldest_pending_ms is None else oldest_pending_ms
+        if state.started_ms > oldest_ms and (takes_part or state.status in _COMPLETE):
+            return Outcome(outcome=UNDECIDED, state=state, is_marker_missing=True)  # it speaks of a later transaction
         if state.status in _PREPARED and takes_part:
             return Outcome(outcome=_PREPARED[state.status], state=state)
         if state.status in _COMPLETE and state.updated_ms >= newest_pending_ms:
@@ -127,54 +163,67 @@ class TransactionStates:
         if state.status == "Ongoing" and takes_part:
             is_late = now_ms is not None and now_ms > state.started_ms + state.timeout_ms
             return Outcome(outcome=TIMED_OUT if is_late else UNDECIDED, state=state)
-        return Outcome(outcome=HANGING, state=state)
+        return Outcome(outcome=hanging, state=state)
 
 
 def replay_transaction_log(
-    logs: Iterable[PartitionLog], all_partitions: Collection[int] | None = None
+    logs: Iterable[PartitionLog],
+    all_partitions: Collection[int] | None = None,
+    home_of: Callable[[PartitionLog], str] = lambda log: "",
 ) -> TransactionStates:
     """Replay copies of ``__transaction_state``: the last record of each transactional id counts.
 
     Args:
         logs: one for each partition of the topic that there is; `offsets_partition` is its number.
-        all_partitions: of the topic; None where nothing tells how many it has: then those from 0 to the last.
+        all_partitions: of the topic; None where nothing tells how many it has: then as many as its ids show.
+        home_of: the broker whose copy a log is.
     """
     states = TransactionStates()
+    ids: dict[int, set[str]] = {}
     for log in logs:
-        states.partitions.add(log.offsets_partition or 0)
-        _replay(log, states)
-    expected = range(max(states.partitions, default=-1) + 1) if all_partitions is None else all_partitions
+        partition, home = log.offsets_partition or 0, home_of(log)
+        states.partitions.add(partition)
+        by_id: dict[str, TransactionState] = {}
+        newest_ms = _replay(log, by_id, states.damages)
+        states.newest_by_home[home] = max(newest_ms, states.newest_by_home.get(home, -1))
+        states.by_id |= by_id
+        ids[partition] = set(by_id)
+    states.newest_timestamp_ms = max((ms for ms in states.newest_by_home.values() if ms >= 0), default=None)
+    expected = range(partition_count(ids).number) if all_partitions is None else all_partitions
     states.is_whole = bool(states.partitions) and states.partitions.issuperset(expected) and not states.damages
     return states
 
 
-def _replay(log: PartitionLog, states: TransactionStates) -> None:
+def _replay(log: PartitionLog, by_id: dict[str, TransactionState], damages: list[Damage]) -> int:
+    """Replay one partition; the time of its newest record, −1 without one."""
+    newest_ms = -1
     for segment, item in iter_log(log):
         if isinstance(item, Damage):
-            states.damages.append(item)
+            damages.append(item)
         elif isinstance(item, RecordBatch) and not item.is_control:
             for record in iter_records(item):
                 if isinstance(record, Damage):
                     record.error.at(file=segment.file)
-                    states.damages.append(record)
+                    damages.append(record)
                     continue
                 try:
-                    _apply(record.key, record.value, states)
+                    _apply(record.key, record.value, by_id)
                 except OffsetsLogError as error:
                     error.at(file=segment.file, position=record.position, record_offset=record.offset)
-                    states.damages.append(Damage(error, b""))
-                states.newest_timestamp_ms = max(record.timestamp_ms, states.newest_timestamp_ms or record.timestamp_ms)
+                    damages.append(Damage(error, b""))
+                newest_ms = max(record.timestamp_ms, newest_ms)
+    return newest_ms
 
 
-def _apply(key: bytes | None, value: bytes | None, states: TransactionStates) -> None:
+def _apply(key: bytes | None, value: bytes | None, by_id: dict[str, TransactionState]) -> None:
     record = decode_state_record(TRANSACTION_STATE, key, value)
     transactional_id: str = record.key["transactional_id"]
     fields = record.value
     if fields is None:
-        states.by_id.pop(transactional_id, None)
+        by_id.pop(transactional_id, None)
         return
     number = fields["transaction_status"]
-    states.by_id[transactional_id] = TransactionState(
+    by_id[transactional_id] = TransactionState(
         transactional_id=transactional_id,
         producer_id=fields["producer_id"],
         producer_epoch=fields["producer_epoch"],

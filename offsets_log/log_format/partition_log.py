@@ -79,6 +79,7 @@ class PartitionLog:
         checkpoints: what the data directory says of it.
         beside: name → how to read a file that lies beside the segments: indexes, snapshots of producers.
         selection: why nothing is missing around these segments, in words; None where they are all that there was.
+        topic: of `state_topics`, whose partition it is instead; None of ``__consumer_offsets``.
     """
 
     offsets_partition: int | None
@@ -87,6 +88,7 @@ class PartitionLog:
     checkpoints: Checkpoints = NOTHING_TOLD
     beside: Mapping[str, Callable[[], Buffer]] = field(default_factory=dict, repr=False, compare=False)
     selection: str | None = None
+    topic: str | None = None
 
     @property
     def cleaned_until(self) -> int | None:

@@ -224,22 +224,12 @@ class CoordinatorRecord:
         return self.layout.to_json(self.value, self.value_version)
 
     def unknown_tags(self) -> list[tuple[str, int, bytes]]:
-        """Return tagged fields no table knows: path of their struct, tag, raw bytes."""
-        return [
-            (path, tag, data)
-            for path, part in schema.walk(self.value, "value")
-            if isinstance(part, dict)
-            for tag, data in part.get(UNKNOWN_TAGS, ())
-        ]
+        """Return what the function of this name does."""
+        return unknown_tags(self)
 
     def malformed_strings(self) -> list[tuple[str, bytes]]:
-        """Return strings that were not UTF-8 (``replay:B-7``): path, raw bytes."""
-        return [
-            (path, part.raw)
-            for root, fields in (("key", self.key), ("value", self.value))
-            for path, part in schema.walk(fields, root)
-            if isinstance(part, MalformedString)
-        ]
+        """Return what the function of this name does."""
+        return malformed_strings(self)
 
 
 class KeyAndValue(Protocol):
@@ -257,6 +247,26 @@ class KeyAndValue(Protocol):
     def key_trailing(self) -> bytes: ...
     @property
     def value_trailing(self) -> bytes: ...
+
+
+def unknown_tags(record: KeyAndValue) -> list[tuple[str, int, bytes]]:
+    """Tagged fields no table knows: path of their struct, tag, raw bytes."""
+    return [
+        (path, tag, data)
+        for path, part in schema.walk(record.value, "value")
+        if isinstance(part, dict)
+        for tag, data in part.get(UNKNOWN_TAGS, ())
+    ]
+
+
+def malformed_strings(record: KeyAndValue) -> list[tuple[str, bytes]]:
+    """Strings that were not UTF-8 (``replay:B-7``): path, raw bytes."""
+    return [
+        (path, part.raw)
+        for root, fields in (("key", record.key), ("value", record.value))
+        for path, part in schema.walk(fields, root)
+        if isinstance(part, MalformedString)
+    ]
 
 
 _PLAIN = [field.name for field in fields(CoordinatorRecord) if field.name != "layout"]

@@ -145,7 +145,7 @@ class Message:
         return _struct_of(self, version)
 
     def to_json(self, value: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return a parsed message as Kafka's JSON converters write it: its names, uuids and bytes as text, no secrets."""
+        """Return a parsed message as Kafka's JSON converters write it: names, uuids and bytes as text, no secrets."""
         return _struct_json(self.fields, value, version)
 
     def zeros(self, version: int) -> dict[str, Any]:

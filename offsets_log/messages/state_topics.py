@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.messages import share_group_state as ss
-from offsets_log.messages.registry import RecordType, decode_value, encode_key_and_value, read_key
+from offsets_log.messages.registry import (
+    RecordType,
+    decode_value,
+    encode_key_and_value,
+    malformed_strings,
+    read_key,
+    unknown_tags,
+)
 from offsets_log.messages.schema import Message
 from offsets_log.messages.transaction_log import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
 
@@ -57,6 +64,11 @@ class StateRecord:
         return self.type.name
 
     @property
+    def record_type(self) -> int:
+        """The number in the key."""
+        return self.type.number
+
+    @property
     def is_tombstone(self) -> bool:
         """Whether the value is null."""
         return self.value is None
@@ -70,6 +82,14 @@ class StateRecord:
         if self.value is None or self.layout is None or self.value_version is None:
             return None
         return self.layout.to_json(self.value, self.value_version)
+
+    def unknown_tags(self) -> list[tuple[str, int, bytes]]:
+        """As of `registry`."""
+        return unknown_tags(self)
+
+    def malformed_strings(self) -> list[tuple[str, bytes]]:
+        """As of `registry`."""
+        return malformed_strings(self)
 
 
 def decode_state_record(topic: str, key: bytes | None, value: bytes | None) -> StateRecord:

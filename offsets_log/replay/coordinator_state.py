@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from itertools import filterfalse
+from operator import attrgetter
 
 from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GROUP_METADATA, replay_timeline
@@ -26,11 +28,13 @@ class Holdings:
     Attributes:
         groups: groups that exist.
         offsets, orphans: numbers of committed offsets of groups that exist, and of groups that do not.
+        pending: offsets of open transactions, of groups and topics that are not shown too; by record offset.
     """
 
     groups: tuple[Group, ...]
     offsets: int
     orphans: int
+    pending: tuple[OffsetAndMetadata, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class CoordinatorState:
         end_offset: the log's next offset.
         missing_columns: columns that the log's source does not have; they are null in rows.
         hidden_groups: names of groups that exist in the log but are not in ``groups``: not shown, or not served.
+        hidden_pending: offsets of open transactions that are not in ``pending``: not shown.
     """
 
     profile: Profile
@@ -57,6 +62,7 @@ class CoordinatorState:
     end_offset: int
     missing_columns: frozenset[str] = frozenset()
     hidden_groups: frozenset[str] = frozenset()
+    hidden_pending: tuple[OffsetAndMetadata, ...] = ()
 
     def iter_served(self) -> Iterator[OffsetAndMetadata]:
         """Yield the committed offsets of groups that exist."""
@@ -79,12 +85,14 @@ class CoordinatorState:
             hidden_groups=self.hidden_groups | (self.groups.keys() - shown.keys()),
             committed=tuple(filter(is_shown, self.committed)),
             pending=tuple(filter(is_shown, self.pending)),
+            hidden_pending=(*self.hidden_pending, *filterfalse(is_shown, self.pending)),
         )
 
     def holdings(self) -> Holdings:
         """Count what it holds."""
         served = sum(1 for _ in self.iter_served())
-        return Holdings(tuple(self.groups.values()), served, len(self.committed) - served)
+        pending = sorted((*self.pending, *self.hidden_pending), key=attrgetter("record_offset"))
+        return Holdings(tuple(self.groups.values()), served, len(self.committed) - served, tuple(pending))
 
     @property
     def failure(self) -> Problem | None:

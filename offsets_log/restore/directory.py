@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from offsets_log.restore import share_groups
 from offsets_log.restore.plan import encode_plan
 from offsets_log.restore.readme import readme
 from offsets_log.restore.rows import Files
@@ -16,4 +17,6 @@ def rescue_files(plan: Row) -> Files:
     refused = refused_by_some(plan["offsets"])
     for tool in TOOLS:
         yield from tool.files(accepted_by(tool, plan["offsets"], refused))
+    if "share_offsets" in plan:
+        yield from share_groups.files(plan["share_offsets"])
     yield "left-out.jsonl", (f"{to_json(row)}\n" for row in left_out(refused))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 
 from offsets_log.coordinator_document import Memory, PartitionPart
+from offsets_log.data_directory.transactions import DECIDED
 from offsets_log.replay.partition_for import partition_for
+from offsets_log.restore import share_groups
 from offsets_log.restore.names import shown
 from offsets_log.restore.tools import left_out
 from offsets_log.rows.tables import Row, partition_name
@@ -139,7 +141,10 @@ def of_partitions(plan: Row) -> Iterator[str]:
 def _of_groups(plan: Row) -> Iterator[str]:
     if active := [row["group"] for row in plan["groups"] if is_active(row["state"])]:
         yield f"groups that had members ({len(active)}), to be stopped before their offsets are set: {_named(active)}"
-    if share := [row["group"] for row in plan["groups"] if row["type"] == SHARE]:
+    share = [row["group"] for row in plan["groups"] if row["type"] == SHARE]
+    if "share_offsets" in plan:
+        yield from _of_share_offsets(plan["share_offsets"], share)
+    elif share:
         yield (
             f"share groups ({len(share)}), which cannot be given back: where they are stands in __share_group_state: "
             f"{_named(share)}"
@@ -149,6 +154,11 @@ def _of_groups(plan: Row) -> Iterator[str]:
         yield (
             f"offsets in open transactions, whose end is not known, so that the values before them are taken: "
             f"{waiting.total()} of {_named(waiting)}"
+        )
+    if certain := sum(row.get("outcome") in DECIDED for row in plan["pending"]):
+        yield (
+            f"of these, offsets of transactions that __transaction_state says to be over, which --decide ends: "
+            f"{certain}"
         )
     homes = plan["offsets_partitions"]["count"]
     astray = [
@@ -160,6 +170,23 @@ def _of_groups(plan: Row) -> Iterator[str]:
         yield (
             f"groups in an offsets partition that is not theirs ({len(astray)}), where no broker looks for them: "
             f"{_named(astray)}"
+        )
+
+
+def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[str]:
+    if without := sorted(set(groups) - {row["group"] for row in rows}):
+        yield f"share groups of which __share_group_state here tells nothing ({len(without)}): {_named(without)}"
+    taken = [row for row in rows if share_groups.refusal(row) is None]
+    twice = sum(row["last_offset"] - row["first_offset"] + 1 for row in share_groups.delivered_twice(taken))
+    if twice:
+        yield (
+            "records that share groups had done above where they start, which are delivered again, as "
+            f"{share_groups.NAME}/delivered-twice.jsonl says: {twice}"
+        )
+    if len(taken) < len(rows):
+        yield (
+            f"places of share groups that cannot be set, as {share_groups.NAME}/left-out.jsonl says: "
+            f"{len(rows) - len(taken)}"
         )
 
 

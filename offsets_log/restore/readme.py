@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from offsets_log.restore import kaf, kafka_consumer_groups, rpk
+from offsets_log.restore import kaf, kafka_consumer_groups, rpk, share_groups
 from offsets_log.restore.doubts import SHARE, is_active
 from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
@@ -44,7 +44,7 @@ still have.
 What is not in __consumer_offsets
 ---------------------------------
 
-Share groups keep where they are in __share_group_state{share}.
+{share}
 Source connectors of Kafka Connect keep their own offsets in Connect's topic (offset.storage.topic), and connectors and
 their tasks in two more (config.storage.topic, status.storage.topic): they are not rescued here. Of sink connectors
 the offsets are here, as groups connect-NAME.
@@ -59,7 +59,7 @@ What is here
   kafkactl/run.sh                 one kafkactl reset offset command a partition
   client-libraries/offsets.json   group -> topic -> partition -> offset, metadata
   spark/GROUP.json                for the option startingOffsets of Spark's Kafka source
-  left-out.jsonl                  offsets a tool would refuse or change, with the reason
+{share_files}  left-out.jsonl                  offsets a tool would refuse or change, with the reason
 
 GROUP and TOPIC are percent-encoded in names of files. {counts}
 
@@ -154,7 +154,8 @@ def readme(plan: Row) -> Iterator[str]:
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in plan["doubts"]) or "Nothing.",
         needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
-        share=_share([row["group"] for row in plan["groups"] if row["type"] == SHARE]),
+        share=_share(plan),
+        share_files=_SHARE_FILES if "share_offsets" in plan else "",
         active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
         counts=" ".join(f"{name}: {counted(len(own), 'offset')}." for name, own in accepted.items()),
         kafka_consumer_groups=_commands(
@@ -176,12 +177,41 @@ def _active(groups: list[str], *, tells_states: bool) -> str:
     return f"No group may have members. These had some, and must be stopped first:\n\n{names}"
 
 
-def _share(groups: list[str]) -> str:
-    """Return the end of a sentence about share groups."""
-    if not groups:
-        return ", which is not read here; the log has none"
-    names = "\n".join(f"  {shown(group)}" for group in groups)
-    return f", which is not read here. The log has these, and nothing\ngives them back where they were:\n\n{names}\n"
+_SHARE_FILES = """\
+  share-groups/offsets.json       share group -> topic -> partition -> start offset
+  share-groups/run.sh             one kafka-share-groups.sh command a partition
+  share-groups/delivered-twice.jsonl, left-out.jsonl   what comes again; what cannot be set
+"""
+
+_SHARE_OFFSETS = """\
+Share groups keep where they are in __share_group_state, which was read: {offsets} places of {groups} groups. Only where
+they start can be set; {twice} were done above it, and are delivered again
+(share-groups/delivered-twice.jsonl). The groups must have no members. With the Java client, for each group of
+share-groups/offsets.json:
+
+    admin.alterShareGroupOffsets(group, Map.of(new TopicPartition(topic, partition), offset)).all().get();
+
+kafka-share-groups.sh of 4.3 takes times and no offsets: it may start at an earlier record of the same time. First to
+look, then to do:
+
+  sh share-groups/run.sh --bootstrap-server HOST:PORT --dry-run
+  sh share-groups/run.sh --bootstrap-server HOST:PORT --execute
+"""
+
+
+def _share(plan: Row) -> str:
+    """What is said of share groups."""
+    if "share_offsets" in plan:
+        taken = [row for row in plan["share_offsets"] if share_groups.refusal(row) is None]
+        twice = sum(row["last_offset"] - row["first_offset"] + 1 for row in share_groups.delivered_twice(taken))
+        groups = len({row["group"] for row in taken})
+        return _SHARE_OFFSETS.format(offsets=len(taken), groups=groups, twice=counted(twice, "record"))
+    beginning = "Share groups keep where they are in __share_group_state, which is not read here"
+    groups_there = [row["group"] for row in plan["groups"] if row["type"] == SHARE]
+    if not groups_there:
+        return f"{beginning}; the log has none."
+    names = "\n".join(f"  {shown(group)}" for group in groups_there)
+    return f"{beginning}. The log has these, and nothing\ngives them back where they were:\n\n{names}\n."
 
 
 def _commands(commands: Iterator[str]) -> str:

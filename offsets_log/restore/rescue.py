@@ -76,6 +76,8 @@ def make_plan(
         "orphans": document["orphans"],
         "duplicates": duplicates,
     }
+    if memory.share_offsets is not None:
+        plan["share_offsets"] = list(memory.share_offsets.plan_rows())
     plan["doubts"] = [
         *doubts.of_damage(corrupt, unsupported),
         *notes,

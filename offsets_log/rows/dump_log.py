@@ -17,6 +17,7 @@ from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
 from offsets_log.messages.registry import CoordinatorRecord, record_type_of
+from offsets_log.messages.state_topics import StateRecord
 
 EXPANDED = {"subscription": decode_subscription, "assignment": decode_assignment}
 EXPANDED_TYPE = "consumer"
@@ -99,6 +100,8 @@ def record_line(event: Event) -> str:
             return f"{line} controlType: {control.type}"
         case Event(decoded=CoordinatorRecord() as decoded):
             return f"{line} key: {_key(decoded)} payload: {_payload(decoded)}"
+        case Event(state=StateRecord() as state):
+            return f"{line} key: {_key(state)} payload: {_state_payload(state)}"
         case Event(damage=Damage(UnknownRecordTypeError())):
             return f"{line} key: Unknown record type {record_type_of(record.key)} at offset {record.offset}, skipping."
         case Event(damage=Damage(error)):
@@ -111,8 +114,13 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _key(decoded: CoordinatorRecord) -> str:
+def _key(decoded: CoordinatorRecord | StateRecord) -> str:
     return json_text({"type": str(decoded.record_type), "data": decoded.key_json()})
+
+
+def _state_payload(decoded: StateRecord) -> str:
+    data = decoded.value_json()
+    return "<DELETE>" if data is None else json_text({"version": str(decoded.value_version), "data": data})
 
 
 def _payload(decoded: CoordinatorRecord) -> str:

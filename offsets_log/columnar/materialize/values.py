@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +126,11 @@ def iter_open(state: ColumnarState) -> Iterator[tuple[int, int, int, int, int]]:
                 yield producer[a.PRODUCER_ID], row, record_offset, batch, index
 
 
+def open_offsets(layout: Layout, state: ColumnarState, scanner: Scanner) -> Iterator[OffsetAndMetadata]:
+    """What is pending, as `finish` has it."""
+    return offsets_at(layout, state, scanner, find(state).pending[:, [2, 3, 1, 1]])
+
+
 def finish(layout: Layout, state: ColumnarState, scanner: Scanner, *, whole_groups: bool = True) -> CoordinatorState:
     """Return what a coordinator holds, as `replay.coordinator_state.finish` does.
 
@@ -190,6 +196,7 @@ def holdings(
         tuple(group for name, group in groups.items() if shows_group(name)),
         offsets=sum(count for exists, count in shown if exists),
         orphans=sum(count for exists, count in shown if not exists),
+        pending=tuple(sorted(open_offsets(layout, state, scanner), key=attrgetter("record_offset"))),
     )
 
 

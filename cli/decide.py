@@ -1,0 +1,123 @@
+"""``--decide``, and the outcome of open transactions, by the copy of the transaction coordinator's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import Time
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from cli.options import ReadOptions
+    from cli.session import Session
+    from offsets_log.data_directory.decisions import Outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class DecideOptions:
+    """What `decide_options` say.
+
+    Attributes:
+        decide: whether transactions of which the outcome is certain are ended.
+        now_ms: for which time it is told what has timed out; None tells of none.
+    """
+
+    decide: bool = False
+    now_ms: int | None = None
+
+
+DECIDE = click.option(
+    "--decide",
+    is_flag=True,
+    help="End open transactions that __transaction_state in the copy says to be committed or aborted, as if their "
+    "markers stood at the log's end.",
+)
+TIMED_OUT_BY = click.option(
+    "--now",
+    type=Time(),
+    help="Tell which open transactions would have timed out by then: epoch ms, ISO 8601 (UTC), or 2h ago.",
+)
+
+
+def decide_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Both options, handed over as `decide`."""
+
+    @wraps(command)
+    def with_decide(*args: Any, decide: bool, now: int | None, **more: Any) -> None:
+        command(*args, decide=DecideOptions(decide, now), **more)
+
+    return DECIDE(TIMED_OUT_BY(with_decide))
+
+
+def check_usage(reading: ReadOptions, decide: bool, *, as_broker: bool = False) -> None:
+    """Raises UsageError for what cannot be decided."""
+    if not decide:
+        return
+    if reading.engine == "spark":
+        raise click.UsageError("--decide needs the logs here: --engine spark does not decide")
+    if as_broker:
+        raise click.UsageError("--decide and --as-broker exclude each other: a broker that starts decides nothing")
+    if is_bounded(reading):
+        raise click.UsageError(
+            "--decide tells what became of transactions open at the log's end; --until-offset and --until-time end "
+            "before it"
+        )
+
+
+def is_bounded(reading: ReadOptions) -> bool:
+    """Whether less than the whole log is asked for: what other topics say is of its end."""
+    return bool(reading.until_offset) or reading.until_time is not None
+
+
+def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
+    """What tells outcomes; None without a copy of the coordinator's log, or where a time before the end is asked of."""
+    from offsets_log.data_directory.decisions import Outcomes
+    from offsets_log.messages.state_topics import TRANSACTION_STATE
+
+    inputs = session.inputs
+    if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(TRANSACTION_STATE):
+        return None
+    states = inputs.transaction_states
+    for damage in states.damages:
+        session.account.on_damage(damage)
+    return Outcomes(states, now_ms, inputs.home_of)
+
+
+def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:
+    """Have the engine decide, if that was asked for; what tells outcomes, as `outcomes_of`."""
+    outcomes = outcomes_of(session, decide.now_ms)
+    if decide.decide:
+        session.engine.decides = outcomes
+        if outcomes is None:
+            session.account.say(
+                "--decide: no __transaction_state lies beside these partitions: give the broker's whole data directory"
+            )
+    return outcomes
+
+
+SAID = 5
+"""Transactions that are named one by one."""
+
+
+def say_of_decided(session: Session) -> None:
+    """Tell what was decided, what was not, and where a marker should have been."""
+    outcomes = session.engine.decides
+    if outcomes is None:
+        return
+    met = ", ".join(
+        f"{count} {outcome} ({counted(outcomes.offsets[outcome], 'offset')})"
+        for outcome, count in sorted(outcomes.transactions.items())
+    )
+    session.account.say(f"--decide: open transactions by __transaction_state: {met or 'none'}")
+    for partition, transactional_id in outcomes.without_marker[:SAID]:
+        session.account.say(
+            f"offsets partition {partition} lacks the marker of a transaction of {transactional_id!r} that is over: "
+            "this copy of it is older than that of __transaction_state, or was cut off"
+        )
+    if len(outcomes.without_marker) > SAID:
+        session.account.say(f"{len(outcomes.without_marker) - SAID} more markers are missing")

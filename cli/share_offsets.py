@@ -1,0 +1,66 @@
+"""Share groups' offsets of a run: the share coordinator's log in the copy, and what the groups say of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cli.decide import is_bounded
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from cli.session import Session
+    from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.share_offsets import ShareGroupTopics, ShareOffsets
+
+
+def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets | None:
+    """The states that filters show; None without a copy of the log, or where a time before its end is asked of.
+
+    Args:
+        logs: tell the ends of partitions; None where these are not asked for.
+    """
+    from offsets_log.data_directory.share_offsets import ShareOffsets
+    from offsets_log.messages.state_topics import SHARE_GROUP_STATE
+
+    inputs = session.inputs
+    if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(SHARE_GROUP_STATE):
+        return None
+    states = inputs.share_states
+    for damage in states.damages:
+        session.account.on_damage(damage)
+    partitions = {log.offsets_partition for log in inputs.logs}
+    return ShareOffsets(
+        states,
+        _topics(session, {key.group for key in states.by_key}),
+        inputs.topic_ids,
+        logs,
+        is_whole=not inputs.absent and partitions == set(range(len(partitions))),
+        shows_group=inputs.shows_group,
+        shows_topic=inputs.shows_topic,
+    )
+
+
+def _topics(session: Session, groups: set[str]) -> ShareGroupTopics:
+    """What records of these groups say of their states; damage is told by who reads the logs for the answer."""
+    from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.data_directory.share_offsets import (
+        STATE_PARTITION_METADATA,
+        ShareGroupTopics,
+        is_of_states,
+    )
+
+    reading = session.inputs.reading
+    aside = session.bounded(reading.until_offset, reading.until_time).engine
+    topics = ShareGroupTopics()
+    selection = Selection(groups.__contains__, record_types=frozenset({STATE_PARTITION_METADATA}))
+    for log in session.inputs.logs if groups else ():
+        topics.add(aside.selected(log, selection, is_of_states))
+    return topics
+
+
+def say_of_orphans(session: Session, rows: list[dict[str, object]]) -> None:
+    """Tell of states that no group says to have."""
+    if count := sum(row["status"] == "orphan" for row in rows):
+        session.account.say(
+            f"{counted(count, 'share state is', 'share states are')} orphans: no group in __consumer_offsets has them"
+        )

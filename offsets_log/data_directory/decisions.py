@@ -1,0 +1,145 @@
+"""Open transactions of the offsets topic, by what their coordinator's log says became of them.
+
+What is certain can be applied as if the markers stood at the end of each log, one behind the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from offsets_log.data_directory.transactions import (
+    COMMITTED,
+    DECIDED,
+    HANGING,
+    Outcome,
+    TransactionStates,
+    abort_command,
+)
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.replay.partial import EndTransactionMarker, OffsetAndMetadata
+from offsets_log.rows.tables import Row
+
+BOOTSTRAP_SERVER = "HOST:PORT"
+"""Stands in command lines for a broker of the cluster, which no log names."""
+
+
+class TakesMarkers(Protocol):
+    """A replay at its end: `PartialState`, or its like for bulk."""
+
+    end_offset: int
+
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
+        """The end of a transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTransaction:
+    """What a producer has pending in a log.
+
+    Attributes:
+        oldest_ms, newest_ms: when the first and the last of its pending offsets were written.
+        offsets: how many there are.
+    """
+
+    producer_id: int
+    oldest_ms: int
+    newest_ms: int
+    offsets: int
+
+
+def pending_transactions(pending: Iterable[OffsetAndMetadata]) -> list[PendingTransaction]:
+    """Pending offsets by producer, in the order in which the producers last wrote."""
+    times: dict[int, list[int]] = {}
+    for value in pending:
+        times.setdefault(value.producer_id, []).append(value.commit_timestamp_ms)
+    found = (PendingTransaction(producer_id, min(ms), max(ms), len(ms)) for producer_id, ms in times.items())
+    return sorted(found, key=lambda one: (one.newest_ms, one.producer_id))
+
+
+class Outcomes:
+    """What becomes of open transactions, and what was decided so far.
+
+    Attributes:
+        transactions, offsets: outcome → how many transactions of offsets partitions were met when it was decided, and
+            how many offsets they have.
+        without_marker: offsets partition and transactional id of those that are over and have no marker here.
+
+    Args:
+        now_ms: for which time the answers are; None says nothing of transactions that time out.
+        home_of: the broker whose copy a log is, as `replay_transaction_log` was told.
+    """
+
+    def __init__(self, states: TransactionStates, now_ms: int | None, home_of: Callable[[PartitionLog], str]) -> None:
+        self.transactions: Counter[str] = Counter()
+        self.offsets: Counter[str] = Counter()
+        self.without_marker: list[tuple[int, str]] = []
+        self._states = states
+        self._now_ms = now_ms
+        self._home_of = home_of
+
+    def of(self, log: PartitionLog, transaction: PendingTransaction) -> Outcome:
+        """What becomes of a transaction."""
+        return self._states.outcome(
+            transaction.producer_id,
+            -1 if log.offsets_partition is None else log.offsets_partition,
+            transaction.newest_ms,
+            self._now_ms,
+            oldest_pending_ms=transaction.oldest_ms,
+            home=self._home_of(log),
+        )
+
+    def cells(self, log: PartitionLog, pending: Iterable[OffsetAndMetadata]) -> dict[int, Row]:
+        """Producer id → `OUTCOME_COLUMNS` of what it has pending.
+
+        Args:
+            pending: all that is in the log.
+        """
+        found = {one.producer_id: self.of(log, one) for one in pending_transactions(pending)}
+        return self.cells_of(log, found)
+
+    @staticmethod
+    def cells_of(log: PartitionLog, found: Mapping[int, Outcome]) -> dict[int, Row]:
+        """The same of outcomes that are known."""
+        hanging = {producer_id for producer_id, outcome in found.items() if outcome.outcome == HANGING}
+        begins = first_offsets(log, hanging)
+        commands = {
+            producer_id: abort_command(BOOTSTRAP_SERVER, log.offsets_partition or 0, offset)
+            for producer_id, offset in begins.items()
+        }
+        return {producer_id: outcome.cells(commands.get(producer_id)) for producer_id, outcome in found.items()}
+
+    def decide(self, log: PartitionLog, state: TakesMarkers, pending: Iterable[OffsetAndMetadata]) -> None:
+        """End the transactions of which the outcome is certain.
+
+        Args:
+            state: of the whole log.
+            pending: what is open in it.
+        """
+        marker_offset = state.end_offset
+        for transaction in pending_transactions(pending):
+            outcome = self.of(log, transaction)
+            self.transactions[outcome.outcome] += 1
+            self.offsets[outcome.outcome] += transaction.offsets
+            if outcome.is_marker_missing and outcome.state is not None:
+                self.without_marker.append((log.offsets_partition or 0, outcome.state.transactional_id))
+            if outcome.outcome in DECIDED:
+                is_commit = outcome.outcome == COMMITTED
+                state.add_marker(transaction.producer_id, EndTransactionMarker(is_commit, marker_offset))
+                marker_offset += 1
+
+
+def first_offsets(log: PartitionLog, producer_ids: Collection[int]) -> dict[int, int]:
+    """Producer id → where its open transaction begins in a log, as a broker counts it: with its first batch."""
+    found: dict[int, int] = {}
+    if producer_ids:
+        for _, item in iter_log(log):
+            if isinstance(item, RecordBatch) and item.producer_id in producer_ids:
+                if item.is_control:
+                    found.pop(item.producer_id, None)
+                elif item.is_transactional:
+                    found.setdefault(item.producer_id, item.base_offset)
+    return found

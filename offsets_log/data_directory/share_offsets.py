@@ -1,0 +1,214 @@
+"""Where share groups are in each partition, as rows: the states of their coordinator's log with names, ends and status.
+
+References: ``ShareGroupCommand.java``, ``GroupCoordinatorService.java`` (``describeShareGroupOffsets``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, CopiedLogs
+from offsets_log.data_directory.share_groups import (
+    ACKNOWLEDGED,
+    ARCHIVED,
+    UNINITIALIZED,
+    UNKNOWN_COUNT,
+    SharePartition,
+    ShareState,
+    ShareStates,
+)
+from offsets_log.events import Event, LogEvent
+from offsets_log.log_format.record import Record
+from offsets_log.messages.registry import record_type_of
+from offsets_log.messages.share_group_state import DELIVERY_STATES
+from offsets_log.rows.tables import GROUP_COLUMN, TOPIC_PARTITION_COLUMNS, Column, Row, with_raw_texts
+
+STATE_PARTITION_METADATA = 15
+"""The record type that says which partitions a share group has states of."""
+
+INITIALIZED, INITIALIZING, DELETING, ORPHAN = "initialized", "initializing", "deleting", "orphan"
+
+AVAILABLE = 0
+
+SHARE_OFFSET_COLUMNS = (
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
+    Column("topic_id", "string", "which the coordinator knows the topic by; topic is null where nothing names it"),
+    Column("start_offset", "bigint", "all before is done; null before it was set, which share.auto.offset.reset does"),
+    Column("delivery_complete_count", "int", "of the records from there on, those that are done; null if not told"),
+    Column("lag", "bigint", "records that are not done, until the log's end; null without a copy of the partition"),
+    Column("available", "bigint", "records from the start on that were given back and will be delivered again"),
+    Column("acknowledged", "bigint", "records from the start on that were accepted"),
+    Column("archived", "bigint", "records from the start on that were rejected or delivered too often"),
+    Column("leader_epoch", "int", "of the partition's leader that wrote the state; null if none did"),
+    Column("state_epoch", "int", "of the group when the state was begun"),
+    Column("snapshot_epoch", "int", "how many snapshots there were before"),
+    Column("status", "string", "initialized, initializing, deleting, or orphan where the group says none of these"),
+    Column("write_timestamp_ms", "bigint", "of the last snapshot"),
+    Column("record_offset", "bigint", "of the last record in the state partition"),
+    Column("state_partition", "int", "partition of __share_group_state"),
+)
+
+
+@dataclass(slots=True)
+class ShareGroupTopics:
+    """What the groups' own records say of their states.
+
+    Attributes:
+        status: group → topic id → partition → status; partition −1 for all of a topic.
+        names: topic id → name.
+    """
+
+    status: dict[str, dict[bytes, dict[int, str]]] = field(default_factory=dict)
+    names: dict[bytes, str] = field(default_factory=dict)
+
+    def add(self, events: Iterable[LogEvent]) -> None:
+        """The events of an offsets partition; of each group the last record counts."""
+        decoded = (event.decoded for event in events if isinstance(event, Event) and event.decoded is not None)
+        for record in decoded:
+            if record.record_type == STATE_PARTITION_METADATA:
+                self._add(record.group, record.value)
+
+    def _add(self, group: str, value: Mapping[str, Sequence[Mapping[str, object]]] | None) -> None:
+        found: dict[bytes, dict[int, str]] = {}
+        for name, status in (
+            ("initialized_topics", INITIALIZED),
+            ("initializing_topics", INITIALIZING),
+            ("deleting_topics", DELETING),
+        ):
+            for row in (value or {}).get(name, ()):
+                topic_id, partitions = row["topic_id"], row.get("partitions", [-1])
+                assert isinstance(topic_id, bytes)
+                assert isinstance(partitions, list)
+                self.names[topic_id] = str(row["topic_name"])
+                found.setdefault(topic_id, {}).update(dict.fromkeys(partitions, status))
+        self.status[group] = found
+
+    def of(self, key: SharePartition, *, is_whole: bool) -> str | None:
+        """The status of a state; None where no record of its group is here, but may be in another offsets partition.
+
+        Args:
+            is_whole: whether all offsets partitions were read.
+        """
+        if key.group not in self.status and not is_whole:
+            return None
+        partitions = self.status.get(key.group, {}).get(bytes(key.topic_id), {})
+        return partitions.get(key.partition) or partitions.get(-1) or ORPHAN
+
+
+def is_of_states(record: Record) -> bool:
+    """Whether a record says which states a group has."""
+    return record_type_of(record.key) == STATE_PARTITION_METADATA
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOffsets:
+    """The states that are asked for.
+
+    Attributes:
+        names: topic id → name.
+        logs: tell the ends of partitions; None where these are not asked for.
+        is_whole: whether all offsets partitions were read.
+    """
+
+    states: ShareStates
+    topics: ShareGroupTopics
+    names: Mapping[bytes, str]
+    logs: CopiedLogs | None
+    is_whole: bool
+    shows_group: Callable[[str], bool]
+    shows_topic: Callable[[str], bool]
+
+    def shown(self) -> Iterator[tuple[Row, ShareState]]:
+        """`SHARE_OFFSET_COLUMNS` of every state, by group, topic and partition."""
+        found = [(self._row(key, state), state) for key, state in self.states.by_key.items()]
+        shown = (item for item in found if self.shows_group(item[0]["group"]) and self.shows_topic(_topic(item[0])))
+        return iter(sorted(shown, key=lambda item: (item[0]["group"], _topic(item[0]), item[0]["partition"])))
+
+    def rows(self) -> list[Row]:
+        """The same without the states."""
+        return [row for row, _ in self.shown()]
+
+    def _row(self, key: SharePartition, state: ShareState) -> Row:
+        topic_id = bytes(key.topic_id)
+        topic = self.names.get(topic_id, self.topics.names.get(topic_id))
+        ends = None if self.logs is None or topic is None else self.logs.ends(topic, key.partition)
+        counts = dict.fromkeys(DELIVERY_STATES, 0)
+        for batch in state.batches:
+            counts[batch.delivery_state] = (
+                counts.get(batch.delivery_state, 0) + batch.last_offset - batch.first_offset + 1
+            )
+        done = state.delivery_complete_count
+        row: Row = {
+            "group": key.group,
+            "topic": topic,
+            "partition": key.partition,
+            "topic_id": str(key.topic_id),
+            "start_offset": None if state.start_offset == UNINITIALIZED else state.start_offset,
+            "delivery_complete_count": None if done == UNKNOWN_COUNT else done,
+            "lag": None if ends is None else state.lag(ends.end_offset),
+            "available": counts[AVAILABLE],
+            "acknowledged": counts[ACKNOWLEDGED],
+            "archived": counts[ARCHIVED],
+            "leader_epoch": None if state.leader_epoch < 0 else state.leader_epoch,
+            "state_epoch": state.state_epoch,
+            "snapshot_epoch": state.snapshot_epoch,
+            "status": self.topics.of(key, is_whole=self.is_whole),
+            "write_timestamp_ms": None if state.write_timestamp_ms < 0 else state.write_timestamp_ms,
+            "record_offset": state.record_offset,
+            "state_partition": state.state_partition,
+        }
+        return with_raw_texts(row, ("group",))
+
+    def plan_rows(self) -> Iterator[Row]:
+        """The same with what a restore needs: states of delivery, the log's bounds, the time of the first record."""
+        for row, state in self.shown():
+            ends = None if self.logs is None or row["topic"] is None else self.logs.ends(row["topic"], row["partition"])
+            start = row["start_offset"]
+            is_timed = self.logs is not None and ends is not None and start is not None
+            yield row | {
+                "log_start_offset": None if ends is None else ends.log_start_offset,
+                "log_end_offset": None if ends is None else ends.end_offset,
+                "start_timestamp_ms": self.logs.first_timestamp(row["topic"], row["partition"], start)
+                if is_timed and self.logs is not None
+                else None,
+                "redelivered": [
+                    {
+                        "first_offset": batch.first_offset,
+                        "last_offset": batch.last_offset,
+                        "delivery_state": DELIVERY_STATES[batch.delivery_state],
+                        "delivery_count": batch.delivery_count,
+                    }
+                    for batch in state.redelivered()
+                ],
+            }
+
+
+def _topic(row: Row) -> str:
+    return row["topic"] or ""
+
+
+def group_share_offsets(rows: Iterable[Row], *, with_lag: bool) -> dict[str, Row]:
+    """Share group → its ``offsets`` in `groups`, and `GROUP_LAG_COLUMNS` where these are asked for.
+
+    Args:
+        rows: of `ShareOffsets`; those of orphans and without a start offset do not count.
+    """
+    found: dict[str, Row] = {}
+    for row in rows:
+        if row["start_offset"] is None or row["status"] == ORPHAN:
+            continue
+        of_group = found.setdefault(row["group"], {"offsets": 0, "lag": None, "max_lag": None, "without": 0})
+        of_group["offsets"] += 1
+        if row["lag"] is None:
+            of_group["without"] += 1
+        else:
+            of_group["lag"] = max(row["lag"], 0) + (of_group["lag"] or 0)
+            of_group["max_lag"] = max(row["lag"], of_group["max_lag"] or 0)
+    names = [column.name for column in GROUP_LAG_COLUMNS]
+    lags = {
+        group: dict(zip(names, (told["lag"], told["max_lag"], told["without"]), strict=True))
+        for group, told in found.items()
+    }
+    return {group: {"offsets": told["offsets"]} | (lags[group] if with_lag else {}) for group, told in found.items()}

@@ -1,0 +1,72 @@
+"""The logs of another internal topic, found in data directories, or given as their folders or files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from offsets_log.disk.dumps import Dumps
+from offsets_log.disk.finder import Finder
+from offsets_log.disk.folder import DirectoryName
+from offsets_log.disk.local import expand, list_directory
+from offsets_log.disk.reader import DiskLogs, open_logs
+from offsets_log.disk.replicas import choose_replica
+from offsets_log.errors import InputError
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.state_topics import STATE_RECORD_TYPES
+
+
+def topic_of(paths: Sequence[str]) -> str | None:
+    """The topic of `STATE_RECORD_TYPES` that all these paths are folders or files of by their names; else None."""
+    topics = {name.topic for path in paths for name in [_name_of(Path(path))]}
+    return topics.pop() if len(topics) == 1 and topics <= STATE_RECORD_TYPES.keys() else None
+
+
+def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = ()) -> DiskLogs:
+    """Open a topic's partitions in data directories, its folders, or their files.
+
+    Args:
+        partitions: those to open; empty for all.
+
+    Raises:
+        InputError: nothing was found, or something cannot be read.
+    """
+    with ExitStack() as stack:
+        found: dict[int, list[PartitionLog]] = {}
+        files: set[str] = set()
+        notes: list[str] = []
+        for path in (place for given in paths for one in expand(given) for place in _places(one, topic)):
+            partition = _name_of(path).partition
+            if partitions and partition not in partitions:
+                continue
+            opened = stack.enter_context(open_logs([str(path)], input_format="segments"))
+            files.update(opened.files)
+            notes += opened.notes
+            found.setdefault(partition, []).extend(
+                replace(log, offsets_partition=partition, topic=topic) for log in opened.logs
+            )
+        if not found:
+            raise InputError(f"no segment of {topic} was found in {', '.join(paths[:3])}")
+        logs = [choose_replica(same) for _, same in sorted(found.items())]
+        result = DiskLogs(logs, Dumps(None), Finder((), stack), stack.pop_all())
+        result.files, result.notes = sorted(files), notes
+        return result
+
+
+def _name_of(path: Path) -> DirectoryName:
+    """What tells the topic and partition: the name of a folder, of a file that of the folder it lies in."""
+    own = DirectoryName.parse(path.absolute().name)
+    return own if own.topic or path.is_dir() else DirectoryName.parse(path.absolute().parent.name)
+
+
+def _places(path: Path, topic: str) -> Iterator[Path]:
+    """The folders of a topic in a data directory, by number; a folder or file of it as it is."""
+    if not path.is_dir() or _name_of(path).topic == topic:
+        yield path
+        return
+    _, directories, _ = list_directory(path)
+    names = {name: DirectoryName.parse(name) for name in directories}
+    wanted = [name for name, parsed in names.items() if parsed.topic == topic and not parsed.leftover]
+    yield from (path / name for name in sorted(wanted, key=lambda name: names[name].partition))

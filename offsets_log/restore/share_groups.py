@@ -1,0 +1,96 @@
+"""Where share groups are, as files: for ``AdminClient.alterShareGroupOffsets`` and ``kafka-share-groups.sh``.
+
+Only start offsets can be set. What was accepted or rejected above them is delivered again, and stands in a file of its
+own. The tool (4.3: tools/.../ShareGroupCommand.java, ``resetOffsets``) takes no offsets: it sets a partition to the
+beginning of its log, its end, or the first record from a time on, which may be one of the same time before the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from offsets_log.restore.names import is_topic_name, shell_word
+from offsets_log.restore.rows import Files, by_group, by_topic
+from offsets_log.rows.tables import Row, to_json
+
+NAME = "share-groups"
+
+_SCRIPT = """#!/bin/sh
+# Sets where share groups start, one command a partition. The groups must have no members. First to look, then to do:
+#   ./run.sh --bootstrap-server HOST:PORT [--command-config FILE] --dry-run
+#   ./run.sh --bootstrap-server HOST:PORT [--command-config FILE] --execute
+# Exits with 1 if a command failed. KAFKA_SHARE_GROUPS names the tool if it is not in the PATH.
+tool=${KAFKA_SHARE_GROUPS:-kafka-share-groups.sh}
+status=0
+"""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def refusal(row: Row) -> str | None:
+    """Why no client can be given a row of the plan's share offsets; None if it can."""
+    if row["status"] == "orphan":
+        return "no group has this state: it is left over"
+    if row["topic"] is None:
+        return f"nothing names the topic of id {row['topic_id']}"
+    if row["start_offset"] is None:
+        return "no start offset was set: share.auto.offset.reset decides"
+    if "group_base64" in row:
+        return "the group's name is not UTF-8"
+    return None if is_topic_name(row["topic"]) and row["partition"] >= 0 else "no broker can have such a partition"
+
+
+def files(rows: Sequence[Row]) -> Files:
+    """Of a plan's share offsets: offsets.json, run.sh, delivered-twice.jsonl, left-out.jsonl."""
+    taken = [row for row in rows if refusal(row) is None]
+    yield f"{NAME}/offsets.json", _offsets(taken)
+    yield f"{NAME}/run.sh", _script(taken)
+    yield f"{NAME}/delivered-twice.jsonl", (f"{to_json(row)}\n" for row in delivered_twice(taken))
+    left = (row | {"reason": refusal(row)} for row in rows if refusal(row) is not None)
+    yield f"{NAME}/left-out.jsonl", (f"{to_json(row)}\n" for row in left)
+
+
+def delivered_twice(rows: Sequence[Row]) -> Iterator[Row]:
+    """Runs of records that were done above the start of their partition."""
+    for row in rows:
+        for batch in row["redelivered"]:
+            yield {"group": row["group"], "topic": row["topic"], "partition": row["partition"], **batch}
+
+
+def _offsets(rows: Sequence[Row]) -> Iterator[str]:
+    groups = {
+        group: {topic: {str(row["partition"]): row["start_offset"] for row in same} for topic, same in by_topic(own)}
+        for group, own in by_group(rows)
+    }
+    yield to_json(groups, indent=1) + "\n"
+
+
+def _script(rows: Sequence[Row]) -> Iterator[str]:
+    yield _SCRIPT
+    for row in rows:
+        where, to = f"{row['topic']}:{row['partition']}", _place(row)
+        if "\0" in row["group"]:
+            yield f"# {where} of a group with a NUL in its name, which no argument can hold\n"
+        elif to is None:
+            start = row["start_offset"]
+            yield f"# {where} of {to_json(row['group'])}: the copy does not tell when record {start} was written\n"
+        else:
+            yield f'"$tool" "$@" --reset-offsets --group={shell_word(row["group"])} --topic={where} {to} || status=1\n'
+    yield 'exit "$status"\n'
+
+
+def _place(row: Row) -> str | None:
+    """The start as the tool takes it; None where the copy does not tell."""
+    start = row["start_offset"]
+    if row["log_end_offset"] is not None and start >= row["log_end_offset"]:
+        return "--to-latest"
+    if row["log_start_offset"] is not None and start <= row["log_start_offset"]:
+        return "--to-earliest"
+    time_ms = row["start_timestamp_ms"]
+    if time_ms is None or time_ms < 0:
+        return None
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return None
+    return f"--to-datetime {moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}"
