@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from cli.lag import STRANDED, lag_logs, say_of_lag
 from cli.options import PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
 from offsets_log.words import counted
 
@@ -58,6 +59,7 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
 @PARTITIONS
 @click.option("--now", type=Time(), help="Until when open transactions are old; by default the newest record read.")
 @SHUTDOWN
+@STRANDED
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -66,6 +68,7 @@ def command(
     partitions: int | None,
     now: int | None,
     shutdown: str | None,
+    lag: bool | None,
 ) -> None:
     """Would these partitions load on Kafka X.Y, and what else is wrong with them?
 
@@ -73,6 +76,9 @@ def command(
     record does it fail and by which rule, what is served then, and what would be skipped. Also damage, torn tails,
     missing log, overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always of the
     whole partition: -g only chooses which findings are shown, and -t chooses nothing.
+
+    Where the copy has the logs of other topics: offsets beyond the end or below the start of these, of partitions that
+    the cluster does not have, and of a former topic of the same name.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
     damaged or doubtful. What is only skipped or noted does not count.
@@ -95,11 +101,13 @@ def command(
             now_ms=now,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
+            more=_stranded(session, lag, releases[-1]),
         )
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
             _write(stream, found, format_name)
         failing, wrong = found.failing(judged), found.wrong(judged)
+        say_of_lag(session, lag_logs(session, lag))
         session.account.is_wrong = bool(failing or wrong)
         session.account.say(_partitions_in_words(found.partitions))
         session.account.finish(
@@ -127,6 +135,18 @@ def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | Non
             shutdown=shutdown,
         )
         yield check
+
+
+def _stranded(session: Session, lag: bool | None, release: Release) -> Iterator[Row]:
+    """Rows of offsets that lead to no record, of those that a release serves."""
+    if not lag_logs(session, lag):
+        return
+    from offsets_log.checking.stranded import stranded_findings
+
+    again = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
+    for log, state, _ in again.engine.load_all(release.profile, whole_groups=False):
+        for finding in stranded_findings(session.inputs.iter_stranded(state.iter_served())):
+            yield finding.row(log.offsets_partition)
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:

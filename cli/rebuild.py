@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import AS_BROKER, PROFILE, SHUTDOWN, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 from offsets_log.words import counted
 
@@ -21,9 +22,10 @@ TABLES = ("groups", "members", "offsets", "pending")
 @AS_BROKER
 @SHUTDOWN
 @click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document.")
+@lag_options
 @click.option("--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded.")
 @output_option("table", "jsonl", "json", "csv")
-def command(
+def command(  # noqa: PLR0913 - one for each option
     reading: ReadOptions,
     output: Output,
     profile: str,
@@ -31,6 +33,7 @@ def command(
     as_broker: bool,
     shutdown: str | None,
     table: str | None,
+    lag: LagOptions,
     expand: bool,
 ) -> None:
     """What a coordinator holds after loading: groups, members, committed and pending offsets.
@@ -44,23 +47,29 @@ def command(
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.coordinator_document import MEMORY_COLUMNS, Memory
+    from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
     from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.tables import to_json
 
     with open_session(reading, output) as session:
-        memory = Memory(PROFILES[profile])
+        memory, logs = Memory(PROFILES[profile]), lag_logs(session, lag.lag)
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
         memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
         document = memory.document(session.account.damages, expand=expand)
+        columns = MEMORY_COLUMNS
+        if logs is not None:
+            document["offsets"] = list(with_lag(logs, document["offsets"], lag.now_ms))
+            columns = columns | {"offsets": (*columns["offsets"], *(column.name for column in LAG_COLUMNS))}
         format_name = chosen_format(output)
         if table is None and format_name in ("table", "csv"):
             table = "groups"
         with destination(output, session.inputs.files) as stream:
             if table is not None:
-                write_rows(stream, memory.rows(document, table), MEMORY_COLUMNS[table], format_name)
+                write_rows(stream, memory.rows(document, table), columns[table], format_name)
             else:
                 stream.write(to_json(document, indent=1 if format_name == "json" else None).encode() + b"\n")
+        say_of_lag(session, logs)
         for words in memory.warnings():
             session.account.say(words)
         session.account.finish(

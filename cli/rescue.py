@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.lag import STRANDED, lag_logs, say_of_lag
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
 from offsets_log.words import counted
 
@@ -28,9 +29,16 @@ SCRIPT_SUFFIX = ".sh"
 @AS_BROKER
 @SHUTDOWN
 @PARTITIONS
+@STRANDED
 @click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
 def command(
-    reading: ReadOptions, profile: str, as_broker: bool, shutdown: str | None, partitions: int | None, to: str
+    reading: ReadOptions,
+    profile: str,
+    as_broker: bool,
+    shutdown: str | None,
+    partitions: int | None,
+    lag: bool | None,
+    to: str,
 ) -> None:
     """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
 
@@ -61,6 +69,10 @@ def command(
         memory = Memory(PROFILES[profile])
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
+        logs = lag_logs(session, lag)
+        offsets = (value for part in memory.parts for value in part.state.iter_served())
+        stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
+        say_of_lag(session, logs)
         plan = make_plan(
             memory,
             asked,
@@ -68,6 +80,7 @@ def command(
             notes=session.inputs.notes,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
+            stranded=stranded,
         )
         _write(directory, rescue_files(plan))
         said = {*session.inputs.notes, *(missing.in_words() for missing in session.account.lost)}

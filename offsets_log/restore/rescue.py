@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from offsets_log.coordinator_document import Memory
+from offsets_log.data_directory.stranded import Stranded
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
@@ -44,6 +45,7 @@ def make_plan(
     notes: Sequence[str] = (),
     corrupt: int,
     unsupported: int,
+    stranded: Sequence[Stranded] = (),
 ) -> Row:
     """The plan, as `restore.plan` says.
 
@@ -51,6 +53,7 @@ def make_plan(
         notes: what was told of the inputs before they were read.
         damages: the rows of the pieces that could not be read, maybe not all of them
         corrupt, unsupported: pieces that there were.
+        stranded: offsets that lead to no record.
     """
     document = memory.document(damages)
     count = count_of(memory, asked.partitions)
@@ -81,6 +84,7 @@ def make_plan(
         *memory.warnings(),
         *doubts.of_logs(memory),
         *doubts.of_plan(plan),
+        *doubts.of_stranded(stranded),
     ]
     plan["problems"] = document["problems"]
     return plan
