@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from cli.lag import STRANDED, lag_logs, say_of_lag
 from cli.options import PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
 from offsets_log.words import counted
 
@@ -62,6 +63,7 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
     help="The time up to which the age of open transactions is told; by default that of the newest record read.",
 )
 @SHUTDOWN
+@STRANDED
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -70,6 +72,7 @@ def command(
     partitions: int | None,
     now: int | None,
     shutdown: str | None,
+    lag: bool | None,
 ) -> None:
     """Would these partitions load on Kafka X.Y, and what else is wrong with them?
 
@@ -77,6 +80,9 @@ def command(
     record does it fail and by which rule, what is served then, and what would be skipped. Also damage, torn tails,
     missing log, overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always of the
     whole partition: -g only chooses which findings are shown, and -t chooses nothing.
+
+    Where the copy has the logs of other topics: offsets beyond the end or below the start of these, of partitions that
+    the cluster does not have, and of a former topic of the same name.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
     damaged or doubtful. What is only skipped or noted does not count.
@@ -99,11 +105,13 @@ def command(
             now_ms=now,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
+            more=_stranded(session, lag, releases[-1]),
         )
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
             _write(stream, found, format_name)
         failing, wrong = found.failing(judged), found.wrong(judged)
+        say_of_lag(session, lag_logs(session, lag))
         session.account.is_wrong = bool(failing or wrong)
         for release in asked.values():
             if (other := release.other_coordinator) is not None:
@@ -143,6 +151,18 @@ def _coordinator_in_words(release: Release, other: str) -> str:
         f"{release.name} is the Scala coordinator, which is the default; {other} is the preview of the Java one, for "
         "brokers on which the consumer protocol of KIP-848 was switched on"
     )
+
+
+def _stranded(session: Session, lag: bool | None, release: Release) -> Iterator[Row]:
+    """Rows of offsets that lead to no record, of those that a release serves."""
+    if not lag_logs(session, lag):
+        return
+    from offsets_log.checking.stranded import stranded_findings
+
+    again = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
+    for log, state, _ in again.engine.load_all(release.profile, whole_groups=False):
+        for finding in stranded_findings(session.inputs.iter_stranded(state.iter_served())):
+            yield finding.row(log.offsets_partition)
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -26,8 +26,11 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.metadata_log import MetadataReplay
     from offsets_log.data_directory.share_groups import ShareStates
+    from offsets_log.data_directory.stranded import Stranded
     from offsets_log.data_directory.transactions import TransactionStates
+    from offsets_log.replay.partial import OffsetAndMetadata
 
 
 class Inputs:
@@ -68,6 +71,24 @@ class Inputs:
         from offsets_log.data_directory.lag import CopiedLogs
 
         return CopiedLogs(self._opened.user_partitions)
+
+    @cached_property
+    def cluster_metadata(self) -> MetadataReplay | None:
+        """What ``__cluster_metadata`` beside the partitions says; None without a copy of it that can be read."""
+        from offsets_log.data_directory.metadata_log import TOPIC, replay_metadata_log
+        from offsets_log.disk.reader import open_partitions
+
+        copies = self.copied_logs.chosen(TOPIC)[:1]
+        with open_partitions(copies) as logs:
+            for copy, log in zip(copies, logs, strict=True):
+                return replay_metadata_log(log, copy.files())
+        return None
+
+    def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
+        """Those of offsets that lead to no record in the other topics' logs."""
+        from offsets_log.data_directory.stranded import Topics, find_stranded
+
+        return find_stranded(self.copied_logs, Topics(self.copied_logs, self.cluster_metadata), offsets)
 
     @cached_property
     def transaction_states(self) -> TransactionStates:

@@ -29,11 +29,16 @@ class LagOptions:
     now_ms: int | None = None
 
 
+WHERE_THERE = "by the logs of other topics in the copy; by default where it has them."
 LAG = click.option(
     "--lag/--no-lag",
     default=None,
-    help="How far each offset is from the end of its partition, by the logs of other topics in the copy; by default "
-    "where it has them.",
+    help=f"How far each offset is from the end of its partition, {WHERE_THERE}",
+)
+STRANDED = click.option(
+    "--lag/--no-lag",
+    default=None,
+    help=f"Also offsets that lead to no record, {WHERE_THERE}",
 )
 NOW = click.option(
     "--now",

@@ -15,7 +15,7 @@ from cli.decide import say_of_decided
 from cli.lag import say_of_lag
 from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
-from offsets_log.data_directory.lag import LAG_COLUMNS, CopiedLogs, with_lag
+from offsets_log.data_directory.lag_columns import lag_table
 from offsets_log.disk.writer import atomic_directory
 from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cli.options import Output
     from cli.session import Session
     from offsets_log.columnar.folds.replay import Replayed
+    from offsets_log.data_directory.lag import CopiedLogs
     from offsets_log.events import LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.profile import Profile
@@ -87,10 +88,9 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown)
 
 def _with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table:
     """With `LAG_COLUMNS` behind the others."""
-    keys = table.select(["topic", "partition", "committed_offset"]).to_pylist()
-    lags = table_of_rows(list(with_lag(logs, keys, now_ms)), (*COMPACT_COLUMNS, *LAG_COLUMNS))
-    for column in LAG_COLUMNS:
-        table = table.append_column(lags.schema.field(column.name), lags[column.name])
+    lags = lag_table(logs, table, now_ms)
+    for field in lags.schema:
+        table = table.append_column(field, lags[field.name])
     return table
 
 

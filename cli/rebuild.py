@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import click
 
-from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
-from cli.lag import lag_logs, say_of_lag
+from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, say_of_decided
+from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import (
     AS_BROKER,
     PROFILE,
@@ -29,9 +29,11 @@ class RebuildOptions:
     """What of the memory is shown.
 
     Attributes:
+        decide: whether transactions of which the outcome is certain are ended.
         table: of `TABLES`; None for the whole document.
     """
 
+    decide: bool
     table: str | None
     expand: bool
 
@@ -46,17 +48,18 @@ class RebuildOptions:
 @TOPIC_IDS
 @AS_BROKER
 @SHUTDOWN
-@decide_options
 @gather(
     "shown",
     RebuildOptions,
     (
+        DECIDE,
         click.option("--table", type=click.Choice(TABLES), help="Rows of one kind instead of the whole document."),
         click.option(
             "--expand", is_flag=True, help="Also show subscriptions and assignments of classic members decoded."
         ),
     ),
 )
+@lag_options
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -65,8 +68,8 @@ def command(
     topic_ids: str | None,
     as_broker: bool,
     shutdown: str | None,
-    decide: DecideOptions,
     shown: RebuildOptions,
+    lag: LagOptions,
 ) -> None:
     """What a coordinator holds after loading: groups, members, committed and pending offsets.
 
@@ -80,24 +83,31 @@ def command(
     from cli.session import open_session
     from cli.share_offsets import share_offsets_of
     from offsets_log.coordinator_document import Memory
+    from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
     from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.tables import to_json
 
     table = shown.table
-    check_usage(reading, decide.decide, as_broker=as_broker)
+    check_usage(reading, shown.decide, as_broker=as_broker)
     with open_session(reading, output) as session:
-        logs = lag_logs(session, None)
-        memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
+        logs = lag_logs(session, lag.lag)
+        outcomes = begin_to_decide(session, DecideOptions(shown.decide, lag.now_ms))
+        memory = Memory(PROFILES[profile], outcomes, share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
         memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
         document = memory.document(session.account.damages, expand=shown.expand)
+        more: tuple[str, ...] = ()
+        if logs is not None:
+            document["offsets"] = list(with_lag(logs, document["offsets"], lag.now_ms))
+            more = tuple(column.name for column in LAG_COLUMNS)
         format_name = chosen_format(output)
         if table is None and format_name in ("table", "csv"):
             table = "groups"
         with destination(output, session.inputs.files) as stream:
             if table is not None:
-                write_rows(stream, memory.rows(document, table), memory.columns(table), format_name)
+                columns = (*memory.columns(table), *(more if table == "offsets" else ()))
+                write_rows(stream, memory.rows(document, table), columns, format_name)
             else:
                 stream.write(to_json(document, indent=1 if format_name == "json" else None).encode() + b"\n")
         for words in memory.warnings():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
 from offsets_log.words import counted
 
@@ -29,6 +30,7 @@ SOURCES_SHOWN = 5
 @reading_options
 @PROFILE
 @PARTITIONS
+@LAG
 @click.option(
     "--to",
     metavar="FILE",
@@ -36,7 +38,7 @@ SOURCES_SHOWN = 5
     required=True,
     help="The page: one HTML file, which appears whole or not at all.",
 )
-def command(reading: ReadOptions, profile: str, partitions: int | None, to: str) -> None:
+def command(reading: ReadOptions, profile: str, partitions: int | None, lag: bool | None, to: str) -> None:
     """One page to look at: offsets over time, rebalances, top writers, open transactions, problems.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Whatever names are
@@ -53,6 +55,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
     from offsets_log.investigate.writers import top_rows
     from offsets_log.replay.profile import PROFILES
     from offsets_log.report.document import ReportInput, make_document
+    from offsets_log.report.lags import lag_rows
     from offsets_log.report.page import html_page
     from offsets_log.report.samples import Samples
     from offsets_log.restore.rescue import RescueOptions
@@ -65,6 +68,9 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
         )
         read = _read_in_bulk if session.engine.is_bulk else _read_once
         writers, groups = read(session, memory, samples)
+        logs = lag_logs(session, lag)
+        say_of_lag(session, logs)
+        served = [value for part in memory.parts for value in part.state.iter_served()] if logs else []
         found = ReportInput(
             memory=memory,
             groups=sorted(groups, key=groups_row_order),
@@ -86,6 +92,8 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
             damages=session.account.damages,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
+            lags=lag_rows(logs, served) if logs else (),
+            stranded=list(session.inputs.iter_stranded(served)) if logs else (),
         )
         sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
         document = make_document(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.decide import DecideOptions, begin_to_decide, check_usage, decide_options, say_of_decided
-from cli.lag import lag_logs, say_of_lag
+from cli.lag import STRANDED, lag_logs, say_of_lag
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
 from offsets_log.words import counted
 
@@ -31,6 +31,7 @@ SCRIPT_SUFFIX = ".sh"
 @SHUTDOWN
 @PARTITIONS
 @decide_options
+@STRANDED
 @click.option("--to", metavar="DIR", required=True, help="A new directory, which appears whole or not at all.")
 def command(
     reading: ReadOptions,
@@ -39,6 +40,7 @@ def command(
     shutdown: str | None,
     partitions: int | None,
     decide: DecideOptions,
+    lag: bool | None,
     to: str,
 ) -> None:
     """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
@@ -70,10 +72,13 @@ def command(
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
         atomic_directory(to) as directory,
     ):
-        logs = lag_logs(session, None)
+        logs = lag_logs(session, lag)
         memory = Memory(PROFILES[profile], begin_to_decide(session, decide), share_offsets_of(session, logs))
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
+        offsets = (value for part in memory.parts for value in part.state.iter_served())
+        stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
+        say_of_lag(session, logs)
         plan = make_plan(
             memory,
             asked,
@@ -81,6 +86,7 @@ def command(
             notes=session.inputs.notes,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
+            stranded=stranded,
         )
         _write(directory, rescue_files(plan))
         said = {*session.inputs.notes, *(missing.in_words() for missing in session.account.lost)}
@@ -91,7 +97,6 @@ def command(
             session.account.say(
                 f"{counted(len(doubts) - DOUBTS_SHOWN, 'more doubt is', 'more doubts are')} in README.txt"
             )
-        say_of_lag(session, logs)
         say_of_decided(session)
         groups = len({row["group"] for row in plan["offsets"]})
         session.account.finish(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from offsets_log.checking.findings import DAMAGE, DOUBT
@@ -70,6 +70,7 @@ def report(
     now_ms: int | None = None,
     keep_group: Callable[[str], bool] = lambda group: True,
     absent: Sequence[Missing] = (),
+    more: Iterable[Row] = (),
 ) -> Report:
     """Combine what was read.
 
@@ -79,6 +80,7 @@ def report(
             record's.
         keep_group: whether findings of a group are shown.
         absent: partitions of which no segment was found.
+        more: findings of others, as rows.
     """
     if partitions is not None:
         count = PartitionCount(partitions, "option")
@@ -98,5 +100,6 @@ def report(
             for finding in check.findings(count, now_ms)
             if finding.place.group is None or keep_group(finding.place.group)
         ]
-        + [missing_finding(missing).row(missing.offsets_partition) for missing in absent],
+        + [missing_finding(missing).row(missing.offsets_partition) for missing in absent]
+        + [row for row in more if row["group"] is None or keep_group(row["group"])],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,9 +11,10 @@ from offsets_log.data_directory.checkpoints import (
     decode_leader_epoch_checkpoint,
     decode_offset_checkpoint,
 )
-from offsets_log.data_directory.identity import CLEAN_SHUTDOWN
-from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends, first_timestamp
+from offsets_log.data_directory.identity import CLEAN_SHUTDOWN, PARTITION_METADATA, decode_partition_metadata
+from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -44,6 +45,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 
+_INT64 = 1 << 63
+
 Opener = Callable[[], Buffer]
 
 
@@ -53,6 +56,10 @@ class CopiedPartition(PartitionFiles, Protocol):
     @property
     def above(self) -> Mapping[str, Opener]:
         """The files of the data directory: name → how to read it."""
+        ...
+
+    def files(self) -> Mapping[str, Opener]:
+        """All that lies there: name → how to read it. Raises InputError."""
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -93,7 +100,6 @@ class CopiedLogs:
         self._noted: dict[int, _Noted] = {}
         self._ends: dict[TopicPartition, LogEnds | None] = {}
         self._chosen: dict[TopicPartition, CopiedPartition] = {}
-        self._times: dict[tuple[TopicPartition, int], int | None] = {}
         self.newest_timestamp_ms: int | None = None
 
     def __bool__(self) -> bool:
@@ -112,39 +118,50 @@ class CopiedLogs:
         ends = {partition: self.ends(topic, partition) for partition in partitions}
         return [self._chosen[topic, partition] for partition in partitions if ends[partition] is not None]
 
-    def first_timestamp(self, topic: str, partition: int, offset: int) -> int | None:
-        """The time of the first record at or behind an offset, in epoch ms."""
-        key = (topic, partition), offset
-        if key not in self._times:
-            self._times[key] = self._time_at(*key)
-        return self._times[key]
+    def look_at(self, asked: Mapping[TopicPartition, Collection[int]]) -> None:
+        """Find the ends of logs, each file opened once, and when the records at offsets in them were written."""
+        for key, offsets in asked.items():
+            self._ends[key] = self._find(key, offsets)
+
+    def topic_id(self, topic: str, partition: int) -> Uuid | None:
+        """As the copy that counts tells it; None where it tells none."""
+        if self.ends(topic, partition) is None:
+            return None
+        copy = self._chosen[topic, partition]
+        try:
+            data = copy.read(PARTITION_METADATA)
+            return None if data is None else decode_partition_metadata(data, f"{copy.shown_path}/{PARTITION_METADATA}")
+        except OffsetsLogError as error:
+            self._damage(error)
+            return None
 
     def partition_count(self, topic: str) -> int:
         """How many partitions of a topic have a copy."""
         return sum(name == topic for name, _ in self._copies)
 
-    def _time_at(self, key: TopicPartition, offset: int) -> int | None:
-        if key not in self._chosen:
-            return None
-        try:
-            return first_timestamp(self._chosen[key], offset)
-        except OffsetsLogError as error:
+    def _damage(self, error: OffsetsLogError) -> None:
+        """Note it, once however often the file is asked."""
+        if str(error) not in (str(damage.error) for damage in self.damages):
             self.damages.append(Damage(error, b""))
-            return None
 
-    def _find(self, key: TopicPartition) -> LogEnds | None:
-        found = [(copy, ends) for copy in self._copies.get(key, ()) if (ends := self._ends_of(copy)) is not None]
+    def _find(self, key: TopicPartition, dating: Collection[int] = ()) -> LogEnds | None:
+        copies = self._copies.get(key, ())
+        at_once = dating if len(copies) == 1 else ()
+        found = [(copy, ends) for copy in copies if (ends := self._ends_of(copy, at_once)) is not None]
         if not found:
             return None
         copy, ends = self._best(key, found)
+        if len(copies) > 1 and dating:
+            ends = self._ends_of(copy, dating) or ends
         if ends.problem:
-            self.notes.append(f"the log of {key[0]}-{key[1]} ends before what cannot be read: {ends.problem}")
+            note = f"the log of {key[0]}-{key[1]} ends before what cannot be read: {ends.problem}"
+            self.notes += [] if note in self.notes else [note]
         self._chosen[key] = copy
         if ends.newest_timestamp_ms is not None:
             self.newest_timestamp_ms = max(ends.newest_timestamp_ms, self.newest_timestamp_ms or 0)
         return ends
 
-    def _ends_of(self, copy: CopiedPartition) -> LogEnds | None:
+    def _ends_of(self, copy: CopiedPartition, dating: Collection[int]) -> LogEnds | None:
         noted, key = self._noted_in(copy.above), (copy.topic, copy.partition)
         try:
             return find_log_ends(
@@ -152,9 +169,10 @@ class CopiedLogs:
                 log_start_offset=noted.log_starts.get(key),
                 high_watermark=noted.high_watermarks.get(key),
                 is_clean=noted.is_clean,
+                dating=dating,
             )
         except OffsetsLogError as error:
-            self.damages.append(Damage(error, b""))
+            self._damage(error)
             return None
 
     def _best(
@@ -173,7 +191,7 @@ class CopiedLogs:
             data = copy.read(LEADER_EPOCHS)
             epochs = {} if data is None else decode_leader_epoch_checkpoint(data, f"{copy.shown_path}/{LEADER_EPOCHS}")
         except OffsetsLogError as error:
-            self.damages.append(Damage(error, b""))
+            self._damage(error)
             return -1
         return max(epochs, default=-1)
 
@@ -190,22 +208,27 @@ class CopiedLogs:
         try:
             return decode_offset_checkpoint(above[name](), name)
         except OffsetsLogError as error:
-            self.damages.append(Damage(error, b""))  # it says nothing of any partition, as to a broker
+            self._damage(error)  # it says nothing of any partition, as to a broker
             return {}
 
 
-def lag_of(logs: CopiedLogs, row: Mapping[str, Any]) -> Row:
-    """`LAG_COLUMNS` of a row of `compact`, without ``behind_ms``."""
+def lag_of(logs: CopiedLogs, row: Mapping[str, Any], now_ms: int | None) -> Row:
+    """`LAG_COLUMNS` of a row of `compact`, whose offset `look_at` was given."""
     ends = logs.ends(row["topic"], row["partition"])
     if ends is None:
-        return {column.name: None for column in LAG_COLUMNS}
+        return dict.fromkeys(column.name for column in LAG_COLUMNS)
     return {
         "log_start_offset": ends.log_start_offset,
         "log_end_offset": ends.end_offset,
-        "lag": ends.end_offset - row["committed_offset"],
-        "behind_ms": None,
-        "lag_from": HIGH_WATERMARK if ends.is_by_high_watermark else LOG_END,
+        "lag": in_int64(ends.end_offset - row["committed_offset"]),
+        "behind_ms": behind_ms(ends, row["committed_offset"], now_ms),
+        "lag_from": from_what(ends),
     }
+
+
+def from_what(ends: LogEnds) -> str:
+    """The cell ``lag_from``."""
+    return HIGH_WATERMARK if ends.is_by_high_watermark else LOG_END
 
 
 def with_lag(logs: CopiedLogs, rows: Sequence[Row], now_ms: int | None) -> Iterator[Row]:
@@ -214,18 +237,27 @@ def with_lag(logs: CopiedLogs, rows: Sequence[Row], now_ms: int | None) -> Itera
     Args:
         now_ms: until when ages are counted; None for the time of the newest record of all these logs.
     """
-    lags = [lag_of(logs, row) for row in rows]
+    asked: dict[TopicPartition, set[int]] = {}
+    for row in rows:
+        asked.setdefault((row["topic"], row["partition"]), set()).add(row["committed_offset"])
+    logs.look_at(asked)
     if now_ms is None:
         now_ms = logs.newest_timestamp_ms
-    for row, lag in zip(rows, lags, strict=True):
-        yield row | lag | {"behind_ms": _behind_ms(logs, row, lag, now_ms)}
+    for row in rows:
+        yield row | lag_of(logs, row, now_ms)
 
 
-def _behind_ms(logs: CopiedLogs, row: Row, lag: Row, now_ms: int | None) -> int | None:
-    if lag["lag"] is None or lag["lag"] <= 0:
-        return None if lag["lag"] is None else 0
-    time_ms = logs.first_timestamp(row["topic"], row["partition"], row["committed_offset"])
-    return None if time_ms is None or now_ms is None else now_ms - time_ms
+def behind_ms(ends: LogEnds, committed_offset: int, now_ms: int | None) -> int | None:
+    """How old the first record from an offset on is; 0 at the end of the log and behind it."""
+    if committed_offset >= ends.end_offset:
+        return 0
+    time_ms = ends.first_timestamps.get(committed_offset)
+    return None if time_ms is None or now_ms is None else in_int64(now_ms - time_ms)
+
+
+def in_int64(number: int) -> int | None:
+    """The number; None where no column holds it, as of hostile offsets and times."""
+    return number if -_INT64 <= number < _INT64 else None
 
 
 def group_lags(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> dict[str, Row]:

@@ -163,16 +163,20 @@ class ShareOffsets:
 
     def plan_rows(self) -> Iterator[Row]:
         """The same with what a restore needs: states of delivery, the log's bounds, the time of the first record."""
-        for row, state in self.shown():
+        shown = list(self.shown())
+        places = [(row["topic"], row["partition"]) for row, _ in shown]
+        starts: dict[TopicPartition, set[int]] = {place: set() for place in places if place[0] is not None}
+        for place, (row, _) in zip(places, shown, strict=True):
+            if place in starts and row["start_offset"] is not None:
+                starts[place].add(row["start_offset"])
+        if self.logs is not None:
+            self.logs.look_at(starts)
+        for row, state in shown:
             ends = None if self.logs is None or row["topic"] is None else self.logs.ends(row["topic"], row["partition"])
-            start = row["start_offset"]
-            is_timed = self.logs is not None and ends is not None and start is not None
             yield row | {
                 "log_start_offset": None if ends is None else ends.log_start_offset,
                 "log_end_offset": None if ends is None else ends.end_offset,
-                "start_timestamp_ms": self.logs.first_timestamp(row["topic"], row["partition"], start)
-                if is_timed and self.logs is not None
-                else None,
+                "start_timestamp_ms": None if ends is None else ends.first_timestamps.get(row["start_offset"]),
                 "redelivered": [
                     {
                         "first_offset": batch.first_offset,

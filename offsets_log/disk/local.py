@@ -61,6 +61,36 @@ def map_data(path: Path, stack: ExitStack) -> tuple[Buffer, int]:
     return _mapped(path, stack, without_hole), zeros
 
 
+def map_pieces(path: Path, stack: ExitStack) -> Buffer:
+    """As `map_file`, of which little will be looked at: the system is told to read nothing around that."""
+    buffer = map_file(path, stack)
+    if isinstance(buffer, memoryview) and isinstance(buffer.obj, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
+        buffer.obj.madvise(mmap.MADV_RANDOM)
+    return buffer
+
+
+def open_pieces(path: Path, stack: ExitStack) -> Callable[[int, int], bytes]:
+    """How to read pieces of a file: position and size → bytes, none where there is no such file.
+
+    Raises:
+        InputError: it may not be read.
+    """
+    with input_errors(path):
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return lambda position, size: b""
+        stack.callback(os.close, descriptor)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+
+    def read_at(position: int, size: int) -> bytes:
+        with input_errors(path):
+            return os.pread(descriptor, size, position)
+
+    return read_at
+
+
 def end_of_data(descriptor: int, size_bytes: int) -> int:
     """Return where a file's last written extent ends, or its size where the system does not say."""
     end = 0
@@ -156,6 +186,12 @@ def list_directory(path: Path) -> tuple[list[str], list[str], list[str]]:
             kind = directories if entry.is_dir() else files if entry.is_file() else others
             kind.append(entry.name)
     return sorted(files), sorted(directories), sorted(others)
+
+
+def list_names(path: Path) -> list[str]:
+    """Names of all that is in a directory, in no order. Raises InputError."""
+    with input_errors(path):
+        return os.listdir(path)  # noqa: PTH208 - Path.iterdir makes a Path of each
 
 
 def expand(pattern: str) -> list[Path]:

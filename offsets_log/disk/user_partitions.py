@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
+from offsets_log.data_directory.log_ends import ReadAt
 from offsets_log.disk.folder import SEGMENT, Opener
-from offsets_log.disk.local import is_file, list_directory, map_file
+from offsets_log.disk.local import is_file, list_names, map_file, map_pieces, open_pieces
 from offsets_log.log_format.segment import Buffer
+
+OFFSETS_END = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,28 @@ class UserPartition:
 
     @cached_property
     def _base_offsets(self) -> list[int]:
-        names, _, _ = list_directory(self.path)
-        found = (SEGMENT.fullmatch(name) for name in names)
-        return [int(match[1]) for match in found if match and not match[2] and not match[3]]
+        found = (SEGMENT.fullmatch(name) for name in list_names(self.path))
+        bases = (int(match[1]) for match in found if match and not match[2] and not match[3])
+        return sorted(base for base in bases if base < OFFSETS_END)  # a broker reads no greater number
 
     @contextmanager
-    def open(self, base_offset: int, suffix: str) -> Iterator[Buffer]:
-        """A file of a segment for as long as the context lasts; empty if there is none. Raises InputError."""
-        path = self.path / f"{base_offset:020}{suffix}"
+    def open_log(self, base_offset: int) -> Iterator[Buffer]:
+        """The records of a segment, mapped for as long as the context lasts. Raises InputError."""
         with ExitStack() as stack:
-            yield map_file(path, stack) if suffix == ".log" or is_file(path) else b""
+            yield map_pieces(self.path / f"{base_offset:020}.log", stack)
+
+    @contextmanager
+    def open_index(self, base_offset: int) -> Iterator[ReadAt]:
+        """How to read the index of a segment, for as long as the context lasts. Raises InputError."""
+        with ExitStack() as stack:
+            yield open_pieces(self.path / f"{base_offset:020}.index", stack)
+
+    def files(self) -> dict[str, Opener]:
+        """All that lies there: name → how to read it. Raises InputError."""
+        return {name: partial(self._read, name) for name in list_names(self.path)}
+
+    def _read(self, name: str) -> bytes:
+        return self.read(name) or b""
 
     def read(self, name: str) -> bytes | None:
         """A small file beside the segments; None if there is none. Raises InputError."""

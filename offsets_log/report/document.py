@@ -8,9 +8,11 @@ from typing import Any
 
 from offsets_log.checking.findings import DAMAGE, DOUBT, FAILS, NOTE
 from offsets_log.coordinator_document import Memory
+from offsets_log.data_directory.stranded import Stranded
 from offsets_log.investigate.groups import GROUPS_COLUMNS
 from offsets_log.investigate.writers import COUNT_COLUMNS
 from offsets_log.report.bars import commit_bars
+from offsets_log.report.lags import LAG_TABLE_COLUMNS
 from offsets_log.report.lines import generation_lines, offset_lines
 from offsets_log.report.samples import Sampled
 from offsets_log.restore import doubts
@@ -46,6 +48,8 @@ class ReportInput:
         writers: rows of `writers.top_rows` per group.
         damages: rows of the first pieces that could not be read.
         corrupt, unsupported: total numbers of such pieces.
+        lags: rows of `LAG_TABLE_COLUMNS`; none where no logs of other topics were given.
+        stranded: offsets that lead to no record in these.
     """
 
     memory: Memory
@@ -56,6 +60,8 @@ class ReportInput:
     damages: Sequence[Row]
     corrupt: int
     unsupported: int
+    lags: Sequence[Row] = ()
+    stranded: Sequence[Stranded] = ()
 
 
 def make_document(found: ReportInput, **about: Any) -> Row:
@@ -90,6 +96,7 @@ def make_document(found: ReportInput, **about: Any) -> Row:
             "groups": _table(PAGE_GROUP_COLUMNS, groups),
             "transactions": _table(TRANSACTION_COLUMNS, transactions),
             "partitions": _table(PARTITION_COLUMNS, partitions),
+            "lags": _table(LAG_TABLE_COLUMNS, found.lags),
         },
         "commits": commit_bars(found.sampled.commits),
         "lines": [
@@ -194,6 +201,8 @@ def _problem_rows(found: ReportInput) -> Iterator[Row]:
     read = what_was_read(found.memory, found.asked, count_of(found.memory, found.asked.partitions))
     groups = [{"group": row["group"]} for row in found.groups]
     for words in (*doubts.of_partitions(read | {"groups": groups}), *doubts.of_logs(found.memory)):
+        yield {"severity": DOUBT, "problem": words}
+    for words in doubts.of_stranded(found.stranded):
         yield {"severity": DOUBT, "problem": words}
     for words in _notes(found):
         yield {"severity": NOTE, "problem": words}

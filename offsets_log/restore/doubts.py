@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 
 from offsets_log.coordinator_document import Memory, PartitionPart
+from offsets_log.data_directory.stranded import ABSENT, BELOW, BEYOND, FORMER, Stranded, in_words
 from offsets_log.data_directory.transactions import DECIDED
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import share_groups
@@ -136,6 +137,27 @@ def of_partitions(plan: Row) -> Iterator[str]:
         home = partition_for(group, count)
         if group not in found and not set(group) & set("*?[") and home in absent:
             yield f"group {shown(group)} lives in offsets partition {home}, which was not read"
+
+
+RESTORED = {
+    BEYOND: "kafka-consumer-groups sets the log end instead; others set them, and consumers go where auto.offset.reset "
+    "says",
+    BELOW: "kafka-consumer-groups sets the log start instead; others set them, and consumers go where "
+    "auto.offset.reset says",
+    ABSENT: "no tool sets these unless the topic is made first",
+    FORMER: "set again they count records of another topic",
+}
+"""Rule → what comes of such offsets when they are restored."""
+
+
+def of_stranded(stranded: Iterable[Stranded]) -> Iterator[str]:
+    """Of offsets that lead to no record in the brokers' logs."""
+    found: dict[str, list[Stranded]] = {}
+    for one in sorted(stranded, key=lambda one: (one.value.group, one.value.topic, one.value.partition)):
+        found.setdefault(one.rule, []).append(one)
+    for rule, some in sorted(found.items()):
+        groups = _named(dict.fromkeys(one.value.group for one in some))
+        yield f"{in_words(rule, some)}; of {groups}; {RESTORED[rule]} ({rule})"
 
 
 def _of_groups(plan: Row) -> Iterator[str]:

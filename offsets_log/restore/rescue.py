@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from offsets_log.coordinator_document import Memory
+from offsets_log.data_directory.stranded import Stranded
 from offsets_log.replay.group import STREAMS
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
@@ -45,6 +46,7 @@ def make_plan(
     notes: Sequence[str] = (),
     corrupt: int,
     unsupported: int,
+    stranded: Sequence[Stranded] = (),
 ) -> Row:
     """Return the plan described in `restore.plan`.
 
@@ -52,6 +54,7 @@ def make_plan(
         notes: remarks about the inputs from before they were read.
         damages: rows of pieces that could not be read; possibly not all of them.
         corrupt, unsupported: total numbers of such pieces.
+        stranded: offsets that lead to no record.
     """
     document = memory.document(damages)
     count = count_of(memory, asked.partitions)
@@ -85,6 +88,7 @@ def make_plan(
         *memory.warnings(),
         *doubts.of_logs(memory),
         *doubts.of_plan(plan),
+        *doubts.of_stranded(stranded),
     ]
     plan["problems"] = document["problems"]
     return plan

@@ -21,6 +21,7 @@ PARTS = {
     "C": "Log cleaning",
     "CL": "What cleaning leaves in a directory",
     "D": "Damaged files, and what a broker makes of them",
+    "DD": "Offsets and the logs they lead to",
     "W": "Writing",
     "G": "Classic groups: votes, generations, static members",
     "A": "Assignors",
@@ -29,7 +30,7 @@ PARTS = {
 }
 """The letters before a rule's number → the subject of such rules, in the order of the register."""
 
-ID = re.compile(r"records:[A-Z]\d+|(?:CL|[LJBECDWGAV])-\d+|E\.1")
+ID = re.compile(r"records:[A-Z]\d+|(?:CL|DD|[LJBECDWGAV])-\d+|E\.1")
 """Matches every id, and no other text."""
 
 NEAR = 5

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.data_directory.lag import CopiedLogs, group_lags, with_lag
-from offsets_log.data_directory.log_ends import find_log_ends, first_timestamp
+from offsets_log.data_directory.log_ends import ReadAt, find_log_ends
 from offsets_log.disk.reader import open_logs
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 from offsets_log.replay.partial import OffsetAndMetadata
 from tests.data_directories.copies import COPIES, WORDS, Recorded, data_directories
@@ -78,8 +79,13 @@ class Files:
         return sorted(self.logs)
 
     @contextmanager
-    def open(self, base_offset: int, suffix: str) -> Iterator[Buffer]:
-        yield (self.logs if suffix == ".log" else self.indexes).get(base_offset, b"")
+    def open_log(self, base_offset: int) -> Iterator[Buffer]:
+        yield self.logs[base_offset]
+
+    @contextmanager
+    def open_index(self, base_offset: int) -> Iterator[ReadAt]:
+        index = self.indexes.get(base_offset, b"")
+        yield lambda position, size: index[position : position + size]
 
 
 def record(offset: int) -> Record:
@@ -111,9 +117,10 @@ def test_the_end_is_found_behind_the_last_entry_of_the_index(count: int, every: 
     assert ends is not None
     assert (ends.log_start_offset, ends.log_end_offset, ends.problem) == (0, 3 * count, None)
     assert ends.newest_timestamp_ms == 1000 * (3 * count - 1)
-    for offset in range(3 * count):
-        assert first_timestamp(files, offset) == 1000 * offset
-    assert first_timestamp(files, 3 * count) is None
+    for asked in [*([offset] for offset in range(3 * count + 1)), range(3 * count + 2)]:
+        dated = find_log_ends(files, dating=asked)
+        assert dated is not None
+        assert dated.first_timestamps == {offset: 1000 * offset for offset in asked if offset < 3 * count}
 
 
 def test_an_empty_last_segment_tells_the_end_by_its_name() -> None:
@@ -166,14 +173,14 @@ def test_damaged_files_never_do_more_than_say_less(data: st.DataObject, flips: i
     ends = find_log_ends(files)
     assert ends is not None
     assert ends.log_end_offset >= 0
-    first_timestamp(files, data.draw(st.integers(0, 40)))
+    find_log_ends(files, dating=[data.draw(st.integers(-5, 40)), 7, 30])
 
 
 def committed(row: dict[str, Any]) -> OffsetAndMetadata:
     """The value of a row."""
     rest = {"leader_epoch": None, "metadata": "", "commit_timestamp_ms": 0, "expire_timestamp_ms": None}
     places = {"topic_id": None, "record_offset": 0, "applied_offset": 0, "producer_id": -1, "producer_epoch": -1}
-    return OffsetAndMetadata(**row, **rest, **places)
+    return OffsetAndMetadata(**(rest | places | row))
 
 
 def test_rows_get_lag_and_groups_get_sums(recorded: Recorded) -> None:

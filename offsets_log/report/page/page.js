@@ -4,6 +4,7 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const LINES = new Map(DATA.lines.map(([group, count, lines, generations]) => [group, {count, lines, generations}]));
 const SUGGESTIONS = 8;
+const LAGS_PLOTTED = 20;
 const WRITER_COLUMNS = ["group", "bytes", "bytes_share", "garbage_bytes", "garbage_ratio", "records", "commits",
   "tombstones", "noop_commits", "commits_per_second", "peak_commits_per_second", "peak_minute_timestamp_ms"];
 const REBALANCE_COLUMNS = ["group", "rebalances", "generation", "type", "state", "members", "last_activity_timestamp_ms"];
@@ -38,6 +39,22 @@ function showCommits() {
   if (outside > 0) {
     section("commits", element("p", {class: "hint"}, `${shownNumber(outside)} commits lie before or behind this plot.`));
   }
+}
+
+/* Groups that are furthest behind, in offsets and in time; no section where the copy had no logs of other topics. */
+function showLags() {
+  const table = DATA.tables.lags;
+  if (table.rows.length === 0) { document.getElementById("lags").remove(); return; }
+  for (const [column, label] of [["lag", "offsets behind"], ["max_behind_ms", "time behind"]]) {
+    const name = table.columns.indexOf("group"), at = table.columns.indexOf(column);
+    const bars = table.rows.filter((row) => at >= 0 && Number(row[at] ?? 0) > 0)
+      .sort((left, right) => compareCells(right[at], left[at])).slice(0, LAGS_PLOTTED)
+      .map((row) => ({name: shownName(row[name]), value: Number(row[at]), text: shownCell(column, row[at])}));
+    if (bars.length > 0) section("lags", element("h3", null, label), rankPlot(bars, label));
+  }
+  section("lags", new DataTable(table, {order: ["lag", true], choose}).made, element("p", {class: "hint"},
+    "Lag is counted to the ends of the logs in this copy. Time behind is the age of the oldest record not yet read, " +
+    "until the newest record of these logs."));
 }
 
 function seriesOf(lines, isRelative) {
@@ -140,6 +157,7 @@ function start() {
   showFacts();
   showProblems();
   showCommits();
+  showLags();
   showTables();
   const names = namesByCommits(DATA.tables.groups);
   showChoice(names);

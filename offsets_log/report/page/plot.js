@@ -163,6 +163,20 @@ function barPlot(bars, begin, width, label, height = 220) {
   return svg;
 }
 
+/* bars: [{name, value, text}], one below the other, the longest first. */
+function rankPlot(bars, label) {
+  const row = 22, left = 240, height = bars.length * row + 8, most = bars[0].value;
+  const svg = paper(height, label);
+  bars.forEach((bar, i) => {
+    const width = Math.max(1, ((WIDTH - left - 160) * bar.value) / most), y = 4 + i * row;
+    const name = bar.name.length > 32 ? `${bar.name.slice(0, 31)}…` : bar.name;
+    svg.append(shape("text", {x: left - 8, y: y + 14, "text-anchor": "end"}, name),
+      shape("rect", {class: "f0", x: left, y: y + 2, width, height: row - 6}, shape("title", {}, bar.name)),
+      shape("text", {x: left + width + 6, y: y + 14}, bar.text));
+  });
+  return svg;
+}
+
 function legend(names) {
   return element("ul", {class: "legend"}, ...names.map((name, i) =>
     element("li", null, element("span", {class: `swatch b${i % COLOURS}`}), name)));

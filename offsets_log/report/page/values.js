@@ -33,8 +33,15 @@ function shownBytes(value) {
   return `${unit === 0 ? number : number.toFixed(number < 10 ? 2 : 1)} ${units[unit]}`;
 }
 
+function shownDuration(ms) {
+  const units = [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]];
+  const found = units.find(([, size]) => Number(ms) >= size);
+  return found === undefined ? `${ms} ms` : `${(Number(ms) / found[1]).toFixed(1)} ${found[0]}`;
+}
+
 function kindOf(column) {
   if (column.endsWith("timestamp_ms")) return "time";
+  if (column.endsWith("behind_ms")) return "duration";
   if (column.endsWith("bytes")) return "bytes";
   if (column.endsWith("ratio") || column.endsWith("share")) return "ratio";
   return "plain";
@@ -45,6 +52,7 @@ function shownCell(column, value) {
   switch (kindOf(column)) {
     case "time": return shownTime(value);
     case "bytes": return shownBytes(value);
+    case "duration": return shownDuration(value);
     case "ratio": return `${(100 * value).toFixed(1)} %`;
     default:
       if (Array.isArray(value)) return value.map(shownName).join(", ");
@@ -53,7 +61,7 @@ function shownCell(column, value) {
 }
 
 function titleOf(column) {
-  return column.replace(/_timestamp_ms$/, "").replace(/_bytes$/, "").replaceAll("_", " ");
+  return column.replace(/_timestamp_ms$/, "").replace(/_bytes$/, "").replace(/behind_ms$/, "behind").replaceAll("_", " ");
 }
 
 /* element("td", {class: "number"}, "text", other) */

@@ -1,0 +1,32 @@
+"""How far each group is behind, in offsets and in time: rows of the report's table, bars of its plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from offsets_log.data_directory.lag import CopiedLogs, group_lags, with_lag
+from offsets_log.replay.partial import OffsetAndMetadata
+from offsets_log.rows.tables import Row
+
+LAG_TABLE_COLUMNS = ("group", "lag", "max_lag", "max_behind_ms", "partitions_with_lag", "partitions_without_lag")
+
+
+def lag_rows(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> list[Row]:
+    """Rows of `LAG_TABLE_COLUMNS`, the group that is furthest behind first."""
+    values = list(offsets)
+    keys = [
+        {"group": v.group, "topic": v.topic, "partition": v.partition, "committed_offset": v.committed_offset}
+        for v in values
+    ]
+    ages: dict[str, list[int]] = {}
+    behind: dict[str, int] = {}
+    for row in with_lag(logs, keys, None):
+        if row["behind_ms"] is not None:
+            ages.setdefault(row["group"], []).append(row["behind_ms"])
+        behind[row["group"]] = behind.get(row["group"], 0) + ((row["lag"] or 0) > 0)
+    rows = [
+        {"group": group, **sums, "max_behind_ms": max(ages.get(group, ()), default=None)}
+        | {"partitions_with_lag": behind[group]}
+        for group, sums in group_lags(logs, values).items()
+    ]
+    return sorted(rows, key=lambda row: (-(row["lag"] or 0), row["group"]))

@@ -1,0 +1,150 @@
+"""Committed offsets that lead to no record, in recordings in which some were made so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main
+from offsets_log.columnar.materialize.arrow import table_of_rows
+from offsets_log.data_directory.cluster_image import TopicImage
+from offsets_log.data_directory.lag import LAG_COLUMNS, CopiedLogs, with_lag
+from offsets_log.data_directory.lag_columns import lag_table
+from offsets_log.data_directory.metadata_log import MetadataReplay
+from offsets_log.data_directory.stranded import Topics, find_stranded
+from offsets_log.disk.reader import open_logs
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.rows.tables import COMPACT_COLUMNS
+from tests.data_directories.copies import Recorded, data_directories
+from tests.data_directories.test_log_ends import committed
+
+BEYOND = [("DD-1", "g-beyond", "empty", [[0, 3, 0, 0]]), ("DD-1", "g-beyond", "orders", [[0, 5000, 0, 108]])]
+BELOW = [("DD-2", "g-short", "short", [[0, 5, 20, 80]])]
+GONE = [("DD-3", "g-gone", "gone", [[0, 3]])]
+MADE_SO = {
+    ("kafka-4.3-one", "running"): BEYOND + BELOW,
+    ("kafka-4.3-one", "stopped"): BEYOND + BELOW,
+    ("kafka-3.9-one", "killed"): BEYOND + BELOW,
+    ("kafka-4.3-blocked", "killed"): BEYOND + BELOW + GONE,
+}
+"""Rule, group, topic; of each offset partition, offset, and log start and end."""
+
+
+def run(command: str, *arguments: object) -> Any:
+    return CliRunner().invoke(main, [command, *map(str, arguments)], catch_exceptions=False)
+
+
+def findings(*arguments: object) -> list[dict[str, Any]]:
+    result = run("check", *arguments, "-o", "json")
+    assert result.exit_code == 3
+    return [row for row in json.loads(result.stdout)["findings"] if (row["rule"] or "").startswith("DD-")]
+
+
+def numbers(row: dict[str, Any]) -> tuple[str, str, str, list[list[int]]]:
+    return row["rule"], row["group"], row["detail"]["topic"], [list(one.values()) for one in row["detail"]["offsets"]]
+
+
+@pytest.mark.parametrize(("name", "copy"), MADE_SO, ids="-".join)
+def test_what_leads_to_no_record_is_what_was_made_so(name: str, copy: str, recorded: Recorded) -> None:
+    """``DD-1``, ``DD-2``, ``DD-3``: and nothing else; ``--no-lag`` looks for none."""
+    paths = data_directories(recorded(name), copy)
+    found = findings(*paths)
+    assert sorted(map(numbers, found)) == sorted(MADE_SO[name, copy])
+    assert {row["severity"] for row in found} == {"doubt"}
+    assert [numbers(row) for row in findings(*paths, "-g", "g-short")] == BELOW
+    assert '"DD-' not in run("check", *paths, "--no-lag", "-o", "json").stdout
+
+
+def test_an_offset_of_a_former_topic_is_told_by_its_id(recorded: Recorded) -> None:
+    """``DD-4``: by the metadata, without it by the copy of the partition; not where a commit has no id."""
+    former, now = Uuid(b"f" * 16), Uuid(b"n" * 16)
+    row = {"group": "g", "topic": "orders", "partition": 0, "committed_offset": 5}
+    metadata = MetadataReplay()
+    metadata.image.topics[now] = TopicImage("orders", now, partitions={0: None})  # type: ignore[dict-item]
+    old, new, none = (committed(row | {"topic_id": topic_id}) for topic_id in (str(former), str(now), None))
+    with open_logs([str(path) for path in data_directories(recorded("kafka-4.3-one"), "stopped")]) as disk_logs:
+        logs = CopiedLogs(disk_logs.user_partitions)
+        (found,) = find_stranded(logs, Topics(logs, metadata), [old, new, none])
+        assert (found.rule, found.value) == ("DD-4", old)
+        assert found.detail == {"committed_offset": 5, "topic_id": str(former), "topic_id_now": str(now)}
+        own = str(logs.topic_id("orders", 0))
+        (found,) = find_stranded(logs, Topics(logs, None), [old, committed(row | {"topic_id": own})])
+        assert found.detail["topic_id_now"] == own
+        metadata.is_partial = True  # what it lacks may be there
+        assert not list(find_stranded(logs, Topics(logs, metadata), [committed(row | {"partition": 70})]))
+
+
+def test_columns_of_a_table_are_those_of_its_rows(recorded: Recorded) -> None:
+    """Offsets before, in and behind each log, of partitions without a copy too, and some that no column can hold."""
+    keys = [("orders", 0), ("short", 0), ("short", 1), ("empty", 0), ("table", 0), ("nowhere", 3), ("orders", -7)]
+    offsets = [-(1 << 63), -3, 0, 5, 19, 20, 21, 60, 107, 108, 5000, (1 << 63) - 1, 5]
+    rows: list[dict[str, Any]] = [
+        {"group": "g", "topic": topic, "partition": partition, "committed_offset": offset}
+        for offset in offsets
+        for topic, partition in keys
+    ]
+    for copy in ("running", "stopped"):
+        for now_ms in (None, 1_900_000_000_000):
+            for some in (rows, rows[:1], []):
+                with open_logs([str(path) for path in data_directories(recorded("kafka-4.3-one"), copy)]) as disk_logs:
+                    one, other = CopiedLogs(disk_logs.user_partitions), CopiedLogs(disk_logs.user_partitions)
+                    made = lag_table(one, table_of_rows(some, COMPACT_COLUMNS), now_ms)
+                    names = [column.name for column in LAG_COLUMNS]
+                    expected = [{name: row[name] for name in names} for row in with_lag(other, some, now_ms)]
+                    assert made.to_pylist() == expected
+                    assert pa.Table.equals(made, made.cast(table_of_rows([], LAG_COLUMNS).schema))
+
+
+NOISE = (
+    b"",
+    b"0\n",
+    b"0\nx\n",
+    b"0\n2\nshort 0 20\n",
+    b"\xff\xfe\x00garbage",
+    b"7\n1\nshort 0 1\n",
+    b"0\n1\na b c d\n",
+)
+FILES = (
+    "replication-offset-checkpoint", "log-start-offset-checkpoint", "meta.properties", ".kafka_cleanshutdown",
+    "orders-0/leader-epoch-checkpoint", "orders-0/partition.metadata", "short-0/{}.index", "short-0/{}.log",
+    "orders-0/{}.timeindex", "__cluster_metadata-0/{}.log", "__cluster_metadata-0/quorum-state",
+)  # fmt: skip
+COMMANDS = (
+    ("compact", "--lag"), ("groups", "--lag"), ("rebuild", "--lag"), ("check", "--lag"), ("rescue", "--to", "R"),
+    ("report", "--to", "R"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_garbage_beside_the_offsets_keeps_no_command_from_answering(
+    command: tuple[str, ...], recorded: Recorded, tmp_path: Path
+) -> None:
+    """Each file in turn, then all: what a checkpoint lost is counted as damage, with its line."""
+    (source,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    for number, name in enumerate((*FILES, None)):
+        data = tmp_path / f"data-{number}"
+        shutil.copytree(source, data)
+        for i, file in enumerate(FILES):
+            if name in (file, None):
+                (data / file.format("0" * 20)).write_bytes(NOISE[(number + i) % len(NOISE)])
+        arguments = [str(tmp_path / f"out-{number}") if word == "R" else word for word in command[1:]]
+        result = run(command[0], data, *arguments)
+        assert result.exit_code in (0, 3), (name, result.stderr)
+        shutil.rmtree(data)
+
+
+def test_a_checkpoint_that_is_refused_is_told_with_its_line(recorded: Recorded, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(data_directories(recorded("kafka-4.3-one"), "stopped")[0], data)
+    (data / "log-start-offset-checkpoint").write_bytes(b"0\n1\nshort 0\n")
+    result = run("compact", data, "--lag", "-o", "jsonl")
+    assert result.exit_code == 3
+    assert "log-start-offset-checkpoint" in result.stderr
+    assert "line 3: 'short 0' is no topic, partition and offset" in result.stderr
+    assert all(row["lag"] is not None for row in map(json.loads, result.stdout.splitlines()) if row["topic"] == "short")
