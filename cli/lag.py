@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import Time
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -74,6 +75,12 @@ def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
     """Tell what about these logs could not be read, and count it."""
     if logs is None:
         return
+    if several := logs.of_leaders + logs.of_others:
+        session.account.say(
+            f"{counted(several, 'partition has', 'partitions have')} several copies: the ends of {logs.of_leaders} are "
+            "those of their last leader, by the cluster's metadata; of the others those of the copy with the latest "
+            "leader epoch, of these the longest"
+        )
     for note in logs.notes[:SAID]:
         session.account.say(note)
     if len(logs.notes) > SAID:

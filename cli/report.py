@@ -80,7 +80,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
                 groups=reading.group,
                 topics=reading.topic,
                 offsets_partitions=reading.offsets_partition,
-                partitions=partitions,
+                partitions=session.inputs.offsets_partition_count(partitions),
             ),
             damages=session.account.damages,
             corrupt=session.account.corrupt,

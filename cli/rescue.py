@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -52,7 +53,6 @@ def command(
         groups=reading.group,
         topics=reading.topic,
         offsets_partitions=reading.offsets_partition,
-        partitions=partitions,
     )
     with (
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
@@ -61,16 +61,18 @@ def command(
         memory = Memory(PROFILES[profile])
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
+        count = session.inputs.offsets_partition_count(partitions)
+        notes = (*session.inputs.notes, *session.inputs.clusters.notes)
         plan = make_plan(
             memory,
-            asked,
+            replace(asked, partitions=count),
             session.account.damages,
-            notes=session.inputs.notes,
+            notes=notes,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
         )
         _write(directory, rescue_files(plan))
-        said = {*session.inputs.notes, *(missing.in_words() for missing in session.account.lost)}
+        said = {*notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
             session.account.say(doubt)

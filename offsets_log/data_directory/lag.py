@@ -76,6 +76,7 @@ class CopiedLogs:
         notes: what was passed over, one sentence each.
         damages: what could not be read.
         newest_timestamp_ms: of the logs that were looked at.
+        of_leaders, of_others: of how many partitions with several copies their last leader's was chosen, and another.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class CopiedLogs:
         self._chosen: dict[TopicPartition, CopiedPartition] = {}
         self._times: dict[tuple[TopicPartition, int], int | None] = {}
         self.newest_timestamp_ms: int | None = None
+        self.of_leaders = self.of_others = 0
 
     def __bool__(self) -> bool:
         return bool(self._copies)
@@ -165,7 +167,9 @@ class CopiedLogs:
             return found[0]
         for copy, ends in found:
             if self._leaders.get(key) == copy.shown_path:
+                self.of_leaders += 1
                 return copy, ends
+        self.of_others += 1
         return max(found, key=lambda one: (self._last_epoch(one[0]), one[1].log_end_offset))
 
     def _last_epoch(self, copy: CopiedPartition) -> int:

@@ -35,10 +35,14 @@ class UserPartition:
         """Those of its segments, rising. Raises InputError."""
         return self._base_offsets
 
+    def names(self) -> list[str]:
+        """Of all files in it. Raises InputError."""
+        names, _, _ = list_directory(self.path)
+        return names
+
     @cached_property
     def _base_offsets(self) -> list[int]:
-        names, _, _ = list_directory(self.path)
-        found = (SEGMENT.fullmatch(name) for name in names)
+        found = (SEGMENT.fullmatch(name) for name in self.names())
         return [int(match[1]) for match in found if match and not match[2] and not match[3]]
 
     @contextmanager

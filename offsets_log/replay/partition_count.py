@@ -21,7 +21,8 @@ class PartitionCount(NamedTuple):
     """How many partitions `__consumer_offsets` has, and how that is known.
 
     Attributes:
-        source: ``option`` as the user says, ``data`` or ``default`` as groups confirm; ``guess`` where too few do.
+        source: ``option`` as the user says, ``metadata`` as the cluster's metadata log says, ``data`` or ``default`` as
+            groups confirm; ``guess`` where too few do.
     """
 
     number: int

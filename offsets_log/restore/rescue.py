@@ -24,7 +24,7 @@ class RescueOptions:
 
     Attributes:
         until_offsets: (offsets partition or None for all, record offset).
-        partitions: how many ``__consumer_offsets`` has, if the user says so.
+        partitions: how many ``__consumer_offsets`` has, if that is told.
     """
 
     as_broker: bool = False
@@ -33,7 +33,7 @@ class RescueOptions:
     groups: Sequence[str] = ()
     topics: Sequence[str] = ()
     offsets_partitions: Collection[int] = ()
-    partitions: int | None = None
+    partitions: PartitionCount | None = None
 
 
 def make_plan(
@@ -103,10 +103,10 @@ def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -
     }
 
 
-def count_of(memory: Memory, given: int | None) -> PartitionCount:
-    """How many offsets partitions there are: as given, or as all groups of the log show, filtered out or not."""
-    if given is not None:
-        return PartitionCount(given, "option")
+def count_of(memory: Memory, told: PartitionCount | None) -> PartitionCount:
+    """How many offsets partitions there are: as told, or as all groups of the log show, filtered out or not."""
+    if told is not None:
+        return told
     groups: dict[int, set[str]] = {}
     for part in memory.parts:
         if part.log.offsets_partition is not None:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from offsets_log.data_directory.lag import CopiedLogs, group_lags, with_lag
 from offsets_log.data_directory.log_ends import find_log_ends, first_timestamp
 from offsets_log.disk.reader import open_logs
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 from offsets_log.replay.partial import OffsetAndMetadata
 from tests.data_directories.copies import COPIES, WORDS, Recorded, data_directories
