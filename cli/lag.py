@@ -77,9 +77,9 @@ def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
         return
     if several := logs.of_leaders + logs.of_others:
         session.account.say(
-            f"{counted(several, 'partition has', 'partitions have')} several copies: the ends of {logs.of_leaders} are "
-            "those of their last leader, by the cluster's metadata; of the others those of the copy with the latest "
-            "leader epoch, of these the longest"
+            f"{counted(several, 'partition has', 'partitions have')} several copies: {logs.of_leaders} times that of "
+            f"the last leader counts, by the cluster's metadata; {logs.of_others} times that of the latest leader "
+            "epoch, of these the longest"
         )
     for note in logs.notes[:SAID]:
         session.account.say(note)

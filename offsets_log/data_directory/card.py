@@ -1,4 +1,4 @@
-"""The card of a data directory: whose it is, how its broker was left, what its cluster agreed on, of which time it is."""
+"""The card of a data directory: whose it is, how its broker was left, what its cluster agreed on, how new it is."""
 
 from __future__ import annotations
 
