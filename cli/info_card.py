@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 from cli.output import shown_time, visible
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from cli.session import Session
 
 TITLE_WIDTH = 18
+WORDS_WIDTH = 100
+"""After so many characters a line goes on below itself, at the next separator."""
+SEPARATOR = " · "
 
 
 def cards_of(session: Session) -> list[Row]:
@@ -30,10 +33,23 @@ def cards_of(session: Session) -> list[Row]:
 def write_cards(stream: IO[bytes], rows: Sequence[Row], given: str) -> None:
     """A block of lines a directory, an empty line behind each, and what they are together if there are several."""
     for row in rows:
-        lines = [f"{title:{TITLE_WIDTH}}{words}" for title, words in _lines(row) if words]
+        lines = [line for title, words in _lines(row) if words for line in _packed(title, words)]
         stream.write("".join(visible(line) + "\n" for line in [*lines, ""]).encode())
     if len(rows) > 1:
         stream.write(f"{'given':{TITLE_WIDTH}}{given}\n\n".encode())
+
+
+def _packed(title: str, words: str) -> Iterator[str]:
+    """A title and what stands behind it, in several lines where it is long."""
+    parts = words.split(SEPARATOR)
+    line = parts[0]
+    for part in parts[1:]:
+        if len(line) + len(SEPARATOR) + len(part) > WORDS_WIDTH:
+            yield f"{title:{TITLE_WIDTH}}{line}"
+            title, line = "", part
+        else:
+            line += SEPARATOR + part
+    yield f"{title:{TITLE_WIDTH}}{line}"
 
 
 def _lines(row: Row) -> list[tuple[str, str]]:
@@ -55,7 +71,7 @@ def _whose(row: Row) -> str:
         (row["node_directories"] or 0) > 1
         and f"{row['node_directories_given']} of {row['node_directories']} directories of this broker given",
     ]
-    return " · ".join(part for part in parts if part) or "not told: no meta.properties"
+    return SEPARATOR.join(part for part in parts if part) or "not told: no meta.properties"
 
 
 def _agreed(row: Row) -> str:
@@ -64,7 +80,7 @@ def _agreed(row: Row) -> str:
     features = [f"{name} {level}" for name, level in row["features"].items()]
     brokers = ", ".join(map(str, row["brokers"]))
     until = f"metadata up to offset {row['metadata_end_offset']}, {shown_time(row['metadata_timestamp_ms'])}"
-    return " · ".join([f"metadata.version {row['metadata_version']}", *features, f"brokers {brokers}", until])
+    return SEPARATOR.join([f"metadata.version {row['metadata_version']}", *features, f"brokers {brokers}", until])
 
 
 _PARTITIONS = (
@@ -76,7 +92,9 @@ _PARTITIONS = (
 
 
 def _partitions(row: Row) -> str:
-    return " · ".join([str(row["partitions"]), *(f"{row[name]} {words}" for name, words in _PARTITIONS if row[name])])
+    return SEPARATOR.join(
+        [str(row["partitions"]), *(f"{row[name]} {words}" for name, words in _PARTITIONS if row[name])]
+    )
 
 
 def _newest(row: Row) -> str:
@@ -85,4 +103,4 @@ def _newest(row: Row) -> str:
         return ""
     topics = [f"{topic} {shown_time(time)}" for topic, time in newest.items()]
     apart = counted(row["newest_span_ms"] // 1000, "second")
-    return " · ".join([*topics, *([f"{apart} apart"] if len(topics) > 1 else [])])
+    return SEPARATOR.join([*topics, *([f"{apart} apart"] if len(topics) > 1 else [])])

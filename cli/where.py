@@ -105,7 +105,8 @@ def command(
     is the empty group. They are answered in their order.
 
     --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses
-    some of them. With other replicas in sync nothing is lost with one broker.
+    some of them. With other replicas in sync nothing is lost with one broker. Where the cluster's metadata lies beside
+    these partitions, groups that belong to others are told.
 
     --key tells where a producer sends a message with that key, in a topic of --topic-partitions N.
     """

@@ -85,6 +85,7 @@ def test_no_secret_is_on_a_card(recorded: Recorded) -> None:
     (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
     shown = run("info", "--card", directory, "-o", "table").stdout + json.dumps(cards(directory))
     assert "password" not in shown
+    assert "invented-secret" not in shown
     assert "scram" not in shown.lower()
 
 
@@ -278,3 +279,9 @@ def test_hostile_files_end_no_command(
         result = CliRunner().invoke(main, [*arguments, str(directory)], catch_exceptions=False)
         assert result.exit_code in (0, 3)
     shutil.rmtree(directory)
+
+
+def test_expire_says_that_no_data_directory_holds_the_retention(recorded: Recorded) -> None:
+    (directory,) = data_directories(recorded("kafka-4.3-one"), "stopped")
+    assert "stands in its server.properties" in run("expire", directory).stderr
+    assert "server.properties" not in run("expire", directory, "--retention", "7d").stderr
