@@ -126,6 +126,8 @@ def read_copies(partitions: Iterable[MetadataPartition]) -> tuple[list[MetadataC
         if replay.end_offset:
             cluster_id = identify(DataDirectory(shown_path="", files=partition.above)).cluster_id
             copies.append(MetadataCopy(partition.shown_path, cluster_id, replay))
+        elif replay.damages:
+            problems.append(f"the cluster's metadata in {partition.shown_path} is left out: {replay.damages[0].error}")
     return copies, problems
 
 

@@ -255,6 +255,16 @@ def test_damaged_metadata_is_told_and_counts_for_info_only(recorded: Recorded, t
         run("info", "--card", data, status=3)
 
 
+def test_metadata_of_which_nothing_can_be_read_is_told(recorded: Recorded, tmp_path: Path) -> None:
+    data = copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "data")
+    folder = data / "__cluster_metadata-0"
+    for path in folder.iterdir():
+        path.write_bytes(b"\xff" * path.stat().st_size)
+    assert f"the cluster's metadata in {folder} is left out: " in run("rebuild", data, "--table", "groups").stderr
+    (card,) = cards(data)
+    assert (card["metadata_version"], card["node_id"]) == (None, 1)
+
+
 def test_a_meta_properties_that_makes_no_sense_is_told_with_its_line(recorded: Recorded, tmp_path: Path) -> None:
     data = copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "data")
     (data / "meta.properties").write_text("version=1\nnode.id=one\n")
