@@ -158,7 +158,9 @@ class Account:
                 self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
 
     def finish(self, words: str) -> None:
-        """Say the result, and what it lacks."""
+        """Say the result, and what it lacks; before that, what of the cluster's metadata was looked at."""
+        for note in self.inputs.clusters.notes:
+            self.say(note)
         self.say(words)
         if self.lost:
             count = sum(missing.count for missing in self.lost)

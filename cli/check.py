@@ -101,7 +101,7 @@ def command(
         found = report(
             checks,
             releases,
-            partitions=partitions,
+            partitions=session.inputs.offsets_partition_count(partitions),
             now_ms=now,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
@@ -168,6 +168,7 @@ def _stranded(session: Session, lag: bool | None, release: Release) -> Iterator[
 def _partitions_in_words(partitions: PartitionCount) -> str:
     why = {
         "option": "as given",
+        "metadata": "as the cluster's metadata says",
         "data": "as the groups found show",
         "default": "the default",
         "guess": "the default, which these few groups do not confirm",

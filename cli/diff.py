@@ -219,6 +219,8 @@ def _both(
             copy_b = _loaded(session, rules, decide)
             comparison = _Comparison(session, profile, session_a.inputs.topic_ids | session.inputs.topic_ids)
             comparison.parts.extend(_pairs(session, reading.paths, copy_a, copy_b))
+            for note in session_a.inputs.clusters.notes:
+                session.account.say(note)
             yield comparison
 
 
@@ -235,7 +237,7 @@ def _pairs(
     """The offsets partitions that both copies have; what only one has is told."""
     from offsets_log.investigate.copies import ComparedPartition, by_partition, partitions_of
 
-    count = partitions_of(copy_a, copy_b)
+    count = partitions_of(copy_a, copy_b, told=session.inputs.offsets_partition_count())
     if count is not None:
         session.account.say(
             "a copy does not tell its offsets partitions: its groups are taken to be where their names belong among "

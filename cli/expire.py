@@ -30,6 +30,10 @@ COLUMNS = (
     "rule", "reason", "offsets_partition",
 )  # fmt: skip
 
+RETENTION = "offsets.retention.minutes"
+"""Not among the settings that can be changed while a broker runs, so that it takes none from the metadata
+(``DynamicBrokerConfig.java``)."""
+
 ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
 
 
@@ -97,6 +101,11 @@ def command(
     rules_with = rules.retention(asked.retention)
     now_ms = int(time.time() * 1000) if asked.now is None else asked.now
     with open_session(reading, output, needs=NEEDED_COLUMNS) as session:
+        if asked.retention is None and any(identity.meta for identity in session.inputs.clusters.identities):
+            session.account.say(
+                f"the retention is this era's default: a broker's {RETENTION} stands in its server.properties, which "
+                "is in no data directory, nor in the cluster's metadata; --retention says it"
+            )
         rows: list[Row] = []
         brokers = Brokers(session, PROFILES[rules.profile], as_broker, shutdown)
         # All topics, for a group goes with the last of all its offsets.

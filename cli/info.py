@@ -12,16 +12,28 @@ from offsets_log.words import counted
 @click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
 @reading_options
 @PROFILE
+@click.option(
+    "--card",
+    is_flag=True,
+    help="Only whose the data directories are and how they were left; as JSON Lines one object for each.",
+)
 @TIMED_OUT_BY
 @output_option("table", "jsonl", "json", "csv")
-def command(reading: ReadOptions, output: Output, profile: str, now: int | None) -> None:
+def command(reading: ReadOptions, output: Output, profile: str, now: int | None, card: bool) -> None:
     """One page: partitions and segments found, spans of offsets and time, gaps, damage, kinds of records and groups.
 
-    As JSON Lines: one object for each offsets partition.
+    Above it stands the card of each data directory that has a meta.properties: cluster, broker and directory; whether
+    the broker was stopped in order; what the cluster had agreed on; times of the newest records. As JSON Lines: one
+    object for each offsets partition, and the cards with --card.
     """
+    if card:
+        _write_cards(reading, output)
+        return
+    from cli.info_card import cards_of, write_cards
     from cli.info_page import info_row, write_page
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
+    from offsets_log.data_directory.card import given_in_words
     from offsets_log.replay.profile import PROFILES
 
     with open_session(reading, output) as session:
@@ -31,9 +43,29 @@ def command(reading: ReadOptions, output: Output, profile: str, now: int | None)
         with destination(output, session.inputs.files) as stream:
             format_name = chosen_format(output)
             if format_name == "table":
+                if any(identity.meta or identity.damage for identity in session.inputs.clusters.identities):
+                    write_cards(stream, cards_of(session), given_in_words(session.inputs.clusters.identities))
                 write_page(stream, rows, session.inputs.absent)
             else:
                 write_rows(stream, rows, list(rows[0]) if rows else [], format_name)
         session.account.finish(
             f"{session.inputs.partitions_read}, {counted(sum(row['records'] for row in rows), 'record')}"
         )
+
+
+def _write_cards(reading: ReadOptions, output: Output) -> None:
+    from cli.info_card import cards_of, write_cards
+    from cli.output import chosen_format, destination, write_rows
+    from cli.session import open_session
+    from offsets_log.data_directory.card import CARD_COLUMNS, given_in_words
+
+    with open_session(reading, output) as session:
+        given = given_in_words(session.inputs.clusters.identities)
+        rows = cards_of(session)
+        format_name = chosen_format(output)
+        with destination(output, session.inputs.files) as stream:
+            if format_name == "table":
+                write_cards(stream, rows, given)
+            else:
+                write_rows(stream, rows, [column.name for column in CARD_COLUMNS], format_name)
+        session.account.finish(given)

@@ -21,15 +21,18 @@ from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.other_topic import is_of_another_topic
+from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.metadata_copies import ClusterMetadata, Clusters
     from offsets_log.data_directory.metadata_log import MetadataReplay
     from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.stranded import Stranded
     from offsets_log.data_directory.transactions import TransactionStates
+    from offsets_log.disk.user_partitions import UserPartition
     from offsets_log.replay.partial import OffsetAndMetadata
 
 
@@ -62,15 +65,43 @@ class Inputs:
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
-        """Topic id → name, from the folders of other topics beside the partitions."""
+        """Topic id → name, from the folders of other topics beside the partitions, else from the cluster's metadata."""
         return self._opened.topic_ids
+
+    @property
+    def clusters(self) -> Clusters:
+        """Whose the data directories are, and what the metadata in them says."""
+        return self._opened.clusters
+
+    @property
+    def metadata(self) -> ClusterMetadata | None:
+        """What the cluster's metadata log in the data directories says; None where there is none to be believed."""
+        return self.clusters.metadata
+
+    @property
+    def user_partitions(self) -> list[UserPartition]:
+        """The directories of partitions in the data directories, of all topics."""
+        return self._opened.user_partitions
+
+    def offsets_partition_count(self, given: int | None = None) -> PartitionCount | None:
+        """How many partitions the offsets topic has, where that has not to be guessed from groups.
+
+        Args:
+            given: by ``--partitions``, which goes before the cluster's metadata.
+        """
+        if given is not None:
+            return PartitionCount(given, "option")
+        told = None if self.metadata is None else self.metadata.partition_count(OFFSETS_TOPIC)
+        return None if told is None else PartitionCount(told, "metadata")
 
     @cached_property
     def copied_logs(self) -> CopiedLogs:
         """The logs of other topics beside the partitions, for their ends."""
         from offsets_log.data_directory.lag import CopiedLogs
+        from offsets_log.data_directory.metadata_copies import leader_copies
 
-        return CopiedLogs(self._opened.user_partitions)
+        partitions = self._opened.user_partitions
+        return CopiedLogs(partitions, leader_copies(partitions, lambda: self.metadata))
 
     @cached_property
     def cluster_metadata(self) -> MetadataReplay | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import Time
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -80,6 +81,12 @@ def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
     """Tell what about these logs could not be read, and count it."""
     if logs is None:
         return
+    if several := logs.of_leaders + logs.of_others:
+        session.account.say(
+            f"{counted(several, 'partition has', 'partitions have')} several copies: {logs.of_leaders} times that of "
+            f"the last leader counts, by the cluster's metadata; {logs.of_others} times that of the latest leader "
+            "epoch, of these the longest"
+        )
     for note in logs.notes[:SAID]:
         session.account.say(note)
     if len(logs.notes) > SAID:

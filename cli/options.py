@@ -253,7 +253,8 @@ PARTITIONS = click.option(
     "--offsets-topic-partitions",
     metavar="N",
     type=click.IntRange(min=1),
-    help="How many partitions __consumer_offsets has; by default 50, or what the groups found show.",
+    help="How many partitions __consumer_offsets has; by default what the cluster's metadata in a data directory says, "
+    "else 50, or what the groups found show.",
 )
 AS_BROKER = click.option(
     "--as-broker",

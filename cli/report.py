@@ -87,7 +87,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
                 groups=reading.group,
                 topics=reading.topic,
                 offsets_partitions=reading.offsets_partition,
-                partitions=partitions,
+                partitions=session.inputs.offsets_partition_count(partitions),
             ),
             damages=session.account.damages,
             corrupt=session.account.corrupt,

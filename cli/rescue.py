@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -66,7 +67,6 @@ def command(
         groups=reading.group,
         topics=reading.topic,
         offsets_partitions=reading.offsets_partition,
-        partitions=partitions,
     )
     with (
         open_session(reading, Output(output=None, to=to), needs={"committed_offset"}) as session,
@@ -79,17 +79,19 @@ def command(
         offsets = (value for part in memory.parts for value in part.state.iter_served())
         stranded = list(session.inputs.iter_stranded(offsets)) if logs else []
         say_of_lag(session, logs)
+        count = session.inputs.offsets_partition_count(partitions)
+        notes = (*session.inputs.notes, *session.inputs.clusters.notes)
         plan = make_plan(
             memory,
-            asked,
+            replace(asked, partitions=count),
             session.account.damages,
-            notes=session.inputs.notes,
+            notes=notes,
             corrupt=session.account.corrupt,
             unsupported=session.account.unsupported,
             stranded=stranded,
         )
         _write(directory, rescue_files(plan))
-        said = {*session.inputs.notes, *(missing.in_words() for missing in session.account.lost)}
+        said = {*notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
             session.account.say(doubt)

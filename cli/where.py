@@ -14,6 +14,7 @@ from cli.options import ENGINE, MASTER, Output, ReadOptions, gather, output_opti
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from cli.session import Session
     from offsets_log.investigate.where import Question
     from offsets_log.rows.tables import Row
 
@@ -104,7 +105,8 @@ def command(
     is the empty group. They are answered in their order.
 
     --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses
-    some of them. With other replicas in sync nothing is lost with one broker.
+    some of them. With other replicas in sync nothing is lost with one broker. Where the cluster's metadata lies beside
+    these partitions, groups that belong to others are told.
 
     --key tells where a producer sends a message with that key, in a topic of --topic-partitions N.
     """
@@ -190,6 +192,7 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
     from offsets_log.replay.profile import MODERN
 
     with open_session(reading, output) as session:
+        _say_of_missing(session, only)
         found: list[Row] = []
         for log, state, _ in session.engine.load_all(MODERN):
             found += groups_rows(state, log.offsets_partition, {}, 0)
@@ -204,3 +207,19 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
         session.account.finish(
             f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}"
         )
+
+
+def _say_of_missing(session: Session, asked: set[str] | None) -> None:
+    """Tell where groups belong that are not in these partitions, if the cluster's metadata says how many there are."""
+    from offsets_log.investigate.where import where_row
+
+    read = {log.offsets_partition for log in session.inputs.logs}
+    count = session.inputs.offsets_partition_count() if asked else None
+    if not asked or count is None or None in read:
+        return
+    for row in (where_row(group, count.number) for group in sorted(asked)):
+        if row["offsets_partition"] not in read:
+            session.account.say(
+                f"{row['group']} belongs to offsets partition {row['offsets_partition']} of {count.number} (as the "
+                "cluster's metadata says), which was not given"
+            )

@@ -15,17 +15,18 @@ from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
 
 
-def at_home(states: Mapping[int | None, CoordinatorState]) -> dict[int | None, CoordinatorState]:
-    """Return what clients are answered, by the partition whose coordinator they ask.
-
-    Nothing changes where the number of partitions is a guess.
+def at_home(
+    states: Mapping[int | None, CoordinatorState], told: PartitionCount | None = None
+) -> dict[int | None, CoordinatorState]:
+    """Return what clients are answered, by the partition whose coordinator they ask; the same where that is a guess.
 
     Args:
-        states: offsets partition (None if unknown) → what one broker loaded from it.
+        states: offsets partition → what was loaded from it, of one broker; None for one that nobody tells.
+        told: how many offsets partitions there are; None for what the groups show.
     """
     found = dict(states)
     known = {partition: state for partition, state in states.items() if partition is not None}
-    partitions = partition_count(
+    partitions = told or partition_count(
         {partition: state.groups.keys() | state.hidden_groups for partition, state in known.items()}
     )
     if partitions.is_guess:

@@ -66,7 +66,7 @@ def report(
     checks: Sequence[PartitionCheck],
     releases: tuple[Release, ...],
     *,
-    partitions: int | None = None,
+    partitions: PartitionCount | None = None,
     now_ms: int | None = None,
     keep_group: Callable[[str], bool] = lambda group: True,
     absent: Sequence[Missing] = (),
@@ -82,12 +82,9 @@ def report(
         absent: partitions of which no segment was found.
         more: findings of others, as rows.
     """
-    if partitions is not None:
-        count = PartitionCount(partitions, "option")
-    else:
-        count = partition_count(
-            {check.log.offsets_partition: check.groups for check in checks if check.log.offsets_partition is not None}
-        )
+    count = partitions or partition_count(
+        {check.log.offsets_partition: check.groups for check in checks if check.log.offsets_partition is not None}
+    )
     if now_ms is None:
         now_ms = max((check.newest_ms for check in checks), default=-1)
     return Report(

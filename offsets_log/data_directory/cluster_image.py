@@ -22,6 +22,7 @@ from offsets_log.messages.cluster_metadata.topics import UNCHANGED_LEADER, UNCHA
 from offsets_log.messages.schema import REDACTED
 
 METADATA_VERSION = "metadata.version"
+NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,7 @@ class PartitionImage:
         replicas, isr: node ids, the preferred leader first.
         directories: of each replica the id of the directory it lies in; empty before 3.7.
         leader_recovery_state: 1 after an unclean election, until the leader has recovered.
+        last_leader, last_leader_epoch: who led it last, and in which epoch; −1 where no record that was read tells.
     """
 
     leader: int
@@ -47,6 +49,8 @@ class PartitionImage:
     leader_recovery_state: int = 0
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    last_leader: int = field(default=NO_LEADER, compare=False)
+    last_leader_epoch: int = field(default=-1, compare=False)
 
 
 @dataclass(slots=True)
@@ -176,6 +180,8 @@ def _add_partition(image: ClusterImage, fields: Fields, _: int) -> None:
         leader_epoch=fields["leader_epoch"],
         partition_epoch=fields["partition_epoch"],
         leader_recovery_state=fields["leader_recovery_state"],
+        last_leader=fields["leader"],
+        last_leader_epoch=fields["leader_epoch"] if fields["leader"] != NO_LEADER else -1,
         **_lists(fields),
     )
 
@@ -189,6 +195,8 @@ def _change_partition(image: ClusterImage, fields: Fields, _: int) -> None:
     changes = _lists(fields)
     if fields["leader"] != UNCHANGED_LEADER:
         changes |= {"leader": fields["leader"], "leader_epoch": before.leader_epoch + 1}
+        if fields["leader"] != NO_LEADER:
+            changes |= {"last_leader": fields["leader"], "last_leader_epoch": before.leader_epoch + 1}
     if fields["leader_recovery_state"] != UNCHANGED_RECOVERY:
         changes["leader_recovery_state"] = fields["leader_recovery_state"]
     topic.partitions[number] = replace(before, partition_epoch=before.partition_epoch + 1, **changes)

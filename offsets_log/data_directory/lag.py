@@ -62,6 +62,10 @@ class CopiedPartition(PartitionFiles, Protocol):
         """All that lies there: name → how to read it. Raises InputError."""
         ...
 
+    def index_size(self, base_offset: int) -> int:
+        """The size of a segment's index in bytes; 0 without one. Raises InputError."""
+        ...
+
     def read(self, name: str) -> bytes | None:
         """A small file beside the segments; None if there is none. Raises InputError."""
         ...
@@ -83,6 +87,7 @@ class CopiedLogs:
         notes: what was passed over, one sentence each.
         damages: what could not be read.
         newest_timestamp_ms: of the logs that were looked at.
+        of_leaders, of_others: of how many partitions with several copies their last leader's was chosen, and another.
     """
 
     def __init__(
@@ -101,6 +106,7 @@ class CopiedLogs:
         self._ends: dict[TopicPartition, LogEnds | None] = {}
         self._chosen: dict[TopicPartition, CopiedPartition] = {}
         self.newest_timestamp_ms: int | None = None
+        self.of_leaders = self.of_others = 0
 
     def __bool__(self) -> bool:
         return bool(self._copies)
@@ -183,7 +189,9 @@ class CopiedLogs:
             return found[0]
         for copy, ends in found:
             if self._leaders.get(key) == copy.shown_path:
+                self.of_leaders += 1
                 return copy, ends
+        self.of_others += 1
         return max(found, key=lambda one: (self._last_epoch(one[0]), one[1].log_end_offset))
 
     def _last_epoch(self, copy: CopiedPartition) -> int:

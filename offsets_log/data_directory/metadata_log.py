@@ -10,19 +10,28 @@ References: ``MetadataBatchLoader.java``, ``RecordsSnapshotReader.java``, ``Snap
 from __future__ import annotations
 
 import re
+import struct
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.data_directory.cluster_image import ClusterImage, TopicImage
 from offsets_log.errors import Damage, OffsetsLogError
-from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.batch import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER_SIZE,
+    CONTROL_MASK,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    RecordBatch,
+)
+from offsets_log.log_format.compression import CODEC_MASK
 from offsets_log.log_format.control_record import control_type
-from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
+from offsets_log.log_format.partition_log import LogItem, LogWalk, PartitionLog, Segment, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.log_format.segment import Buffer
+from offsets_log.log_format.segment import Buffer, iter_batches
 from offsets_log.messages.cluster_metadata.control import decode_control_message
 from offsets_log.messages.cluster_metadata.registry import MetadataRecord, decode_metadata_record
 
@@ -34,6 +43,9 @@ BEGIN, END, ABORT = 23, 24, 25
 """API keys of the marks of metadata transactions."""
 NAMING = frozenset({2, 3, 9, BEGIN, END, ABORT})
 """API keys of what tells which topics there once were."""
+
+_BASE_OFFSET_AND_SIZE = struct.Struct(">qi")
+_ATTRIBUTES_AND_LAST_DELTA = struct.Struct(">hi")
 
 Opener = Callable[[], Buffer]
 
@@ -154,7 +166,7 @@ class _Fold:
 
     def log(self, log: PartitionLog, start: int) -> None:
         """All of a log from an offset on, and what control records say before that: no snapshot holds elections."""
-        for segment, item in iter_log(log):
+        for segment, item in _from_offset(log, start):
             if isinstance(item, Damage):
                 self.replay.damages.append(item)
             elif isinstance(item, RecordBatch) and (item.is_control or item.last_offset >= start):
@@ -261,5 +273,72 @@ def _former_topics(
 
 def _topics_in(log: PartitionLog) -> dict[Uuid, TopicImage]:
     replay = MetadataReplay()
-    _Fold(replay, NAMING).log(log, 0)
+    fold = _Fold(replay, NAMING)
+    for segment in log.segments:
+        for batch in _naming_batches(segment.buffer):
+            fold.batch(batch, segment.file)
     return {**replay.image.topics, **replay.image.removed_topics}
+
+
+# A controller writes a record that says nothing every half second, for as long as it keeps the log: a week of these is
+# passed over by the sizes of batches alone.
+
+_NAMING_FRAME = re.compile(b"\x01[" + bytes(sorted(NAMING)) + b"]")
+"""What a record of `NAMING` begins with; and other bytes too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A batch by its header alone."""
+
+    position: int
+    end: int
+    last_offset: int
+    attributes: int
+
+
+def _places(buffer: Buffer) -> Iterator[_Place]:
+    """Batches from the beginning on, as far as their headers lead from one to the next, and offsets without a gap."""
+    view, position = memoryview(buffer), 0
+    before: _Place | None = None
+    while position + BATCH_HEADER_SIZE <= len(view):
+        base_offset, size = _BASE_OFFSET_AND_SIZE.unpack_from(view, position)
+        end = position + LOG_OVERHEAD + size
+        follows = before is None or base_offset == before.last_offset + 1
+        if not follows or view[position + MAGIC_POSITION] != 2 or not position + BATCH_HEADER_SIZE <= end <= len(view):
+            return
+        if before is not None:
+            yield before
+        attributes, last_delta = _ATTRIBUTES_AND_LAST_DELTA.unpack_from(view, position + ATTRIBUTES_POSITION)
+        before = _Place(position, end, base_offset + last_delta, attributes)
+        position = end
+    if before is not None and position == len(view):
+        yield before
+
+
+def _naming_batches(buffer: Buffer) -> Iterator[RecordBatch]:
+    """Whole batches that may hold records of `NAMING`; those behind unreadable headers are not among them."""
+    view = memoryview(buffer)
+    for place in _places(buffer):
+        is_plain = not place.attributes & (CODEC_MASK | CONTROL_MASK)
+        if is_plain and _NAMING_FRAME.search(view, place.position + BATCH_HEADER_SIZE, place.end) is None:
+            continue
+        items = iter_batches(view[place.position : place.end])
+        yield from (item for item in items if isinstance(item, RecordBatch) and not item.is_control)
+
+
+def _from_offset(log: PartitionLog, start: int) -> Iterator[tuple[Segment, LogItem]]:
+    """The items of a log from the first batch on that reaches an offset, and of those before it control batches."""
+    walk, last_offset = LogWalk(log), -1
+    for index, segment in enumerate(log.segments):
+        position = 0
+        for place in _places(segment.buffer) if last_offset < start else ():
+            if place.last_offset >= start:
+                break
+            if place.attributes & CONTROL_MASK:
+                found = iter_batches(memoryview(segment.buffer)[place.position : place.end])
+                yield from ((segment, item) for item in found)
+            position, last_offset = place.end, max(last_offset, place.last_offset)
+        for item, read_until in walk.items(index, position, last_offset):
+            yield segment, item
+            last_offset = read_until

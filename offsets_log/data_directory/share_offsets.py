@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, CopiedLogs
 from offsets_log.data_directory.share_groups import (
     ACKNOWLEDGED,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Collection
 from contextlib import ExitStack, suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
+from offsets_log.data_directory.directory import LOCK, DataDirectory, identify
+from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.disk.archives import unpack, unpack_one
 from offsets_log.disk.folder import (
     IN_DATA_DIRECTORY,
@@ -56,7 +59,7 @@ class Finder:
         topic_files: topics other than ``__consumer_offsets``, each with how to read its ``partition.metadata``.
         partitions_seen: partitions of ``__consumer_offsets``, whether asked for or not.
         leftovers: partitions of directories that a broker deletes or moves, which are not read.
-        data_directories: for each data directory among or below the given paths its own files: name → how to read it.
+        data_directories: those given, or below one given.
     """
 
     def __init__(self, partitions: Collection[int], stack: ExitStack) -> None:
@@ -67,11 +70,17 @@ class Finder:
         self.user_partitions: list[UserPartition] = []
         self.partitions_seen: set[int] = set()
         self.leftovers: set[int] = set()
-        self.data_directories: list[dict[str, Opener]] = []
+        self.data_directories: list[DataDirectory] = []
         self._partitions = frozenset(partitions)
         self._stack = stack
         self._folders: dict[str, Folder] = {}
         self._openers: dict[Path, Opener] = {}
+        self._walked: set[Path] = set()
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """Whose the data directories are that were found, and what the metadata in them says."""
+        return Clusters([identify(directory) for directory in self.data_directories], self.user_partitions)
 
     def folders(self) -> list[Folder]:
         """Return the folders that were found.
@@ -140,7 +149,7 @@ class Finder:
         """Add a folder of an archive."""
         parsed = DirectoryName.parse(folder.name)
         if own := {name: read for name, read in folder.files.items() if name in IN_DATA_DIRECTORY}:
-            self.data_directories.append(own)
+            self.data_directories.append(DataDirectory(shown_path=folder.shown_path, files=own))
         if METADATA in folder.files:
             self._add_metadata(parsed, folder.files[METADATA])
         elif parsed.leftover:
@@ -175,13 +184,29 @@ class Finder:
             self._add_metadata(parsed, self._opener(path / METADATA))
         if parsed.is_offsets:
             return
-        own = self._note_data_directory(path, folder, names, broken)
-        self._walk_below([(path / name, DirectoryName.parse(name)) for name in directories], depth, own)
+        below = [(path / name, DirectoryName.parse(name)) for name in directories]
+        self.notes += [
+            f"{folder.shown(name)} is left out: it leads to no directory"
+            for name in broken
+            if DirectoryName.parse(name).is_offsets
+        ]
+        own = {name: self._opener(path / name) for name in names if name in IN_DATA_DIRECTORY}
+        is_new = real_path(path) not in self._walked
+        self._walked.add(real_path(path))
+        if own and is_new:
+            self._note_data_directory(folder, own, names, [name for _, name in below])
+        self._walk_below(below, depth, own, is_new=is_new)
 
-    def _walk_below(self, below: list[tuple[Path, DirectoryName]], depth: int, own: dict[str, Opener]) -> None:
+    def _walk_below(
+        self, below: list[tuple[Path, DirectoryName]], depth: int, own: dict[str, Opener], *, is_new: bool
+    ) -> None:
+        """Args:
+        own: the files of the directory above, if it is a data directory.
+        is_new: whether it was not met before under another name.
+        """
         is_data_directory = any(name.is_offsets for _, name in below)
         for child, name in below:
-            if name.topic and not name.leftover and (own or is_data_directory):
+            if is_new and name.topic and not name.leftover and (own or is_data_directory):
                 self.user_partitions.append(UserPartition(name.topic, name.partition, child, own))
             if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):
                 self._walk(child, depth + 1)
@@ -189,17 +214,12 @@ class Finder:
                 self._add_metadata(name, self._opener(child / METADATA))
 
     def _note_data_directory(
-        self, path: Path, folder: Folder, names: list[str], broken: list[str]
-    ) -> dict[str, Opener]:
-        """Note partition links of a data directory that lead nowhere; return its own files."""
-        if own := {name: self._opener(path / name) for name in names if name in IN_DATA_DIRECTORY}:
-            self.data_directories.append(own)
-        self.notes += [
-            f"{folder.shown(name)} is left out: it leads to no directory"
-            for name in broken
-            if DirectoryName.parse(name).is_offsets
-        ]
-        return own
+        self, folder: Folder, own: dict[str, Opener], names: list[str], below: list[DirectoryName]
+    ) -> None:
+        leftovers = Counter(name.leftover.rpartition("-")[2] for name in below if name.leftover)
+        self.data_directories.append(
+            DataDirectory(shown_path=folder.shown_path, files=own, has_lock=LOCK in names, leftovers=leftovers)
+        )
 
     def _add_listed(self, path: Path, folder: Folder, names: list[str]) -> None:
         for name in names:

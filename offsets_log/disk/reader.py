@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import Self
 
+from offsets_log.data_directory.directory import iter_mixed_up, node_of
 from offsets_log.data_directory.lag import CopiedPartition
+from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import (
+    OFFSETS_TOPIC,
     SEGMENT,
     DirectoryName,
     Folder,
@@ -29,7 +32,7 @@ from offsets_log.disk.folder import (
     broken_checkpoints,
     checkpoints,
 )
-from offsets_log.disk.replicas import choose_replica
+from offsets_log.disk.replicas import Leader, choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.completeness import Missing
@@ -52,6 +55,7 @@ class DiskLogs:
         damages: what could not be read of dumps (the position is the line) and of archives.
         files: real paths of the files that were opened; no output may replace them.
         user_partitions: directories of other topics' partitions in data directories.
+        clusters: whose the data directories are, and what the metadata in them says.
         absent: partitions that a data directory names and that were asked for, but that have no segment.
     """
 
@@ -65,7 +69,8 @@ class DiskLogs:
     ) -> None:
         self.logs = logs
         self.absent = absent
-        self.notes = finder.notes + dumps.notes
+        self.clusters = finder.clusters
+        self.notes = [*finder.notes, *dumps.notes, *iter_mixed_up(self.clusters.identities)]
         self.damages = finder.damages + dumps.damages
         self.files = sorted(finder.files)
         self.user_partitions = finder.user_partitions
@@ -74,12 +79,15 @@ class DiskLogs:
 
     @cached_property
     def topic_ids(self) -> dict[bytes, str]:
-        """Topic id (16 bytes) → name, from other topics' ``partition.metadata``; unreadable files are ignored."""
+        """Topic id (16 bytes) → name, from other topics' ``partition.metadata``, else from the clusters' metadata.
+
+        Unreadable files are ignored.
+        """
         ids: dict[str, bytes] = {}
         for topic, read in self._topic_files:
             if topic not in ids and (topic_id := topic_id_in(read)):
                 ids[topic] = topic_id
-        return {topic_id: topic for topic, topic_id in ids.items()}
+        return self.clusters.topic_names | {topic_id: topic for topic, topic_id in ids.items()}
 
     def locate(self, damage: Damage) -> None:
         """Set the position of damage in a segment made from a dump to the line of the dump."""
@@ -125,24 +133,49 @@ def open_logs(
             finder.add(path)
         logs: dict[int | None, list[PartitionLog]] = {}
         broken: dict[str, None] = {}
+        above: dict[int, Mapping[str, Opener]] = {}
         for folder in finder.folders():
             dumps.take(folder)
             parsed = DirectoryName.parse(folder.name)
             offsets_partition = parsed.partition if parsed.is_offsets else as_partition
             if not partitions or offsets_partition in partitions:
-                logs.setdefault(offsets_partition, []).extend(_logs_in(folder, offsets_partition))
+                own = _logs_in(folder, offsets_partition)
+                logs.setdefault(offsets_partition, []).extend(own)
+                above |= {id(log): folder.above for log in own}
                 broken |= dict.fromkeys(broken_checkpoints(folder))
         finder.notes += broken
         for log in dumps.logs(as_partition):
             if not partitions or log.offsets_partition in partitions:
                 logs.setdefault(log.offsets_partition, []).append(log)
         unknown = logs.pop(None, [])
-        known = [choose_replica(found) for _, found in sorted(logs.items(), key=_partition) if found]
+        known = [
+            choose_replica(found, _leader_of(found, above, finder.clusters))
+            for _, found in sorted(logs.items(), key=_partition)
+            if found
+        ]
         if not known and not unknown and not dumps.damages:
             raise _nothing_found(paths, partitions, finder)
-        found = finder.leftovers.union(log.offsets_partition for log in known if log.offsets_partition is not None)
-        absent = absent_partitions(finder.data_directories, found, partitions)
+        seen = finder.leftovers.union(log.offsets_partition for log in known if log.offsets_partition is not None)
+        absent = absent_partitions([one.files for one in finder.data_directories], seen, partitions)
         return DiskLogs(known + unknown, dumps, finder, stack.pop_all(), absent)
+
+
+def _leader_of(
+    replicas: Sequence[PartitionLog], above: Mapping[int, Mapping[str, Opener]], clusters: Clusters
+) -> Leader | None:
+    """Who led a partition last, if there is a choice, and the cluster's metadata is there and tells it.
+
+    Args:
+        above: ``id`` of a log → the files of the data directory it lies in.
+    """
+    partition = replicas[0].offsets_partition
+    if len(replicas) == 1 or partition is None or clusters.metadata is None:
+        return None
+    led = clusters.metadata.partition(OFFSETS_TOPIC, partition)
+    if led is None or led.last_leader < 0:
+        return None
+    copies = {i for i, log in enumerate(replicas) if node_of(above.get(id(log), {})) == led.last_leader}
+    return Leader(led.last_leader, led.last_leader_epoch, copies)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -12,11 +12,29 @@ from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.words import counted
 
 
-def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who led a partition last, by the cluster's metadata.
+
+    Attributes:
+        node_id: the broker.
+        epoch: in which leader epoch.
+        copies: which of the replicas are from its data directories, by their indices.
+    """
+
+    node_id: int
+    epoch: int
+    copies: Collection[int] = ()
+
+
+def choose_replica(replicas: Sequence[PartitionLog], leader: Leader | None = None) -> PartitionLog:
     """Return the replica that begins first and, of those, the one whose readable batches reach the highest offset.
 
     Ties are decided by the least damage, then by size, then by order. Files without a segment's name that follow each
     other are joined to one log; they are not replicas.
+
+    Where the leader is known, one of a later leader epoch goes before a longer one. The leader's own, undamaged, is of
+    the epoch in which it led: what others have beyond it counts only if the leader wrote it later, in that epoch.
 
     Every replica is read whole. The notes of the answer tell the choice, the first difference from each other replica,
     and what another one has beyond its end. Its high watermark is the highest of all replicas'.
@@ -27,15 +45,35 @@ def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
     joined = _join(replicas, extents)
     if joined is not None:
         return joined
-    best = extents.index(max(extents, key=lambda extent: extent.rank))
+    ranks = [_rank(extent, leader, index) for index, extent in enumerate(extents)]
+    best = ranks.index(max(ranks))
     chosen, end = replicas[best], extents[best].end
-    notes = [f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {end}"]
+    why = "" if leader is None else _why(best, extents, leader)
+    notes = [f"{len(replicas)} replicas: {_place(chosen)} is read, its whole batches end before offset {end}{why}"]
     for log, extent in zip(replicas, extents, strict=True):
         if log is not chosen:
             notes += _notes_about(log, extent, chosen, end)
     marks = [log.checkpoints.high_watermark for log in replicas if log.checkpoints.high_watermark is not None]
     told = replace(chosen.checkpoints, high_watermark=max(marks, default=None))
     return replace(chosen, notes=(*chosen.notes, *notes), checkpoints=told)
+
+
+def _rank(extent: _Extent, leader: Leader | None, index: int) -> tuple[int, ...]:
+    if leader is None:
+        return -extent.begin, extent.end, -extent.damaged, extent.size_bytes
+    is_leaders = index in leader.copies
+    epoch = max(extent.epoch, leader.epoch) if is_leaders and not extent.damaged else extent.epoch
+    return -extent.begin, epoch, extent.end, -extent.damaged, is_leaders, extent.size_bytes
+
+
+def _why(best: int, extents: Sequence[_Extent], leader: Leader) -> str:
+    led = f"broker {leader.node_id} led the partition last, in leader epoch {leader.epoch}"
+    if best in leader.copies:
+        return f"; {led}, and this is its copy"
+    if not leader.copies:
+        return f"; {led}, and no copy of it was given"
+    is_damaged = any(extents[index].damaged for index in leader.copies)
+    return f"; {led}, but its copy is {'damaged' if is_damaged else 'older'}"
 
 
 def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, end: int) -> list[str]:
@@ -53,16 +91,17 @@ def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, end: 
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """What a replica holds: offsets from ``begin`` to below ``end``, number of damaged pieces, size in bytes."""
+    """What a replica holds: offsets from ``begin`` to below ``end``, number of damaged pieces, size in bytes.
+
+    Attributes:
+        epoch: the leader epoch of its last batch; −1 before magic 2.
+    """
 
     begin: int
     end: int
     damaged: int
     size_bytes: int
-
-    @property
-    def rank(self) -> tuple[int, int, int, int]:
-        return -self.begin, self.end, -self.damaged, self.size_bytes
+    epoch: int
 
 
 def _join(logs: Sequence[PartitionLog], extents: Sequence[_Extent]) -> PartitionLog | None:
@@ -89,13 +128,14 @@ def first_difference(one: PartitionLog, other: PartitionLog) -> int | None:
 
 
 def _extent(log: PartitionLog) -> _Extent:
-    end = damaged = 0
+    end, damaged, epoch = 0, 0, -1
     for _, item in iter_log(log):
         if isinstance(item, RecordBatch):
             end = max(end, item.next_offset)
+            epoch = item.partition_leader_epoch if item.magic == 2 else -1
         elif isinstance(item, Damage):
             damaged += 1
-    return _Extent(_begin(log), end, damaged, log.size_bytes)
+    return _Extent(_begin(log), end, damaged, log.size_bytes, epoch)
 
 
 def _begin(log: PartitionLog) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from offsets_log.data_directory.log_ends import ReadAt
 from offsets_log.disk.folder import SEGMENT, Opener
-from offsets_log.disk.local import is_file, list_names, map_file, map_pieces, open_pieces
+from offsets_log.disk.local import input_errors, is_file, list_names, map_file, map_pieces, open_pieces
 from offsets_log.log_format.segment import Buffer
 
 OFFSETS_END = 1 << 63
@@ -38,9 +38,13 @@ class UserPartition:
         """Those of its segments, rising. Raises InputError."""
         return self._base_offsets
 
+    def names(self) -> list[str]:
+        """Of all files in it. Raises InputError."""
+        return list_names(self.path)
+
     @cached_property
     def _base_offsets(self) -> list[int]:
-        found = (SEGMENT.fullmatch(name) for name in list_names(self.path))
+        found = (SEGMENT.fullmatch(name) for name in self.names())
         bases = (int(match[1]) for match in found if match and not match[2] and not match[3])
         return sorted(base for base in bases if base < OFFSETS_END)  # a broker reads no greater number
 
@@ -56,9 +60,15 @@ class UserPartition:
         with ExitStack() as stack:
             yield open_pieces(self.path / f"{base_offset:020}.index", stack)
 
+    def index_size(self, base_offset: int) -> int:
+        """The size of a segment's index in bytes; 0 without one. Raises InputError."""
+        path = self.path / f"{base_offset:020}.index"
+        with input_errors(path):
+            return path.stat().st_size if is_file(path) else 0
+
     def files(self) -> dict[str, Opener]:
         """All that lies there: name → how to read it. Raises InputError."""
-        return {name: partial(self._read, name) for name in list_names(self.path)}
+        return {name: partial(self._read, name) for name in self.names()}
 
     def _read(self, name: str) -> bytes:
         return self.read(name) or b""

@@ -50,8 +50,12 @@ class ComparedPartition:
         return None if self.after.end_offset is None else self.before.end_offset
 
 
-def partitions_of(*copies: Iterable[Loaded]) -> PartitionCount | None:
-    """Return how many offsets partitions there are, by logs with a known partition; None if none or all have one."""
+def partitions_of(*copies: Iterable[Loaded], told: PartitionCount | None = None) -> PartitionCount | None:
+    """Return how many offsets partitions there are, by the logs that tell theirs; None if none does, or all do.
+
+    Args:
+        told: what is known otherwise, where the question arises.
+    """
     loaded = [item for copy in copies for item in copy]
     known: dict[int, set[str]] = {}
     for log, state in loaded:
@@ -59,7 +63,7 @@ def partitions_of(*copies: Iterable[Loaded]) -> PartitionCount | None:
             known.setdefault(log.offsets_partition, set()).update(state.groups)
     if not known or all(log.offsets_partition is not None for log, _ in loaded):
         return None
-    return partition_count(known)
+    return told or partition_count(known)
 
 
 def by_partition(copy: Iterable[Loaded], count: PartitionCount | None) -> dict[int | None, Held]:

@@ -21,7 +21,8 @@ class PartitionCount(NamedTuple):
     """The number of partitions of `__consumer_offsets`, and how it is known.
 
     Attributes:
-        source: ``option`` if the user gave it, ``data`` or ``default`` if groups confirm it, ``guess`` if too few do.
+        source: ``option`` if the user gave it, ``metadata`` if the cluster's metadata log tells it, ``data`` or
+            ``default`` if groups confirm it, ``guess`` if too few do.
     """
 
     number: int

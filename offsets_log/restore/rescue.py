@@ -26,7 +26,7 @@ class RescueOptions:
 
     Attributes:
         until_offsets: (offsets partition or None for all, record offset).
-        partitions: how many partitions ``__consumer_offsets`` has; None if the user does not say.
+        partitions: how many ``__consumer_offsets`` has, if that is told.
     """
 
     as_broker: bool
@@ -35,7 +35,7 @@ class RescueOptions:
     groups: Sequence[str] = ()
     topics: Sequence[str] = ()
     offsets_partitions: Collection[int] = ()
-    partitions: int | None = None
+    partitions: PartitionCount | None = None
 
 
 def make_plan(
@@ -129,13 +129,13 @@ def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -
     }
 
 
-def count_of(memory: Memory, given: int | None) -> PartitionCount:
+def count_of(memory: Memory, told: PartitionCount | None) -> PartitionCount:
     """Return the given number of offsets partitions, or the number that all groups of the log suggest.
 
     Groups count even if a filter hides them.
     """
-    if given is not None:
-        return PartitionCount(given, "option")
+    if told is not None:
+        return told
     groups: dict[int, set[str]] = {}
     for part in memory.parts:
         if part.log.offsets_partition is not None:

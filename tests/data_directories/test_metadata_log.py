@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from offsets_log.data_directory.cluster_image import PartitionImage
 from offsets_log.data_directory.metadata_log import SnapshotId, replay_metadata_log
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.messages.cluster_metadata.control import CONTROL_MESSAGES
 from offsets_log.messages.cluster_metadata.registry import METADATA_RECORDS, MetadataRecord, encode_metadata_record
 from offsets_log.messages.schema import REDACTED
@@ -283,3 +284,16 @@ def test_hostile_metadata_records(drawn: list[tuple[int, bytes]]) -> None:
 def test_a_folder_without_a_log(tmp_path: Path) -> None:
     replay = replay_metadata_log(PartitionLog(None, ()), {})
     assert (replay.end_offset, replay.image.topics, replay.is_partial) == (0, {}, False)
+
+
+def test_what_is_before_a_snapshot_is_passed_over_by_sizes_and_nothing_behind_it() -> None:
+    """A size before the snapshot that leads too far must not hide what is behind."""
+    nothing = [b"\1\x14\0\0"] * 5
+    whole = log(*nothing, topic("a", ONE), *nothing, topic("b", TWO))
+    raw = bytearray(whole.segments[0].buffer)
+    found = {f"{6:020}-{1:010}.checkpoint": lambda: snapshot(topic("a", ONE))}
+    assert names(replay_metadata_log(whole, found)) == ["a", "b"]
+    size = len(batches(nothing[:1]))
+    raw[11] += 2 * size
+    replay = replay_metadata_log(PartitionLog(None, (Segment("0.log", 0, bytes(raw)),)), found)
+    assert names(replay) == ["a", "b"]

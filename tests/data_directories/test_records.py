@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.control_record import control_type
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
-from offsets_log.log_format.record import Record, control_type, iter_records
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.cluster_metadata.control import decode_control_message, encode_control_message
 from offsets_log.messages.cluster_metadata.registry import decode_metadata_record, encode_metadata_record
 from offsets_log.messages.schema import REDACTED

@@ -1,7 +1,8 @@
 import pytest
 
 from offsets_log.disk.reader import open_logs
-from offsets_log.disk.replicas import first_difference
+from offsets_log.disk.replicas import Leader, choose_replica, first_difference
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from tests.disk.logs import batch, name, offsets, partition, segment
 
 
@@ -91,3 +92,48 @@ def test_first_difference_later_beginning_is_no_difference(tmp_path):
     partition(tmp_path / "b", 3, {name(2): segment(2, 3)})
     with open_logs([str(tmp_path / "a")]) as a, open_logs([str(tmp_path / "b")]) as b:
         assert first_difference(a.logs[0], b.logs[0]) is None
+
+
+def led(leader, *contents):
+    """Which of some logs is read where a leader is known, and the first note."""
+    logs = [
+        PartitionLog(3, (Segment(f"{place}/x", 0, content),)) for place, content in zip("abc", contents, strict=False)
+    ]
+    chosen = choose_replica(logs, leader)
+    return chosen.segments[0].file[0], chosen.notes[0].partition("; ")[2]
+
+
+OLD, NEW = {"leader_epoch": 4}, {"leader_epoch": 5}
+
+
+def test_the_last_leaders_copy_is_read_though_another_has_more_that_was_never_committed():
+    leader = Leader(2, 5, {1})
+    assert led(leader, batch(0, **OLD) + batch(1, **OLD), batch(0, **OLD)) == (
+        "b",
+        "broker 2 led the partition last, in leader epoch 5, and this is its copy",
+    )
+
+
+def test_what_the_leader_wrote_in_its_epoch_counts_where_its_own_copy_is_older():
+    more = batch(0, **OLD) + batch(1, **NEW)
+    assert led(Leader(2, 5, {1}), more, batch(0, **OLD)) == (
+        "a",
+        "broker 2 led the partition last, in leader epoch 5, but its copy is older",
+    )
+    assert led(Leader(2, 5, {1}), more, more)[0] == "b"
+
+
+def test_a_damaged_copy_is_no_better_for_being_the_leaders():
+    whole = batch(0, **OLD) + batch(1, **OLD)
+    raw = bytearray(whole)
+    raw[-1] ^= 1
+    assert led(Leader(2, 5, {0}), bytes(raw), whole) == (
+        "b",
+        "broker 2 led the partition last, in leader epoch 5, but its copy is damaged",
+    )
+
+
+def test_without_the_leaders_copy_the_later_epoch_goes_before_the_longer_log():
+    words = "broker 2 led the partition last, in leader epoch 5, and no copy of it was given"
+    assert led(Leader(2, 5), batch(0, **OLD) + batch(1, **OLD), batch(0, **NEW)) == ("b", words)
+    assert led(None, batch(0, **OLD) + batch(1, **OLD), batch(0, **NEW))[0] == "a"

@@ -1,0 +1,106 @@
+"""What `info` says of data directories: a block for each, above the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING
+
+from cli.output import shown_time, visible
+from offsets_log.rows.tables import Row
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from cli.session import Session
+
+TITLE_WIDTH = 18
+WORDS_WIDTH = 100
+"""After so many characters a line goes on below itself, at the next separator."""
+SEPARATOR = " · "
+
+
+def cards_of(session: Session) -> list[Row]:
+    """The cards of all data directories that were given; what of them cannot be read is told and counted."""
+    from offsets_log.data_directory.card import card_rows
+    from offsets_log.errors import Damage
+
+    damages: list[Damage] = []
+    rows = list(card_rows(session.inputs.clusters, session.inputs.user_partitions, damages))
+    for damage in damages:
+        session.account.on_damage(damage)
+    return rows
+
+
+def write_cards(stream: IO[bytes], rows: Sequence[Row], given: str) -> None:
+    """A block of lines a directory, an empty line behind each, and what they are together if there are several."""
+    for row in rows:
+        lines = [line for title, words in _lines(row) if words for line in _packed(title, words)]
+        stream.write("".join(visible(line) + "\n" for line in [*lines, ""]).encode())
+    if len(rows) > 1:
+        stream.write(f"{'given':{TITLE_WIDTH}}{given}\n\n".encode())
+
+
+def _packed(title: str, words: str) -> Iterator[str]:
+    """A title and what stands behind it, in several lines where it is long."""
+    parts = words.split(SEPARATOR)
+    line = parts[0]
+    for part in parts[1:]:
+        if len(line) + len(SEPARATOR) + len(part) > WORDS_WIDTH:
+            yield f"{title:{TITLE_WIDTH}}{line}"
+            title, line = "", part
+        else:
+            line += SEPARATOR + part
+    yield f"{title:{TITLE_WIDTH}}{line}"
+
+
+def _lines(row: Row) -> list[tuple[str, str]]:
+    return [
+        ("data directory", row["data_directory"]),
+        ("belongs to", _whose(row)),
+        ("left", f"{row['left'] or 'not known how'}: {', '.join(row['left_shown_by'])}"),
+        ("cluster", _agreed(row)),
+        ("partitions", _partitions(row)),
+        ("newest records", _newest(row)),
+    ]
+
+
+def _whose(row: Row) -> str:
+    parts = [
+        row["node_id"] is not None and f"broker {row['node_id']}",
+        row["cluster_id"] is not None and f"cluster {row['cluster_id']}",
+        row["directory_id"] is not None and f"directory {row['directory_id']}",
+        (row["node_directories"] or 0) > 1
+        and f"{row['node_directories_given']} of {row['node_directories']} directories of this broker given",
+    ]
+    return SEPARATOR.join(part for part in parts if part) or "not told: no meta.properties"
+
+
+def _agreed(row: Row) -> str:
+    if row["metadata_end_offset"] is None:
+        return ""
+    features = [f"{name} {level}" for name, level in row["features"].items()]
+    brokers = ", ".join(map(str, row["brokers"]))
+    until = f"metadata up to offset {row['metadata_end_offset']}, {shown_time(row['metadata_timestamp_ms'])}"
+    return SEPARATOR.join([f"metadata.version {row['metadata_version']}", *features, f"brokers {brokers}", until])
+
+
+_PARTITIONS = (
+    ("deleted_partitions", "being deleted"),
+    ("future_partitions", "being moved here"),
+    ("stray_partitions", "stray"),
+    ("unreadable_logs", "not readable"),
+)
+
+
+def _partitions(row: Row) -> str:
+    return SEPARATOR.join(
+        [str(row["partitions"]), *(f"{row[name]} {words}" for name, words in _PARTITIONS if row[name])]
+    )
+
+
+def _newest(row: Row) -> str:
+    newest = row["newest_timestamp_ms"]
+    if not newest:
+        return ""
+    topics = [f"{topic} {shown_time(time)}" for topic, time in newest.items()]
+    apart = counted(row["newest_span_ms"] // 1000, "second")
+    return SEPARATOR.join([*topics, *([f"{apart} apart"] if len(topics) > 1 else [])])

@@ -1,0 +1,222 @@
+"""The copies of ``__cluster_metadata-0`` in data directories, and what the newest one that is whole says.
+
+It is an extra to whoever reads the offsets topic: what is damaged in it is told, and what it would have said is not
+known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol
+
+from offsets_log.data_directory.checkpoints import TopicPartition
+from offsets_log.data_directory.directory import DataDirectory, Identity, identify, node_of
+from offsets_log.data_directory.lag import CopiedPartition
+from offsets_log.errors import OffsetsLogError
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.segment import Buffer
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from offsets_log.data_directory.cluster_image import PartitionImage, TopicImage
+    from offsets_log.data_directory.metadata_log import MetadataReplay
+
+TOPIC = "__cluster_metadata"
+
+
+class MetadataPartition(CopiedPartition, Protocol):
+    """The directory of a copy."""
+
+    def names(self) -> list[str]:
+        """Of all files in it. Raises InputError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCopy:
+    """One copy.
+
+    Attributes:
+        directory: the folder, to show.
+        cluster_id: of the data directory it lies in; None where that is not told.
+    """
+
+    directory: str
+    cluster_id: str | None
+    replay: MetadataReplay
+
+    @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """Whole ones before those with damage, then the newest."""
+        return not self.replay.damages, not self.replay.is_partial, self.replay.end_offset
+
+
+@dataclass(frozen=True)
+class ClusterMetadata:
+    """What the copies of one cluster's metadata say.
+
+    Attributes:
+        chosen: the copy that is believed.
+        copies: all of them.
+    """
+
+    chosen: MetadataCopy
+    copies: Sequence[MetadataCopy]
+
+    @property
+    def replay(self) -> MetadataReplay:
+        """The state at the end of the copy that is believed."""
+        return self.chosen.replay
+
+    @cached_property
+    def topic_names(self) -> dict[bytes, str]:
+        """Topic id → name, of topics that are there or once were, as any copy says."""
+        names: dict[bytes, str] = {}
+        for copy in (*self.copies, self.chosen):  # the last word is its
+            names |= copy.replay.topic_names
+        return names
+
+    @cached_property
+    def _topics(self) -> dict[str, TopicImage]:
+        return {topic.name: topic for topic in self.replay.image.topics.values()}
+
+    def partition_count(self, topic: str) -> int | None:
+        """How many partitions a topic has; None if there is no such topic, or not all of its partitions are known."""
+        found = self._topics.get(topic)
+        if found is None or sorted(found.partitions) != list(range(len(found.partitions))):
+            return None
+        return len(found.partitions) or None
+
+    def partition(self, topic: str, partition: int) -> PartitionImage | None:
+        """A partition; None if it is not there."""
+        found = self._topics.get(topic)
+        return None if found is None else found.partitions.get(partition)
+
+    def notes(self) -> list[str]:
+        """What is to be told: which copy is believed, and what of it could not be read; one sentence each."""
+        chosen, replay = self.chosen, self.replay
+        told: list[str] = []
+        if len(self.copies) > 1:
+            why = "the newest" if chosen.rank[:2] == (True, True) else "the best, though no copy is whole"
+            told.append(f"{len(self.copies)} copies of the cluster's metadata: {chosen.directory} is read, {why}")
+        if replay.damages:
+            pieces = counted(len(replay.damages), "piece")
+            told.append(
+                f"{pieces} of the cluster's metadata in {chosen.directory} cannot be read, so that names, partitions "
+                f"and leaders may be wrong or missing: {replay.damages[0].error}"
+            )
+        return told + [f"{chosen.directory}: {note}" for note in replay.notes]
+
+
+def read_copies(partitions: Iterable[MetadataPartition]) -> tuple[list[MetadataCopy], list[str]]:
+    """Replay all copies among these directories; and those that cannot be opened, one sentence each."""
+    copies: list[MetadataCopy] = []
+    problems: list[str] = []
+    for partition in partitions:
+        if (partition.topic, partition.partition) != (TOPIC, 0):
+            continue
+        try:
+            replay = _replayed(partition)
+        except OffsetsLogError as error:
+            problems.append(f"the cluster's metadata is left out: {error}")
+            continue
+        if replay.end_offset:
+            cluster_id = identify(DataDirectory(shown_path="", files=partition.above)).cluster_id
+            copies.append(MetadataCopy(partition.shown_path, cluster_id, replay))
+        elif replay.damages:
+            problems.append(f"the cluster's metadata in {partition.shown_path} is left out: {replay.damages[0].error}")
+    return copies, problems
+
+
+def _replayed(partition: MetadataPartition) -> MetadataReplay:
+    from offsets_log.data_directory.metadata_log import SNAPSHOT, replay_metadata_log
+
+    with ExitStack() as stack:
+        segments = tuple(
+            Segment(f"{partition.shown_path}/{base:020}.log", base, stack.enter_context(partition.open_log(base)))
+            for base in partition.base_offsets()
+        )
+        files = {name: partial(_contents, partition, name) for name in partition.names() if SNAPSHOT.fullmatch(name)}
+        return replay_metadata_log(PartitionLog(None, segments), files)
+
+
+def _contents(partition: MetadataPartition, name: str) -> Buffer:
+    return partition.read(name) or b""
+
+
+def _node(copy: CopiedPartition, known: dict[int, int | None]) -> int | None:
+    """The broker of a copy; each data directory is asked once."""
+    if id(copy.above) not in known:
+        known[id(copy.above)] = node_of(copy.above)
+    return known[id(copy.above)]
+
+
+def leader_copies(
+    partitions: Iterable[CopiedPartition], metadata: Callable[[], ClusterMetadata | None]
+) -> dict[TopicPartition, str]:
+    """Of partitions with several copies the directory that the last leader kept it in, where one tells.
+
+    Args:
+        metadata: asked if there are any.
+    """
+    copies: dict[TopicPartition, list[CopiedPartition]] = {}
+    for copy in partitions:
+        copies.setdefault((copy.topic, copy.partition), []).append(copy)
+    several = {key: some for key, some in copies.items() if len(some) > 1}
+    known = metadata() if several else None
+    if known is None:
+        return {}
+    nodes: dict[int, int | None] = {}
+    found: dict[TopicPartition, str] = {}
+    for key, some in several.items():
+        led = known.partition(*key)
+        for copy in some:
+            node = _node(copy, nodes)
+            if led is not None and node == led.last_leader >= 0:
+                found.setdefault(key, copy.shown_path)
+    return found
+
+
+class Clusters:
+    """Whose data directories are, and what the metadata in them says, replayed when it is asked for.
+
+    Attributes:
+        identities: of the data directories.
+        notes: what was told of the metadata since it was asked for, one sentence each.
+    """
+
+    def __init__(self, identities: Sequence[Identity], partitions: Sequence[MetadataPartition]) -> None:
+        """Args:
+        partitions: all of them, of all topics.
+        """
+        self.identities = identities
+        self.notes: list[str] = []
+        self._partitions = partitions
+
+    @cached_property
+    def by_id(self) -> dict[str | None, ClusterMetadata]:
+        """Cluster id → what its metadata says; None for copies that do not tell their cluster."""
+        copies, problems = read_copies(self._partitions)
+        found: dict[str | None, list[MetadataCopy]] = {}
+        for copy in copies:
+            found.setdefault(copy.cluster_id, []).append(copy)
+        metadata = {
+            cluster: ClusterMetadata(max(some, key=lambda one: one.rank), some) for cluster, some in found.items()
+        }
+        self.notes += [*problems, *(note for one in metadata.values() for note in one.notes())]
+        return metadata
+
+    @property
+    def metadata(self) -> ClusterMetadata | None:
+        """What the metadata of the one cluster says; None where there is none, or there are several clusters."""
+        told = {identity.cluster_id for identity in self.identities if identity.cluster_id is not None}
+        found = list(self.by_id.values())
+        return found[0] if len(found) == 1 and len(told) < 2 else None
+
+    @property
+    def topic_names(self) -> dict[bytes, str]:
+        """Topic id → name, of all clusters."""
+        return {topic_id: name for one in self.by_id.values() for topic_id, name in one.topic_names.items()}
