@@ -28,7 +28,6 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from offsets_log.data_directory.lag import CopiedLogs
     from offsets_log.data_directory.metadata_copies import ClusterMetadata, Clusters
-    from offsets_log.data_directory.metadata_log import MetadataReplay
     from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.stranded import Stranded
     from offsets_log.data_directory.transactions import TransactionStates
@@ -103,23 +102,12 @@ class Inputs:
         partitions = self._opened.user_partitions
         return CopiedLogs(partitions, leader_copies(partitions, lambda: self.metadata))
 
-    @cached_property
-    def cluster_metadata(self) -> MetadataReplay | None:
-        """What ``__cluster_metadata`` beside the partitions says; None without a copy of it that can be read."""
-        from offsets_log.data_directory.metadata_log import TOPIC, replay_metadata_log
-        from offsets_log.disk.reader import open_partitions
-
-        copies = self.copied_logs.chosen(TOPIC)[:1]
-        with open_partitions(copies) as logs:
-            for copy, log in zip(copies, logs, strict=True):
-                return replay_metadata_log(log, copy.files())
-        return None
-
     def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
         """Those of offsets that lead to no record in the other topics' logs."""
         from offsets_log.data_directory.stranded import Topics, find_stranded
 
-        return find_stranded(self.copied_logs, Topics(self.copied_logs, self.cluster_metadata), offsets)
+        replay = None if self.metadata is None else self.metadata.replay
+        return find_stranded(self.copied_logs, Topics(self.copied_logs, replay), offsets)
 
     @cached_property
     def transaction_states(self) -> TransactionStates:

@@ -13,8 +13,8 @@ from offsets_log.words import counted
 Opener = Callable[[], Buffer]
 
 LOCK = ".lock"
-DELETE, FUTURE, STRAY = "delete", "future", "stray"
-"""Suffixes of partition folders: being deleted; being moved here; not of this broker, as it found when it started."""
+FUTURE, STRAY = "future", "stray"
+"""Suffixes of partition folders beside ``delete``: being moved here; not of this broker, as it found when it started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class DataDirectory:
         shown_path: to show.
         files: its own files: name → how to read it.
         has_lock: whether ``.lock`` lies in it; None where that is not known.
-        leftovers: `DELETE`, `FUTURE` or `STRAY` → how many folders.
+        leftovers: ``delete``, `FUTURE` or `STRAY` → how many folders.
     """
 
     shown_path: str

@@ -58,10 +58,6 @@ class CopiedPartition(PartitionFiles, Protocol):
         """The files of the data directory: name → how to read it."""
         ...
 
-    def files(self) -> Mapping[str, Opener]:
-        """All that lies there: name → how to read it. Raises InputError."""
-        ...
-
     def index_size(self, base_offset: int) -> int:
         """The size of a segment's index in bytes; 0 without one. Raises InputError."""
         ...

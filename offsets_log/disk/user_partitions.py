@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from offsets_log.data_directory.log_ends import ReadAt
@@ -65,13 +65,6 @@ class UserPartition:
         path = self.path / f"{base_offset:020}.index"
         with input_errors(path):
             return path.stat().st_size if is_file(path) else 0
-
-    def files(self) -> dict[str, Opener]:
-        """All that lies there: name → how to read it. Raises InputError."""
-        return {name: partial(self._read, name) for name in self.names()}
-
-    def _read(self, name: str) -> bytes:
-        return self.read(name) or b""
 
     def read(self, name: str) -> bytes | None:
         """A small file beside the segments; None if there is none. Raises InputError."""
