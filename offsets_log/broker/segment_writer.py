@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch
@@ -51,11 +51,10 @@ class SegmentWriter:
         self._pieces.append(raw)
         self._index(len(raw), last_offset, max_timestamp_ms, last_offset if largest_offset is None else largest_offset)
 
-    def write_run(self, raw: bytes, due: Iterable[Sequence[int]], latest: tuple[int, int], indexed_at: int) -> None:
-        """New batches behind each other; as `Indexing.take_run`. Raises as `write`."""
+    def write_run(self, raw: bytes) -> None:
+        """New batches behind each other; whoever has made them tells `indexing` of them."""
         self._end_run()
         self._pieces.append(raw)
-        self.indexing.take_run(due, latest, indexed_at)
         self.size_bytes += len(raw)
 
     def copy(self, batch: FileBatch) -> None:

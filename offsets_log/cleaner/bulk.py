@@ -1,4 +1,7 @@
-"""Both passes by kernels, over runs of plain batches: the others stay to be read one by one, in their places."""
+"""Both passes by kernels, over runs of plain batches: the others stay to be read one by one, in their places.
+
+Compressed batches are decompressed many a call; those that lose records are compressed anew when they are handed over.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,20 @@ from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.kept import BEYOND_MAP, LATEST, MARKERS_WITH_DATA, TOMBSTONES, Kept
 from offsets_log.cleaner.offset_map import OffsetMap
+from offsets_log.cleaner.repacking import repacked
 from offsets_log.cleaner.retention import Retention
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions
-from offsets_log.cleaner.unpacking import repacked, unpacked
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import kernels, table
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.scan.layout import Scanner
 
 MOST_STAGED = 1 << 20
 """Records of a batch; one with more is read on the slow path."""
 OUT_BYTES = 1 << 22
 DUE_ENTRIES = 1 << 12
+PACKS = 1 << 12
 REASONS = {
     LATEST: d.KEPT_LATEST,
     TOMBSTONES: d.KEPT_TOMBSTONES,
@@ -47,7 +52,9 @@ class KeyTable(OffsetMap):
     """The offset map in arrays."""
 
     round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
-    staged: a.Int64s = field(default_factory=lambda: np.zeros((1 << 12, a.STAGED_SIZE), np.int64))
+    _scanner: Scanner = field(default_factory=Scanner)
+    _file: LogFile | None = None
+    _data: a.Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     _slots: a.Int64s = field(default_factory=lambda: np.zeros(1 << 15, np.int64))
     _keys: a.Int64s = field(default_factory=lambda: np.zeros((1 << 14, d.KEY_COLUMNS), np.int64))
     _arena: a.Bytes = field(default_factory=lambda: np.zeros(1 << 21, np.uint8))
@@ -71,6 +78,10 @@ class KeyTable(OffsetMap):
             self._grow()
         self.latest = offset
         return True
+
+    def close(self) -> None:
+        """Free what the decompressors work in."""
+        self._scanner.__exit__(None, None, None)
 
     def sieve(self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile) -> Sieve:
         """What does pass 2 of a segment in bulk."""
@@ -101,38 +112,55 @@ class KeyTable(OffsetMap):
         batch: FileBatch | None = None,
     ) -> int:
         """Enter a run of plain batches from a position on, or the one given; where it ends."""
-        if batch is not None and (plain := unpacked(batch)) is not None:
-            is_done = self._enter(np.frombuffer(plain, np.uint8), 0, len(plain), first_dirty, allowed_at=0) == len(
-                plain
-            )
-            return batch.end if is_done else position
+        self.read(file)
         self.tell_open(transactions)
-        end, allowed_at = (file.size_bytes, -1) if batch is None else (batch.end, position)
-        reached = self._enter(bytes_of(file), position, end, first_dirty, allowed_at=allowed_at)
-        self.learn_open(transactions)
-        return reached
-
-    def _enter(self, data: a.Bytes, position: int, end: int, first_dirty: int, *, allowed_at: int) -> int:
         round_state = self.round_state
-        round_state[d.POSITION], round_state[d.END], round_state[d.ALLOWED_AT] = position, end, allowed_at
+        round_state[d.POSITION], round_state[d.END] = position, file.size_bytes if batch is None else batch.end
+        round_state[d.ALLOWED_AT] = -1 if batch is None else position
         round_state[d.FIRST_DIRTY], round_state[d.LATEST] = first_dirty, self.latest
-        while (why := kernels.enter(*self.arrays, self._open, data, self.staged)) != d.FINISHED:
-            if why == d.NEEDS_ROOM:
-                self._grow()
-            elif why == d.SLOW_PATH or not self.more_records():
-                break
+        while self._enter() != d.FINISHED:
+            pass
         self.latest = int(round_state[d.LATEST])
+        self.learn_open(transactions)
         return int(round_state[d.POSITION])
 
-    def sift(self, data: a.Bytes, producers: a.Int64s, out: a.Bytes, due: a.Int64s) -> int:
-        """Run the kernel of pass 2; why it came back."""
-        return int(kernels.sift(*self.arrays, self._open, data, self.staged, producers, out, due))
+    def _enter(self) -> int:
+        """Run the kernel of pass 1; FINISHED if it has nothing more to do here."""
+        scanner = self._scanner
+        why = int(
+            kernels.enter(*self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table)
+        )  # fmt: skip
+        if why == d.NEEDS_ROOM:
+            self._grow()
+        return why if why == d.NEEDS_ROOM or self.provides(why) else d.FINISHED
 
-    def more_records(self) -> bool:
-        """Room for the records of a larger batch; False if there is enough."""
-        if len(self.staged) >= MOST_STAGED:
+    def read(self, file: LogFile) -> None:
+        """A segment is the one that kernels read from now on."""
+        if file is not self._file:
+            self._file, self._data = file, bytes_of(file)
+            self.round_state[d.WINDOW_COUNT] = 0
+
+    def sift(self, producers: a.Int64s, out: a.Bytes, packs: a.Int64s) -> int:
+        """Run the kernel of pass 2; why it came back."""
+        scanner = self._scanner
+        return int(
+            kernels.sift(
+                *self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table, producers, out,
+                packs,
+            )
+        )  # fmt: skip
+
+    def provides(self, why: int) -> bool:
+        """Whether a kernel may go on: with the next compressed batches, or with room for one of more records."""
+        round_state, scanner = self.round_state, self._scanner
+        if why == d.NEEDS_WINDOW:
+            position, end = int(round_state[d.POSITION]), int(round_state[d.END])
+            round_state[d.WINDOW_COUNT] = scanner.fill_window(self._data, position, end)
+            round_state[d.WINDOW_NEXT] = 0
+            return True
+        if why != d.NEEDS_RECORDS or len(scanner.staged) >= MOST_STAGED:
             return False
-        self.staged = np.zeros((4 * len(self.staged), a.STAGED_SIZE), np.int64)
+        scanner.more_records(2 * len(scanner.staged))
         return True
 
     def _grow(self) -> None:
@@ -151,14 +179,14 @@ class Sieve:
     transactions: Transactions
     writer: SegmentWriter
     file: LogFile
-    _data: a.Bytes = field(init=False)
     _producers: a.Int64s = field(init=False)
     _out: a.Bytes = field(default_factory=lambda: np.zeros(OUT_BYTES, np.uint8))
+    _packs: a.Int64s = field(default_factory=lambda: np.zeros((PACKS, d.PACK_COLUMNS), np.int64))
     _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
 
     def __post_init__(self) -> None:
         settings, round_state = self.retention.settings, self.map.round_state
-        self._data = bytes_of(self.file)
+        self.map.read(self.file)
         self._producers = np.array([*self.retention.producers], np.int64)
         round_state[d.RECORDS_READ] = 0
         round_state[d.KEPT_LATEST : d.FIRST_HORIZON] = 0
@@ -171,55 +199,29 @@ class Sieve:
         is_kept = settings.rules.keeps_last_batch
         round_state[d.LAST_BATCH_OFFSET] = self.retention.first_uncleanable if is_kept else d.NO_BATCH
         round_state[d.PRODUCERS] = len(self._producers)
-        round_state[d.OUT_USED] = round_state[d.DUE] = 0
+        round_state[d.OUT_USED] = round_state[d.PACKS] = 0
 
     def sift(self, position: int, batch: FileBatch | None = None) -> int:
         """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
-        if batch is not None and (plain := unpacked(batch)) is not None:
-            return batch.end if self._sift_packed(batch, plain) else position
-        round_state, indexing = self.map.round_state, self.writer.indexing
+        round_state = self.map.round_state
         round_state[d.POSITION], round_state[d.END] = position, self.file.size_bytes if batch is None else batch.end
         round_state[d.ALLOWED_AT] = -1 if batch is None else position
-        round_state[d.SIZE], round_state[d.INDEXED_AT] = self.writer.size_bytes, indexing.indexed_at
-        round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
+        round_state[d.LATEST] = self.map.latest
         self.map.tell_open(self.transactions)
-        while self._run(self._data):
-            self._drain()
+        while self._run():
+            pass
         self._drain()
         self.map.learn_open(self.transactions)
         return int(round_state[d.POSITION])
 
-    def _sift_packed(self, batch: FileBatch, plain: bytes) -> bool:
-        """One compressed batch; False, and nothing is done, if it is not plain inside."""
-        round_state = self.map.round_state
-        round_state[d.POSITION], round_state[d.END], round_state[d.ALLOWED_AT] = 0, len(plain), 0
-        round_state[d.SIZE] = round_state[d.INDEXED_AT] = 0
-        before = round_state[d.KEPT_LATEST : d.FIRST_HORIZON].copy()
-        while self._run(np.frombuffer(plain, np.uint8)):
-            pass
-        kept = self._out[: round_state[d.OUT_USED]].tobytes()
-        round_state[d.OUT_USED] = round_state[d.DUE] = 0
-        if round_state[d.POSITION] != len(plain):
-            return False
-        if kept == plain:
-            self.writer.copy(batch)
-            size_bytes = batch.size_bytes
-        elif kept:
-            made = repacked(kept, batch)
-            self.writer.write(made.raw, batch.last_offset, made.max_timestamp_ms)
-            size_bytes = len(made.raw)
-        if kept:  # what was counted are bytes that are not compressed
-            (reason,) = np.flatnonzero(round_state[d.KEPT_LATEST : d.FIRST_HORIZON : 3] - before[::3])
-            round_state[d.KEPT_LATEST + 3 * reason + 2] += size_bytes - len(kept)
-        return True
-
-    def _run(self, data: a.Bytes) -> bool:
+    def _run(self) -> bool:
         """Run the kernel, with room for what it makes; whether it has to go on."""
-        self.map.round_state[d.LATEST] = self.map.latest
-        why = self.map.sift(data, self._producers, self._out, self._due)
-        if why == d.NEEDS_ROOM and not self.map.round_state[d.OUT_USED]:
+        why = self.map.sift(self._producers, self._out, self._packs)
+        if why != d.NEEDS_ROOM:
+            return self.map.provides(why)
+        if not self._drain():
             self._out = np.zeros(2 * len(self._out), np.uint8)
-        return why == d.NEEDS_ROOM or (why == d.NEEDS_RECORDS and self.map.more_records())
+        return True
 
     def tell(self, kept: Kept) -> None:
         """Add what was counted."""
@@ -231,12 +233,33 @@ class Sieve:
             if batches:
                 kept.count(reason, size_bytes, records, None if until_ms == d.NO_HORIZON else until_ms, batches)
 
-    def _drain(self) -> None:
-        """Hand over what was written."""
-        round_state = self.map.round_state
-        used, due = int(round_state[d.OUT_USED]), int(round_state[d.DUE])
-        if used:
+    def _drain(self) -> bool:
+        """Hand over what was written; False if nothing was."""
+        round_state, indexing = self.map.round_state, self.writer.indexing
+        raw = self._written()
+        round_state[d.OUT_USED] = round_state[d.PACKS] = 0
+        if not raw:
+            return False
+        round_state[d.SIZE], round_state[d.INDEXED_AT] = self.writer.size_bytes, indexing.indexed_at
+        round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
+        self.writer.write_run(raw)
+        data, at = np.frombuffer(raw, np.uint8), 0
+        while at < len(data):
+            round_state[d.DUE] = 0
+            at = int(kernels.index(round_state, data, self._due, at))
             latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
-            entries = self._due[:due].tolist()
-            self.writer.write_run(self._out[:used].tobytes(), entries, latest, int(round_state[d.INDEXED_AT]))
-        round_state[d.OUT_USED] = round_state[d.DUE] = 0
+            indexing.take_run(self._due[: round_state[d.DUE]].tolist(), latest, int(round_state[d.INDEXED_AT]))
+        return True
+
+    def _written(self) -> bytes:
+        """What the kernel made, with the batches compressed that are to be."""
+        round_state = self.map.round_state
+        plain = self._out[: round_state[d.OUT_USED]].tobytes()
+        pieces: list[bytes] = []
+        at = 0
+        for begin, end, reason in self._packs[: round_state[d.PACKS]].tolist():
+            packed = repacked(plain[begin:end])
+            pieces += plain[at:begin], packed
+            round_state[reason + 2] += len(packed) - (end - begin)
+            at = end
+        return b"".join((*pieces, plain[at:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -96,9 +97,9 @@ def clean(
     if not bounds.cleanable_bytes:
         return done
     try:
-        offset_map = _offset_map(settings, in_bulk)
-        build_offset_map(offset_map, opened, bounds)
-        _Cleaning(done, offset_map, emit, advance).run()
+        with closing(_offset_map(settings, in_bulk)) as offset_map:
+            build_offset_map(offset_map, opened, bounds)
+            _Cleaning(done, offset_map, emit, advance).run()
         done.outcome = CLEANED
     except SegmentOverflowError as error:
         done.outcome, done.problem = ABORTED, error
