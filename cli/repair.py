@@ -114,6 +114,7 @@ class _Repairing:
 
     def repair(self, log: PartitionLog) -> Row:
         """One partition; its folder is made in the directory."""
+        from cli.session import BULK_FROM_BYTES
         from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
         from offsets_log.repairing.unloadable import NOTHING
@@ -126,6 +127,7 @@ class _Repairing:
             unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
             tell=self._leave_out,
             advance=self._session.advance,
+            in_bulk=log.bytes_to_read >= BULK_FROM_BYTES,
         )
         self._folders.end(partition, done.checkpoints())
         return repair_row(done)

@@ -59,13 +59,22 @@ class SegmentWriter:
 
     def copy(self, batch: FileBatch) -> None:
         """A batch as it is. Raises as `write`."""
+        self._copy(batch.view, batch.position, batch.end)
+        self._index(batch.size_bytes, batch.last_offset, batch.max_timestamp_ms, batch.last_offset)
+
+    def copy_run(self, buffer: Buffer, begin: int, end: int) -> None:
+        """Batches behind each other as they are; whoever has found them tells `indexing` of them."""
+        self._copy(memoryview(buffer), begin, end)
+        self.size_bytes += end - begin
+
+    def _copy(self, view: memoryview, begin: int, end: int) -> None:
+        """Pieces of one buffer that touch each other are one piece."""
         run = self._copied
-        if run is not None and run[0] is batch.view and run[2] == batch.position:
-            self._copied = run[0], run[1], batch.end
+        if run is not None and run[0].obj is view.obj and run[2] == begin:
+            self._copied = run[0], run[1], end
         else:
             self._end_run()
-            self._copied = batch.view, batch.position, batch.end
-        self._index(batch.size_bytes, batch.last_offset, batch.max_timestamp_ms, batch.last_offset)
+            self._copied = view, begin, end
 
     def flush(self) -> None:
         """What was written goes to the file. Raises as `write`."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from offsets_log.broker.batches import FileBatch
-from offsets_log.broker.bulk import bytes_of
+from offsets_log.broker.bulk import bytes_of, index_run
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.kept import BEYOND_MAP, LATEST, MARKERS_WITH_DATA, TOMBSTONES, Kept
@@ -28,7 +28,6 @@ from offsets_log.columnar.scan.layout import Scanner
 MOST_STAGED = 1 << 20
 """Records of a batch; one with more is read on the slow path."""
 OUT_BYTES = 1 << 22
-DUE_ENTRIES = 1 << 12
 PACKS = 1 << 12
 REASONS = {
     LATEST: d.KEPT_LATEST,
@@ -182,7 +181,6 @@ class Sieve:
     _producers: a.Int64s = field(init=False)
     _out: a.Bytes = field(default_factory=lambda: np.zeros(OUT_BYTES, np.uint8))
     _packs: a.Int64s = field(default_factory=lambda: np.zeros((PACKS, d.PACK_COLUMNS), np.int64))
-    _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
 
     def __post_init__(self) -> None:
         settings, round_state = self.retention.settings, self.map.round_state
@@ -191,10 +189,7 @@ class Sieve:
         round_state[d.RECORDS_READ] = 0
         round_state[d.KEPT_LATEST : d.FIRST_HORIZON] = 0
         round_state[d.FIRST_HORIZON] = d.NO_HORIZON
-        round_state[d.BASE_OFFSET], round_state[d.INTERVAL] = (
-            self.writer.base_offset,
-            self.writer.indexing.interval_bytes,
-        )
+        round_state[d.BASE_OFFSET] = self.writer.base_offset
         round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
         is_kept = settings.rules.keeps_last_batch
         round_state[d.LAST_BATCH_OFFSET] = self.retention.first_uncleanable if is_kept else d.NO_BATCH
@@ -235,21 +230,12 @@ class Sieve:
 
     def _drain(self) -> bool:
         """Hand over what was written; False if nothing was."""
-        round_state, indexing = self.map.round_state, self.writer.indexing
         raw = self._written()
-        round_state[d.OUT_USED] = round_state[d.PACKS] = 0
-        if not raw:
-            return False
-        round_state[d.SIZE], round_state[d.INDEXED_AT] = self.writer.size_bytes, indexing.indexed_at
-        round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
-        self.writer.write_run(raw)
-        data, at = np.frombuffer(raw, np.uint8), 0
-        while at < len(data):
-            round_state[d.DUE] = 0
-            at = int(kernels.index(round_state, data, self._due, at))
-            latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
-            indexing.take_run(self._due[: round_state[d.DUE]].tolist(), latest, int(round_state[d.INDEXED_AT]))
-        return True
+        self.map.round_state[d.OUT_USED] = self.map.round_state[d.PACKS] = 0
+        if raw:
+            index_run(self.writer.indexing, self.writer.size_bytes, raw, 0, len(raw))
+            self.writer.write_run(raw)
+        return bool(raw)
 
     def _written(self) -> bytes:
         """What the kernel made, with the batches compressed that are to be."""

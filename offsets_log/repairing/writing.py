@@ -22,7 +22,7 @@ from offsets_log.cleaner.folder import METADATA, FolderFile
 from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, decode_batch_header
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, Checkpoints, PartitionLog, Segment
 from offsets_log.repairing.left_out import LeftOut, Sum
-from offsets_log.repairing.picking import Picked, Picking
+from offsets_log.repairing.picking import Picked, Picking, Run
 from offsets_log.repairing.unloadable import NOTHING, Unloadable
 
 MAX_SEGMENT_BYTES = (1 << 31) - 1
@@ -81,6 +81,7 @@ def repair(
     unloadable: Unloadable = NOTHING,
     tell: Tell = lambda left_out: None,
     advance: Advance = lambda count: None,
+    in_bulk: bool = False,
 ) -> Repaired:
     """Write a partition anew from all that can be read of it.
 
@@ -88,12 +89,16 @@ def repair(
         emit: takes each file as soon as it is whole.
         tell: takes what is left out, in log order.
         advance: to be told of bytes that were read.
+        in_bulk: by kernels where batches are whole, which is worth their start for a large log.
     """
-    repairing = _Repairing(log, emit, unloadable)
+    repairing = _Repairing(log, emit, unloadable, in_bulk=in_bulk)
     for item in repairing.picking.items():
         if isinstance(item, Picked):
             repairing.take(item)
             advance(item.header.size_bytes)
+        elif isinstance(item, Run):
+            repairing.take_run(item)
+            advance(item.end - item.begin)
         else:
             repairing.done.left_out.setdefault(item.reason, Sum()).add(item)
             tell(item)
@@ -104,9 +109,9 @@ def repair(
 class _Repairing:
     """Batches on their way into new segments."""
 
-    def __init__(self, log: PartitionLog, emit: Emit, unloadable: Unloadable) -> None:
+    def __init__(self, log: PartitionLog, emit: Emit, unloadable: Unloadable, *, in_bulk: bool) -> None:
         self.done = Repaired(log)
-        self.picking = Picking(log, unloadable)
+        self.picking = Picking(log, unloadable, in_bulk=in_bulk)
         self._emit = emit
         self._writer: SegmentWriter | None = None
         self._segment: Segment | None = None
@@ -128,10 +133,23 @@ class _Repairing:
         epoch = picked.header.partition_leader_epoch
         if epoch >= 0 and epoch > max(self._epochs, default=-1):
             self._epochs[epoch] = picked.first_offset
+            self.picking.leader_epoch = epoch
         self._end = picked.batch.next_offset
         self._latest_ms = picked.header.max_timestamp_ms
         self.done.batches += 1
         self.done.size_bytes += picked.batch.size_bytes
+
+    def take_run(self, run: Run) -> None:
+        """Batches behind the last one, in its segment."""
+        from offsets_log.broker.bulk import index_run
+
+        assert self._writer is not None
+        index_run(self._writer.indexing, self._writer.size_bytes, run.segment.buffer, run.begin, run.end)
+        self._writer.copy_run(run.segment.buffer, run.begin, run.end)
+        self._end = run.last_offset + 1
+        self._latest_ms = run.latest_ms
+        self.done.batches += run.batches
+        self.done.size_bytes += run.end - run.begin
 
     def close(self) -> None:
         """All batches were taken: the end of the log, and what lies beside the segments."""

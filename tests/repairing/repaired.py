@@ -32,7 +32,16 @@ OF_FILES = ("records:T", "L-7", "C-24", "D-8")
 
 
 def repaired(log: PartitionLog, release: str | None = None) -> tuple[Repaired, Files, list[LeftOut]]:
-    """A log repaired: what is told, every file, what is left out."""
+    """A log repaired: what is told, every file, what is left out; kernels do the same."""
+    done, files, left_out = _repaired(log, release, in_bulk=False)
+    in_bulk, files_in_bulk, left_out_in_bulk = _repaired(log, release, in_bulk=True)
+    assert in_bulk == done
+    assert files_in_bulk == files
+    assert [str(one) for one in left_out_in_bulk] == [str(one) for one in left_out]
+    return done, files, left_out
+
+
+def _repaired(log: PartitionLog, release: str | None, *, in_bulk: bool) -> tuple[Repaired, Files, list[LeftOut]]:
     files: Files = {}
     left_out: list[LeftOut] = []
 
@@ -41,7 +50,7 @@ def repaired(log: PartitionLog, release: str | None = None) -> tuple[Repaired, F
         files[file.name] = b"".join(file.pieces)
 
     unloadable = NOTHING if release is None else find_unloadable(log, release_named(release))
-    return repair(log, emit, unloadable=unloadable, tell=left_out.append), files, left_out
+    return repair(log, emit, unloadable=unloadable, tell=left_out.append, in_bulk=in_bulk), files, left_out
 
 
 def read_again(done: Repaired, files: Files) -> PartitionLog:
