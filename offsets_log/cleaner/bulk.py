@@ -6,6 +6,8 @@ Compressed batches are decompressed many a call; those that lose records are com
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,21 +88,26 @@ class KeyTable(OffsetMap):
         """What does pass 2 of a segment in bulk."""
         return Sieve(self, retention, transactions, writer, file)
 
-    def tell_open(self, transactions: Transactions) -> None:
-        """Let kernels know of transactions; with too many of them they take no data of any."""
-        committed, aborted = transactions.committed, transactions.aborted
+    def tell_open(self, committed: Collection[int], aborted: Collection[int], next_aborted: int) -> None:
+        """Let kernels know of transactions; with too many of them they take no data of any.
+
+        Args:
+            committed, aborted: their producers.
+            next_aborted: where the next one begins of which it is not to be taken that it commits.
+        """
         round_state = self.round_state
         are_few = max(len(committed), len(aborted)) < d.MOST_OPEN
-        round_state[d.NEXT_ABORTED] = transactions.next_aborted if are_few else d.NEVER_BEFORE
+        round_state[d.NEXT_ABORTED] = next_aborted if are_few else d.NEVER_BEFORE
         if are_few:
             round_state[d.COMMITTED], round_state[d.ABORTED] = len(committed), len(aborted)
             self._open[: len(committed)] = [*committed]
             self._open[d.MOST_OPEN : d.MOST_OPEN + len(aborted)] = [*aborted]
 
-    def learn_open(self, transactions: Transactions) -> None:
-        """What a kernel has met of them."""
-        if self.round_state[d.NEXT_ABORTED] != d.NEVER_BEFORE:
-            transactions.committed = set(self._open[: self.round_state[d.COMMITTED]].tolist())
+    def learn_open(self, committed: set[int]) -> set[int]:
+        """The producers that have data in transactions now, if kernels were let know of them."""
+        if self.round_state[d.NEXT_ABORTED] == d.NEVER_BEFORE:
+            return committed
+        return set(self._open[: self.round_state[d.COMMITTED]].tolist())
 
     def enter(
         self,
@@ -112,7 +119,7 @@ class KeyTable(OffsetMap):
     ) -> int:
         """Enter a run of plain batches from a position on, or the one given; where it ends."""
         self.read(file)
-        self.tell_open(transactions)
+        self.tell_open(transactions.committed, transactions.aborted, transactions.next_aborted)
         round_state = self.round_state
         round_state[d.POSITION], round_state[d.END] = position, file.size_bytes if batch is None else batch.end
         round_state[d.ALLOWED_AT] = -1 if batch is None else position
@@ -120,7 +127,7 @@ class KeyTable(OffsetMap):
         while self._enter() != d.FINISHED:
             pass
         self.latest = int(round_state[d.LATEST])
-        self.learn_open(transactions)
+        transactions.committed = self.learn_open(transactions.committed)
         return int(round_state[d.POSITION])
 
     def _enter(self) -> int:
@@ -139,13 +146,13 @@ class KeyTable(OffsetMap):
             self._file, self._data = file, bytes_of(file)
             self.round_state[d.WINDOW_COUNT] = 0
 
-    def sift(self, producers: a.Int64s, out: a.Bytes, packs: a.Int64s) -> int:
+    def sift(self, producers: a.Int64s, chosen: a.Int64s, out: a.Bytes, packs: a.Int64s) -> int:
         """Run the kernel of pass 2; why it came back."""
         scanner = self._scanner
         return int(
             kernels.sift(
-                *self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table, producers, out,
-                packs,
+                *self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table, producers,
+                chosen, out, packs,
             )
         )  # fmt: skip
 
@@ -169,73 +176,68 @@ class KeyTable(OffsetMap):
         table.rehash(*self.arrays)
 
 
-@dataclass(slots=True)
-class Sieve:
-    """Pass 2 of one segment."""
+class Sifting(ABC):
+    """Pass 2 over a segment, whatever is made of what stays.
 
-    map: KeyTable
-    retention: Retention
-    transactions: Transactions
-    writer: SegmentWriter
-    file: LogFile
-    _producers: a.Int64s = field(init=False)
-    _out: a.Bytes = field(default_factory=lambda: np.zeros(OUT_BYTES, np.uint8))
-    _packs: a.Int64s = field(default_factory=lambda: np.zeros((PACKS, d.PACK_COLUMNS), np.int64))
+    Args:
+        map: its round state tells the rule.
+    """
 
-    def __post_init__(self) -> None:
-        settings, round_state = self.retention.settings, self.map.round_state
-        self.map.read(self.file)
-        self._producers = np.array([*self.retention.producers], np.int64)
-        round_state[d.RECORDS_READ] = 0
+    def __init__(self, map: KeyTable, file: LogFile, base_offset: int) -> None:
+        self.map, self.file = map, file
+        self.producers = self.chosen = np.zeros(0, np.int64)
+        self._out = np.zeros(OUT_BYTES, np.uint8)
+        self._packs = np.zeros((PACKS, d.PACK_COLUMNS), np.int64)
+        map.read(file)
+        round_state = map.round_state
+        round_state[d.RULE] = d.BY_KEYS
+        round_state[d.UNTIL_OFFSET], round_state[d.LAST_BATCH_OFFSET] = d.NO_HORIZON, d.NO_BATCH
+        round_state[d.BASE_OFFSET] = base_offset
+        round_state[[d.RECORDS_READ, d.PRODUCERS, d.OUT_USED, d.PACKS, d.CHANGED]] = 0
         round_state[d.KEPT_LATEST : d.FIRST_HORIZON] = 0
         round_state[d.FIRST_HORIZON] = d.NO_HORIZON
-        round_state[d.BASE_OFFSET] = self.writer.base_offset
-        round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
-        is_kept = settings.rules.keeps_last_batch
-        round_state[d.LAST_BATCH_OFFSET] = self.retention.first_uncleanable if is_kept else d.NO_BATCH
-        round_state[d.PRODUCERS] = len(self._producers)
-        round_state[d.OUT_USED] = round_state[d.PACKS] = 0
 
-    def sift(self, position: int, batch: FileBatch | None = None) -> int:
-        """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
+    @abstractmethod
+    def hand_over(self, raw: bytes) -> None:
+        """Take batches that were written behind each other; there may be none."""
+
+    def go(self, position: int, end: int) -> int:
+        """Write what is kept of a run of plain batches from a position on; where it ends."""
         round_state = self.map.round_state
-        round_state[d.POSITION], round_state[d.END] = position, self.file.size_bytes if batch is None else batch.end
-        round_state[d.ALLOWED_AT] = -1 if batch is None else position
-        round_state[d.LATEST] = self.map.latest
-        self.map.tell_open(self.transactions)
+        round_state[d.POSITION], round_state[d.END] = position, end
         while self._run():
             pass
         self._drain()
-        self.map.learn_open(self.transactions)
         return int(round_state[d.POSITION])
 
     def _run(self) -> bool:
         """Run the kernel, with room for what it makes; whether it has to go on."""
-        why = self.map.sift(self._producers, self._out, self._packs)
+        why = self.map.sift(self.producers, self.chosen, self._out, self._packs)
         if why != d.NEEDS_ROOM:
             return self.map.provides(why)
-        if not self._drain():
+        if not self.map.round_state[d.OUT_USED]:
             self._out = np.zeros(2 * len(self._out), np.uint8)
+        self._drain()
         return True
 
-    def tell(self, kept: Kept) -> None:
-        """Add what was counted."""
+    def tell_kept(self, kept: Kept, reasons: Mapping[str, int]) -> None:
+        """Add what was counted of batches that stay.
+
+        Args:
+            reasons: what to call them → where they are counted.
+        """
         round_state = self.map.round_state
-        kept.records_read += int(round_state[d.RECORDS_READ])
-        for reason, at in REASONS.items():
+        for reason, at in reasons.items():
             batches, records, size_bytes = map(int, round_state[at : at + 3])
             until_ms = int(round_state[d.FIRST_HORIZON]) if reason == TOMBSTONES else d.NO_HORIZON
             if batches:
                 kept.count(reason, size_bytes, records, None if until_ms == d.NO_HORIZON else until_ms, batches)
 
-    def _drain(self) -> bool:
-        """Hand over what was written; False if nothing was."""
-        raw = self._written()
-        self.map.round_state[d.OUT_USED] = self.map.round_state[d.PACKS] = 0
-        if raw:
-            index_run(self.writer.indexing, self.writer.size_bytes, raw, 0, len(raw))
-            self.writer.write_run(raw)
-        return bool(raw)
+    def _drain(self) -> None:
+        raw, round_state = self._written(), self.map.round_state
+        round_state[d.OUT_USED] = round_state[d.PACKS] = 0
+        self.hand_over(raw)
+        round_state[d.CHANGED] = 0
 
     def _written(self) -> bytes:
         """What the kernel made, with the batches compressed that are to be."""
@@ -248,4 +250,41 @@ class Sieve:
             pieces += plain[at:begin], packed
             round_state[reason + 2] += len(packed) - (end - begin)
             at = end
-        return b"".join((*pieces, plain[at:]))
+        return b"".join((*pieces, plain[at:])) if pieces else plain
+
+
+class Sieve(Sifting):
+    """Pass 2 of one segment."""
+
+    def __init__(
+        self, map: KeyTable, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile
+    ) -> None:
+        super().__init__(map, file, writer.base_offset)
+        self._transactions, self._writer = transactions, writer
+        self.producers = np.array([*retention.producers], np.int64)
+        settings, round_state = retention.settings, map.round_state
+        round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
+        if settings.rules.keeps_last_batch:
+            round_state[d.LAST_BATCH_OFFSET] = retention.first_uncleanable
+        round_state[d.PRODUCERS] = len(self.producers)
+
+    def sift(self, position: int, batch: FileBatch | None = None) -> int:
+        """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
+        round_state = self.map.round_state
+        round_state[d.ALLOWED_AT] = -1 if batch is None else position
+        round_state[d.LATEST] = self.map.latest
+        transactions = self._transactions
+        self.map.tell_open(transactions.committed, transactions.aborted, transactions.next_aborted)
+        reached = self.go(position, self.file.size_bytes if batch is None else batch.end)
+        transactions.committed = self.map.learn_open(transactions.committed)
+        return reached
+
+    def tell(self, kept: Kept) -> None:
+        """Add what was counted."""
+        kept.records_read += int(self.map.round_state[d.RECORDS_READ])
+        self.tell_kept(kept, REASONS)
+
+    def hand_over(self, raw: bytes) -> None:
+        if raw:
+            index_run(self._writer.indexing, self._writer.size_bytes, raw, 0, len(raw))
+            self._writer.write_run(raw)

@@ -33,13 +33,13 @@ def open_for_cleaning(
     )
 
 
-def reopened(log: PartitionLog, settings: Settings) -> OpenLog:
+def reopened(log: PartitionLog, settings: Settings, *, in_bulk: bool = False) -> OpenLog:
     """A log that was made here, with its indexes and snapshots.
 
     Raises:
         BrokerError: no broker opens it.
     """
-    opened = open_for_cleaning(log, settings, stopped_cleanly=True)
+    opened = open_for_cleaning(log, settings, stopped_cleanly=True, in_bulk=in_bulk)
     if opened.refusal is not None:
         raise opened.refusal
     return opened

@@ -124,7 +124,8 @@ def _plain_at(
         return np.int64(-d.NEEDS_RECORDS)
     if bt.records_of(source, start, stop, count, data, at, staged, np.int64(0)) != count:
         return np.int64(-d.SLOW_PATH)
-    is_open = attributes & bt.TRANSACTIONAL_MASK and at != round_state[d.ALLOWED_AT]
+    is_open = attributes & bt.TRANSACTIONAL_MASK and round_state[d.RULE] == d.BY_KEYS
+    is_open = is_open and at != round_state[d.ALLOWED_AT]
     return np.int64(-d.SLOW_PATH) if is_open and not _is_of_commit(round_state, open_, data, at) else count
 
 
@@ -162,15 +163,20 @@ def enter(
 @kernel
 def sift(
     round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows,
-    window: Bytes, table: LongRows, producers: Longs, out: Bytes, packs: LongRows,
+    window: Bytes, table: LongRows, producers: Longs, chosen: Longs, out: Bytes, packs: LongRows,
 ) -> int:  # fmt: skip
-    """Pass 2: what is kept of the batches from the position on, written behind each other."""
+    """Pass 2: what is kept of the batches from the position on, written behind each other.
+
+    Args:
+        chosen: offsets of records, rising, that stay or go by the rule, if it does not ask the keys.
+    """
     at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
         round_state[d.POSITION] = at
         if round_state[d.OUT_USED] + MARKER_SIZE > len(out) or round_state[d.PACKS] >= len(packs):
             return d.NEEDS_ROOM
         if _take_marker(round_state, open_, data, out, at, end):
+            round_state[d.LAST_AT] = at
             at += MARKER_SIZE
             continue
         count = _plain_at(round_state, open_, data, at, end, staged, window, table)
@@ -182,10 +188,11 @@ def sift(
             return d.NEEDS_ROOM
         source = window if round_state[d.IN_WINDOW] else data
         outcome = _take(
-            round_state, slots, keys, arena, data, source, staged, producers, out, packs, at, size, count
+            round_state, slots, keys, arena, open_, data, source, staged, producers, chosen, out, packs, at, size, count
         )  # fmt: skip
         if outcome != d.FINISHED:
             return int(outcome)
+        round_state[d.LAST_AT] = at
         round_state[d.RECORDS_READ] += count
         at += size
     round_state[d.POSITION] = at
@@ -200,13 +207,25 @@ def _fits(round_state: Any, data: Any, at: Any) -> Any:
 
 
 @inlined
+def _is_within(round_state: Any, data: Any, at: Any) -> Any:
+    """Whether the log that is written may hold a batch as it is."""
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    return last < round_state[d.UNTIL_OFFSET] and _fits(round_state, data, at)
+
+
+@inlined
 def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, at: Any, end: Any) -> Any:
     """Copy a marker that commits a transaction with data; False, and nothing is done, if there is none."""
-    if end - at < MARKER_SIZE or not _fits(round_state, data, at) or _commit_at(round_state, open_, data, at, end) == 0:
+    if (
+        end - at < MARKER_SIZE
+        or not _is_within(round_state, data, at)
+        or _commit_at(round_state, open_, data, at, end) == 0
+    ):
         return False
     begin = round_state[d.OUT_USED]
     copy_bytes(data, at, out, begin, np.int64(MARKER_SIZE))
     round_state[d.OUT_USED] = begin + MARKER_SIZE
+    round_state[d.LAST_KEPT] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     round_state[d.KEPT_MARKERS] += 1
     round_state[d.KEPT_MARKERS + 1] += 1
     round_state[d.KEPT_MARKERS + 2] += MARKER_SIZE
@@ -216,27 +235,36 @@ def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, at: Any, end
 
 @part
 def _take(
-    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, source: Any, staged: Any, producers: Any, out: Any,
-    packs: Any, at: Any, size: Any, count: Any,
+    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, data: Any, source: Any, staged: Any,
+    producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
 ) -> Any:  # fmt: skip
     """One batch; SLOW_PATH, and nothing is done, if something about it is unusual."""
     has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
-    if has_horizon and horizon < 0:
+    if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
         return d.SLOW_PATH
-    keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
-    kept, tombstones = _choose(round_state, slots, keys, arena, source, staged, count, keeps_tombstones)
+    by_keys = round_state[d.RULE] == d.BY_KEYS
+    if by_keys:
+        keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
+        kept, tombstones = _choose(round_state, slots, keys, arena, source, staged, count, keeps_tombstones)
+    else:
+        kept, tombstones = _choose_among(round_state, chosen, staged, count)
+        if round_state[d.RULE] == d.CHOSEN_GO and kept < count:
+            return d.SLOW_PATH
     if kept == 0:
+        round_state[d.CHANGED] += 1
         return d.SLOW_PATH if _may_stay_empty(round_state, data, at, producers) else d.FINISHED
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if not _fits(round_state, data, at):
+    is_of_producer = be64(data, at + bt.PRODUCER_ID) != b.NO_PRODUCER_ID
+    if not by_keys and is_of_producer and not _is_of_commit(round_state, open_, data, at):
         return d.SLOW_PATH
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     begin = round_state[d.OUT_USED]
-    if kept == count and (has_horizon or tombstones == 0):
+    if kept == count and (has_horizon or tombstones == 0 or not by_keys):
         copy_bytes(data, at, out, begin, size)
         round_state[d.OUT_USED] = begin + size
     else:
-        if tombstones and not has_horizon:
+        round_state[d.CHANGED] += 1
+        if tombstones and not has_horizon and by_keys:
             horizon = round_state[d.NEW_HORIZON]
         if not _can_be_rewritten(data, at, staged, kept):
             return d.SLOW_PATH
@@ -247,6 +275,7 @@ def _take(
             packs[pack, d.PACK_END] = round_state[d.OUT_USED]
             packs[pack, d.PACK_REASON] = _reason(round_state, tombstones, last)
             round_state[d.PACKS] += 1
+    round_state[d.LAST_KEPT] = last
     _tell(round_state, kept, tombstones, round_state[d.OUT_USED] - begin, horizon, last)
     return d.FINISHED
 
@@ -264,10 +293,37 @@ def _choose(
             last = last_offset(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE])
             if staged[i, a.OFFSET] < last or (is_tombstone and not keeps_tombstones):
                 continue
-        for column in range(a.RECORD_AT):
-            staged[U(kept), column] = staged[i, column]
+        _keep(staged, i, kept)
         kept += 1
         tombstones += is_tombstone
+    return kept, tombstones
+
+
+@inlined
+def _keep(staged: Any, i: Any, place: Any) -> None:
+    """Move what is staged of a record."""
+    for column in range(a.RECORD_AT):
+        staged[U(place), column] = staged[i, column]
+
+
+@inlined
+def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any:
+    """The same where single records are named: those stay, or the others do."""
+    kept, tombstones = np.int64(0), np.int64(0)
+    for number in range(count):
+        i = U(number)
+        low, high = np.int64(0), np.int64(len(chosen))
+        while low < high:
+            middle = low + high >> 1
+            if chosen[U(middle)] < staged[i, a.OFFSET]:
+                low = middle + 1
+            else:
+                high = middle
+        is_named = low < len(chosen) and chosen[U(low)] == staged[i, a.OFFSET]
+        if is_named == (round_state[d.RULE] == d.CHOSEN_STAY):
+            _keep(staged, i, kept)
+            kept += 1
+            tombstones += staged[i, a.VALUE_SIZE] < 0
     return kept, tombstones
 
 

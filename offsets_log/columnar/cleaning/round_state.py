@@ -71,7 +71,16 @@ WINDOW_NEXT = a.WINDOW_NEXT
 WINDOW_COUNT = a.WINDOW_COUNT
 PLAIN_SIZE = 40  # of the batch that is read, decompressed
 PACKS = 41
+# Of logs that are written for another reason than a round.
+RULE = 42  # what stays
+UNTIL_OFFSET = 43  # batches that hold this offset or a later one are for Python
+LAST_AT = 44  # where the last batch begins that was taken
+LAST_KEPT = 45  # the last offset of the last batch that was written
+CHANGED = 46  # batches that were not copied
 STATE_SIZE = WINDOW_COUNT + 1
+
+BY_KEYS, CHOSEN_STAY, CHOSEN_GO = range(3)
+"""Rules."""
 
 MOST_OPEN = 64
 """Transactions of either kind; with more of them their batches are taken one by one."""

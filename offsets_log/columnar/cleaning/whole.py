@@ -68,3 +68,22 @@ def _records(scan_state: Any, staged: Any, data: Any, window: Any, table: Any, a
         return np.int64(-sc.NEEDS_RECORDS)
     found = bt.records_of(source, start, end, count, data, at, staged, np.int64(0))
     return count if found == count else np.int64(-sc.NOT_PLAIN)
+
+
+@kernel
+def of_producers(data: Bytes, begin: Number, found: Longs) -> Any:
+    """Note where batches of transactions and control batches are, from a position on.
+
+    Returns:
+        Where to go on when these were taken; at the end of the data, or where no batch is, the end.
+    """
+    at, count = np.int64(begin), 0
+    while at < len(data) and count < len(found):
+        size = bt.size_at(data, at, np.int64(len(data)))
+        if size < 0:
+            return np.int64(len(data))
+        if bt.attributes_of(data, at) & (bt.TRANSACTIONAL_MASK | bt.CONTROL_MASK):
+            found[count] = at
+            count += 1
+        at += size
+    return at
