@@ -1,7 +1,8 @@
-"""Both passes of the cleaner over plain batches: of magic 2, not compressed, with a key in each record and no headers.
+"""Both passes of the cleaner over plain batches: of magic 2, with a key in each record and no headers.
 
-Of batches of transactions Python says first that they may be taken; whatever is not plain stays to
-`offsets_log.cleaner`, whose rules these are.
+Records of compressed batches are read in a window of decompressed ones (`wire.decompressed`). A compressed batch that
+loses records is written plain, and noted to be compressed again. Of batches of transactions Python says first that
+they may be taken; whatever is not plain stays to `offsets_log.cleaner`, whose rules these are.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.table import has_room, last_offset, put
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.scan.staging import find_in_window
 from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import decompressed as dp
+from offsets_log.columnar.wire.decompress import copy_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 from offsets_log.log_format import batch as b
 
 HORIZON_MASK = b.DELETE_HORIZON_MASK
-KEPT_BITS = b.TRANSACTIONAL_MASK
+KEPT_BITS = b.TRANSACTIONAL_MASK | bt.CODEC_MASK
 MOST_RECORD_OVERHEAD = 32
 """More bytes than a record takes beside its key and value."""
 MAX_OFFSETS_IN_SEGMENT = 1 << 31
@@ -88,52 +92,70 @@ def _commit_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any) -> An
 
 
 @part
-def _plain_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any) -> Any:
-    """The number of records of the batch at a position, which are staged; negative: minus why it is not taken."""
+def _plain_at(
+    round_state: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any, window: Any, table: Any
+) -> Any:  # fmt: skip
+    """The number of records of the batch at a position, which are staged; negative: minus why it is not taken.
+
+    Whether they stand in the window, and how large the batch is when it is not compressed, is noted in the round state.
+    """
     size = _newest_at(data, at, end)
     if size < 0:
         return np.int64(-d.SLOW_PATH)
     attributes = be16(data, at + bt.ATTRIBUTES)
-    if attributes & (bt.CODEC_MASK | bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
+    if attributes & (bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
         return np.int64(-d.SLOW_PATH)
-    count = be32(data, at + bt.RECORDS_COUNT)
-    if count > len(staged):
-        return np.int64(-d.NEEDS_RECORDS if count <= size else -d.SLOW_PATH)
+    source, start, stop = data, at + bt.HEADER_SIZE, at + size
+    round_state[d.IN_WINDOW] = attributes & bt.CODEC_MASK != 0
+    if round_state[d.IN_WINDOW]:
+        place = find_in_window(round_state, table, at)
+        if place < 0:
+            return np.int64(-d.NEEDS_WINDOW)
+        source, start, stop = window, table[place, dp.BEGIN], table[place, dp.END]
+        if stop < 0:
+            return np.int64(-d.SLOW_PATH)
+    round_state[d.PLAIN_SIZE] = bt.HEADER_SIZE + stop - start
+    count = bt.count_of(source, start, stop, data, at)
     base = be64(data, at)
     delta = be32(data, at + bt.LAST_OFFSET_DELTA)
     if base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1 or count <= 0:
         return np.int64(-d.SLOW_PATH)
-    start = at + bt.HEADER_SIZE
-    if bt.records_of(data, start, at + size, count, data, at, staged, np.int64(0)) != count:
+    if count > len(staged):
+        return np.int64(-d.NEEDS_RECORDS)
+    if bt.records_of(source, start, stop, count, data, at, staged, np.int64(0)) != count:
         return np.int64(-d.SLOW_PATH)
-    is_open = attributes & bt.TRANSACTIONAL_MASK and at != round_state[d.ALLOWED_AT]
+    is_open = attributes & bt.TRANSACTIONAL_MASK and round_state[d.RULE] == d.BY_KEYS
+    is_open = is_open and at != round_state[d.ALLOWED_AT]
     return np.int64(-d.SLOW_PATH) if is_open and not _is_of_commit(round_state, open_, data, at) else count
 
 
 @kernel
 def enter(
-    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows
-) -> int:
+    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows,
+    window: Bytes, table: LongRows,
+) -> int:  # fmt: skip
     """Pass 1: keys of the batches from the position on, and where they stand."""
     at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
         round_state[d.POSITION] = at
         marker_size = _commit_at(round_state, open_, data, at, end)
-        count = np.int64(0) if marker_size else _plain_at(round_state, open_, data, at, end, staged)
+        round_state[d.IN_WINDOW] = round_state[d.PLAIN_SIZE] = 0
+        count = np.int64(0) if marker_size else _plain_at(round_state, open_, data, at, end, staged, window, table)
         if count < 0:
             return int(-count)
-        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if not has_room(round_state, slots, keys, arena, count, size):
+        if not has_room(round_state, slots, keys, arena, count, round_state[d.PLAIN_SIZE]):
             return d.NEEDS_ROOM
+        source = window if round_state[d.IN_WINDOW] else data
         for number in range(count):
             i = U(number)
             if staged[i, a.OFFSET] >= round_state[d.FIRST_DIRTY]:
-                put(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.OFFSET])
+                key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+                put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET])
                 round_state[d.LATEST] = staged[i, a.OFFSET]
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
         if last >= round_state[d.FIRST_DIRTY]:
             round_state[d.LATEST] = last
-        at += size
+        at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
     round_state[d.POSITION] = at
     return d.FINISHED
 
@@ -141,26 +163,36 @@ def enter(
 @kernel
 def sift(
     round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows,
-    producers: Longs, out: Bytes, due: LongRows,
+    window: Bytes, table: LongRows, producers: Longs, chosen: Longs, out: Bytes, packs: LongRows,
 ) -> int:  # fmt: skip
-    """Pass 2: what is kept of the batches from the position on, written behind each other."""
+    """Pass 2: what is kept of the batches from the position on, written behind each other.
+
+    Args:
+        chosen: offsets of records, rising, that stay or go by the rule, if it does not ask the keys.
+    """
     at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
         round_state[d.POSITION] = at
-        if round_state[d.OUT_USED] + MARKER_SIZE > len(out) or round_state[d.DUE] >= len(due):
+        if round_state[d.OUT_USED] + MARKER_SIZE > len(out) or round_state[d.PACKS] >= len(packs):
             return d.NEEDS_ROOM
-        if _take_marker(round_state, open_, data, out, due, at, end):
+        if _take_marker(round_state, open_, data, out, at, end):
+            round_state[d.LAST_AT] = at
             at += MARKER_SIZE
             continue
-        count = _plain_at(round_state, open_, data, at, end, staged)
+        count = _plain_at(round_state, open_, data, at, end, staged, window, table)
         if count < 0:
             return int(-count)
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if round_state[d.OUT_USED] + size + MOST_RECORD_OVERHEAD * count > len(out):
+        room = max(size, round_state[d.PLAIN_SIZE]) + MOST_RECORD_OVERHEAD * count
+        if round_state[d.OUT_USED] + room > len(out):
             return d.NEEDS_ROOM
-        outcome = _take(round_state, slots, keys, arena, data, staged, producers, out, due, at, size, count)
+        source = window if round_state[d.IN_WINDOW] else data
+        outcome = _take(
+            round_state, slots, keys, arena, open_, data, source, staged, producers, chosen, out, packs, at, size, count
+        )  # fmt: skip
         if outcome != d.FINISHED:
             return int(outcome)
+        round_state[d.LAST_AT] = at
         round_state[d.RECORDS_READ] += count
         at += size
     round_state[d.POSITION] = at
@@ -175,16 +207,25 @@ def _fits(round_state: Any, data: Any, at: Any) -> Any:
 
 
 @inlined
-def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, due: Any, at: Any, end: Any) -> Any:
+def _is_within(round_state: Any, data: Any, at: Any) -> Any:
+    """Whether the log that is written may hold a batch as it is."""
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    return last < round_state[d.UNTIL_OFFSET] and _fits(round_state, data, at)
+
+
+@inlined
+def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, at: Any, end: Any) -> Any:
     """Copy a marker that commits a transaction with data; False, and nothing is done, if there is none."""
-    if end - at < MARKER_SIZE or not _fits(round_state, data, at) or _commit_at(round_state, open_, data, at, end) == 0:
+    if (
+        end - at < MARKER_SIZE
+        or not _is_within(round_state, data, at)
+        or _commit_at(round_state, open_, data, at, end) == 0
+    ):
         return False
     begin = round_state[d.OUT_USED]
-    for n in range(MARKER_SIZE):
-        out[U(begin + n)] = data[U(at + n)]
+    copy_bytes(data, at, out, begin, np.int64(MARKER_SIZE))
     round_state[d.OUT_USED] = begin + MARKER_SIZE
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    _index(round_state, due, np.int64(MARKER_SIZE), last, be64(data, at + bt.MAX_TIMESTAMP))
+    round_state[d.LAST_KEPT] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     round_state[d.KEPT_MARKERS] += 1
     round_state[d.KEPT_MARKERS + 1] += 1
     round_state[d.KEPT_MARKERS + 2] += MARKER_SIZE
@@ -194,36 +235,48 @@ def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, due: Any, at
 
 @part
 def _take(
-    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, producers: Any, out: Any, due: Any,
-    at: Any, size: Any, count: Any,
+    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, data: Any, source: Any, staged: Any,
+    producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
 ) -> Any:  # fmt: skip
     """One batch; SLOW_PATH, and nothing is done, if something about it is unusual."""
     has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
-    if has_horizon and horizon < 0:
+    if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
         return d.SLOW_PATH
-    keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
-    kept, tombstones = _choose(round_state, slots, keys, arena, data, staged, count, keeps_tombstones)
-    if kept == 0:
-        return d.SLOW_PATH if _may_stay_empty(round_state, data, at, producers) else d.FINISHED
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if not _fits(round_state, data, at):
-        return d.SLOW_PATH
-    begin = round_state[d.OUT_USED]
-    if kept == count and (has_horizon or tombstones == 0):
-        for i in range(size):
-            out[U(begin + i)] = data[U(at + i)]
-        round_state[d.OUT_USED] = begin + size
-        latest = be64(data, at + bt.MAX_TIMESTAMP)
+    by_keys = round_state[d.RULE] == d.BY_KEYS
+    if by_keys:
+        keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
+        kept, tombstones = _choose(round_state, slots, keys, arena, source, staged, count, keeps_tombstones)
     else:
-        if tombstones and not has_horizon:
+        kept, tombstones = _choose_among(round_state, chosen, staged, count)
+        if round_state[d.RULE] == d.CHOSEN_GO and kept < count:
+            return d.SLOW_PATH
+    if kept == 0:
+        round_state[d.CHANGED] += 1
+        return d.SLOW_PATH if _may_stay_empty(round_state, data, at, producers) else d.FINISHED
+    is_of_producer = be64(data, at + bt.PRODUCER_ID) != b.NO_PRODUCER_ID
+    if not by_keys and is_of_producer and not _is_of_commit(round_state, open_, data, at):
+        return d.SLOW_PATH
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    begin = round_state[d.OUT_USED]
+    if kept == count and (has_horizon or tombstones == 0 or not by_keys):
+        copy_bytes(data, at, out, begin, size)
+        round_state[d.OUT_USED] = begin + size
+    else:
+        round_state[d.CHANGED] += 1
+        if tombstones and not has_horizon and by_keys:
             horizon = round_state[d.NEW_HORIZON]
         if not _can_be_rewritten(data, at, staged, kept):
             return d.SLOW_PATH
-        latest = _rewrite(round_state, data, at, staged, kept, horizon, out)
-    written = round_state[d.OUT_USED] - begin
-    _index(round_state, due, written, last, latest)
-    _tell(round_state, kept, tombstones, written, horizon, last)
+        _rewrite(round_state, data, at, source, staged, kept, horizon, out)
+        if round_state[d.IN_WINDOW]:
+            pack = U(round_state[d.PACKS])
+            packs[pack, d.PACK_BEGIN] = begin
+            packs[pack, d.PACK_END] = round_state[d.OUT_USED]
+            packs[pack, d.PACK_REASON] = _reason(round_state, tombstones, last)
+            round_state[d.PACKS] += 1
+    round_state[d.LAST_KEPT] = last
+    _tell(round_state, kept, tombstones, round_state[d.OUT_USED] - begin, horizon, last)
     return d.FINISHED
 
 
@@ -240,10 +293,37 @@ def _choose(
             last = last_offset(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE])
             if staged[i, a.OFFSET] < last or (is_tombstone and not keeps_tombstones):
                 continue
-        for column in range(a.RECORD_AT):
-            staged[U(kept), column] = staged[i, column]
+        _keep(staged, i, kept)
         kept += 1
         tombstones += is_tombstone
+    return kept, tombstones
+
+
+@inlined
+def _keep(staged: Any, i: Any, place: Any) -> None:
+    """Move what is staged of a record."""
+    for column in range(a.RECORD_AT):
+        staged[U(place), column] = staged[i, column]
+
+
+@inlined
+def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any:
+    """The same where single records are named: those stay, or the others do."""
+    kept, tombstones = np.int64(0), np.int64(0)
+    for number in range(count):
+        i = U(number)
+        low, high = np.int64(0), np.int64(len(chosen))
+        while low < high:
+            middle = low + high >> 1
+            if chosen[U(middle)] < staged[i, a.OFFSET]:
+                low = middle + 1
+            else:
+                high = middle
+        is_named = low < len(chosen) and chosen[U(low)] == staged[i, a.OFFSET]
+        if is_named == (round_state[d.RULE] == d.CHOSEN_STAY):
+            _keep(staged, i, kept)
+            kept += 1
+            tombstones += staged[i, a.VALUE_SIZE] < 0
     return kept, tombstones
 
 
@@ -279,11 +359,10 @@ def _can_be_rewritten(data: Any, at: Any, staged: Any, kept: Any) -> Any:
 
 
 @part
-def _rewrite(round_state: Any, data: Any, at: Any, staged: Any, kept: Any, horizon: Any, out: Any) -> Any:
-    """Write the batch with the records that are kept; its largest timestamp."""
+def _rewrite(round_state: Any, data: Any, at: Any, source: Any, staged: Any, kept: Any, horizon: Any, out: Any) -> None:
+    """Write the batch with the records that are kept; one that is to be compressed again has no checksum yet."""
     begin = round_state[d.OUT_USED]
-    for n in range(bt.HEADER_SIZE):
-        out[U(begin + n)] = data[U(at + n)]
+    copy_bytes(data, at, out, begin, np.int64(bt.HEADER_SIZE))
     before = be64(data, at + bt.BASE_TIMESTAMP)
     base = horizon if horizon >= 0 else before + staged[0, a.TIMESTAMP_DELTA]
     latest = np.int64(-1)
@@ -292,16 +371,16 @@ def _rewrite(round_state: Any, data: Any, at: Any, staged: Any, kept: Any, horiz
         i = U(number)
         time = before + staged[i, a.TIMESTAMP_DELTA]
         latest = max(latest, time)
-        to = _put_record(data, staged, i, time - base, staged[i, a.OFFSET] - be64(data, at), out, to)
+        to = _put_record(source, staged, i, time - base, staged[i, a.OFFSET] - be64(data, at), out, to)
     attributes = be16(data, at + bt.ATTRIBUTES) & KEPT_BITS | (HORIZON_MASK if horizon >= 0 else 0)
     _put(out, begin + bt.LENGTH, to - begin - bt.LOG_OVERHEAD, np.int64(4))
     _put(out, begin + bt.ATTRIBUTES, np.int64(attributes), np.int64(2))
     _put(out, begin + bt.BASE_TIMESTAMP, base, np.int64(8))
     _put(out, begin + bt.MAX_TIMESTAMP, latest, np.int64(8))
     _put(out, begin + bt.RECORDS_COUNT, kept, np.int64(4))
-    _put(out, begin + bt.CRC, bt.crc32c(out, begin + bt.ATTRIBUTES, to), np.int64(4))
+    if round_state[d.IN_WINDOW] == 0:
+        _put(out, begin + bt.CRC, bt.crc32c(out, begin + bt.ATTRIBUTES, to), np.int64(4))
     round_state[d.OUT_USED] = to
-    return latest
 
 
 @inlined
@@ -335,7 +414,7 @@ def _put_varint(out: Any, at: Any, value: Any) -> Any:
 
 
 @inlined
-def _put_record(data: Any, staged: Any, i: Any, time: Any, offset: Any, out: Any, to: Any) -> Any:
+def _put_record(source: Any, staged: Any, i: Any, time: Any, offset: Any, out: Any, to: Any) -> Any:
     """A record, with the deltas of its time and offset; where it ends."""
     key_size, value_size = staged[i, a.KEY_SIZE], staged[i, a.VALUE_SIZE]
     size = 2 + _varint_size(time) + _varint_size(offset) + _varint_size(key_size) + _varint_size(value_size)
@@ -346,11 +425,11 @@ def _put_record(data: Any, staged: Any, i: Any, time: Any, offset: Any, out: Any
     to = _put_varint(out, to, key_size)
     key = staged[i, a.KEY]
     for n in range(key_size):
-        out[U(to + n)] = data[U(key + n)]
+        out[U(to + n)] = source[U(key + n)]
     to = _put_varint(out, to + key_size, value_size)
     value = staged[i, a.VALUE_AT]
     for n in range(value_size):
-        out[U(to + n)] = data[U(value + n)]
+        out[U(to + n)] = source[U(value + n)]
     to += max(value_size, np.int64(0))
     out[U(to)] = 0  # headers
     return to + 1
@@ -375,16 +454,42 @@ def _index(round_state: Any, due: Any, size: Any, last: Any, latest: Any) -> Non
 
 
 @inlined
+def _reason(round_state: Any, tombstones: Any, last: Any) -> Any:
+    """Where it is counted why a batch stays that ends with an offset."""
+    if last > round_state[d.LATEST]:
+        return np.int64(d.KEPT_BEYOND)
+    return np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)
+
+
+@inlined
 def _tell(round_state: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: Any) -> None:
     """Count a batch that stays."""
-    reason = np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)
-    if last > round_state[d.LATEST]:
-        reason = np.int64(d.KEPT_BEYOND)
+    reason = _reason(round_state, tombstones, last)
     round_state[reason] += 1
     round_state[reason + 1] += kept
     round_state[reason + 2] += size
     if tombstones and horizon >= 0:
         round_state[d.FIRST_HORIZON] = min(round_state[d.FIRST_HORIZON], horizon)
+
+
+@kernel
+def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
+    """Note which entries are due for batches that were written, of which the first stands behind `SIZE` bytes.
+
+    Args:
+        data: whole batches of magic 2.
+        begin: where the first of them is.
+
+    Returns:
+        Where to go on when the entries were taken; at the end of the data nothing is left to do.
+    """
+    at = np.int64(begin)
+    while at < len(data) and round_state[d.DUE] < len(due):
+        size = bt.size_of(data, at)
+        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
+        at += size
+    return at
 
 
 @kernel
