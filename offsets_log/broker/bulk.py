@@ -9,7 +9,7 @@ import numpy as np
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.cleaning import kernels
+from offsets_log.columnar.cleaning import indexing as ix
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.log_format.segment import Buffer
 
@@ -56,7 +56,7 @@ class Follower:
         round_state[d.RECORDS_READ], round_state[d.EPOCH] = 0, leader_epoch
         while True:
             round_state[d.DUE] = 0
-            why = kernels.follow(round_state, self._data, self._due, self.checks)
+            why = ix.follow(round_state, self._data, self._due, self.checks)
             latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
             indexing.take_run(self._due[: int(round_state[d.DUE])].tolist(), latest, int(round_state[d.INDEXED_AT]))
             if why != d.NEEDS_ROOM:
@@ -85,7 +85,7 @@ def index_run(indexing: Indexing, size_bytes: int, buffer: Buffer, begin: int, e
     at = 0
     while at < len(data):
         round_state[d.DUE] = 0
-        at = int(kernels.index(round_state, data, due, at))
+        at = int(ix.index(round_state, data, due, at))
         latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
         indexing.take_run(due[: round_state[d.DUE]].tolist(), latest, int(round_state[d.INDEXED_AT]))
 

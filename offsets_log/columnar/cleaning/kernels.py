@@ -13,9 +13,11 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.cleaning.indexing import fits, newest_at
+from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK, can_be_rewritten, rewrite
 from offsets_log.columnar.cleaning.table import has_room, last_offset, put
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan.staging import find_in_window
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
@@ -23,21 +25,10 @@ from offsets_log.columnar.wire.decompress import copy_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 from offsets_log.log_format import batch as b
 
-HORIZON_MASK = b.DELETE_HORIZON_MASK
-KEPT_BITS = b.TRANSACTIONAL_MASK | bt.CODEC_MASK
 MOST_RECORD_OVERHEAD = 32
 """More bytes than a record takes beside its key and value."""
-MAX_OFFSETS_IN_SEGMENT = 1 << 31
 MARKER_SIZE = 78
 """Of a transaction marker as coordinators write it."""
-
-
-@inlined
-def _newest_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the batch of magic 2 that a position seems to hold, or NOT_PLAIN."""
-    if end - at < bt.HEADER_SIZE or bt.is_older(data, at):
-        return np.int64(bt.NOT_PLAIN)
-    return bt.size_at(data, at, end)
 
 
 @inlined
@@ -73,7 +64,7 @@ def _commit_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any) -> An
 
     Else 0, and nothing is done.
     """
-    size = _newest_at(data, at, end)
+    size = newest_at(data, at, end)
     unusual = bt.CODEC_MASK | HORIZON_MASK
     if size != MARKER_SIZE or be16(data, at + bt.ATTRIBUTES) & (unusual | bt.CONTROL_MASK) != bt.CONTROL_MASK:
         return np.int64(0)
@@ -99,7 +90,7 @@ def _plain_at(
 
     Whether they stand in the window, and how large the batch is when it is not compressed, is noted in the round state.
     """
-    size = _newest_at(data, at, end)
+    size = newest_at(data, at, end)
     if size < 0:
         return np.int64(-d.SLOW_PATH)
     attributes = be16(data, at + bt.ATTRIBUTES)
@@ -200,17 +191,10 @@ def sift(
 
 
 @inlined
-def _fits(round_state: Any, data: Any, at: Any) -> Any:
-    """Whether a batch's last offset can be in the segment that is written."""
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return 0 <= last - round_state[d.BASE_OFFSET] < MAX_OFFSETS_IN_SEGMENT
-
-
-@inlined
 def _is_within(round_state: Any, data: Any, at: Any) -> Any:
     """Whether the log that is written may hold a batch as it is."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return last < round_state[d.UNTIL_OFFSET] and _fits(round_state, data, at)
+    return last < round_state[d.UNTIL_OFFSET] and fits(round_state, data, at)
 
 
 @inlined
@@ -266,9 +250,9 @@ def _take(
         round_state[d.CHANGED] += 1
         if tombstones and not has_horizon and by_keys:
             horizon = round_state[d.NEW_HORIZON]
-        if not _can_be_rewritten(data, at, staged, kept):
+        if not can_be_rewritten(data, at, staged, kept):
             return d.SLOW_PATH
-        _rewrite(round_state, data, at, source, staged, kept, horizon, out)
+        rewrite(round_state, data, at, source, staged, kept, horizon, out)
         if round_state[d.IN_WINDOW]:
             pack = U(round_state[d.PACKS])
             packs[pack, d.PACK_BEGIN] = begin
@@ -341,119 +325,6 @@ def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any
 
 
 @inlined
-def _can_be_rewritten(data: Any, at: Any, staged: Any, kept: Any) -> Any:
-    """Whether Kafka's builder would take producer and times as they are."""
-    if be64(data, at + bt.PRODUCER_ID) != -1:
-        if be16(data, at + bt.PRODUCER_EPOCH) == -1 or be32(data, at + bt.BASE_SEQUENCE) < 0:
-            return False
-    elif be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK:
-        return False
-    base = be64(data, at + bt.BASE_TIMESTAMP)
-    if base < -1:
-        return False
-    for number in range(kept):
-        delta = staged[U(number), a.TIMESTAMP_DELTA]
-        if delta < -1 - base or (base > 0 and delta > bt.INT64_MAX - base):
-            return False
-    return True
-
-
-@part
-def _rewrite(round_state: Any, data: Any, at: Any, source: Any, staged: Any, kept: Any, horizon: Any, out: Any) -> None:
-    """Write the batch with the records that are kept; one that is to be compressed again has no checksum yet."""
-    begin = round_state[d.OUT_USED]
-    copy_bytes(data, at, out, begin, np.int64(bt.HEADER_SIZE))
-    before = be64(data, at + bt.BASE_TIMESTAMP)
-    base = horizon if horizon >= 0 else before + staged[0, a.TIMESTAMP_DELTA]
-    latest = np.int64(-1)
-    to = begin + bt.HEADER_SIZE
-    for number in range(kept):
-        i = U(number)
-        time = before + staged[i, a.TIMESTAMP_DELTA]
-        latest = max(latest, time)
-        to = _put_record(source, staged, i, time - base, staged[i, a.OFFSET] - be64(data, at), out, to)
-    attributes = be16(data, at + bt.ATTRIBUTES) & KEPT_BITS | (HORIZON_MASK if horizon >= 0 else 0)
-    _put(out, begin + bt.LENGTH, to - begin - bt.LOG_OVERHEAD, np.int64(4))
-    _put(out, begin + bt.ATTRIBUTES, np.int64(attributes), np.int64(2))
-    _put(out, begin + bt.BASE_TIMESTAMP, base, np.int64(8))
-    _put(out, begin + bt.MAX_TIMESTAMP, latest, np.int64(8))
-    _put(out, begin + bt.RECORDS_COUNT, kept, np.int64(4))
-    if round_state[d.IN_WINDOW] == 0:
-        _put(out, begin + bt.CRC, bt.crc32c(out, begin + bt.ATTRIBUTES, to), np.int64(4))
-    round_state[d.OUT_USED] = to
-
-
-@inlined
-def _put(out: Any, at: Any, value: Any, size: Any) -> None:
-    """A number of so many bytes, most significant first."""
-    for i in range(size):
-        out[U(at + i)] = value >> 8 * (size - 1 - i) & 0xFF
-
-
-@inlined
-def _varint_size(value: Any) -> Any:
-    """Of a zigzag varint."""
-    bits = U(value << 1 ^ value >> 63)
-    size = np.int64(1)
-    while bits >= U(0x80):
-        bits = bits >> U(7)
-        size += 1
-    return size
-
-
-@inlined
-def _put_varint(out: Any, at: Any, value: Any) -> Any:
-    """A zigzag varint; where it ends."""
-    bits = U(value << 1 ^ value >> 63)
-    while bits >= U(0x80):
-        out[U(at)] = bits & U(0x7F) | U(0x80)
-        bits = bits >> U(7)
-        at += 1
-    out[U(at)] = bits
-    return at + 1
-
-
-@inlined
-def _put_record(source: Any, staged: Any, i: Any, time: Any, offset: Any, out: Any, to: Any) -> Any:
-    """A record, with the deltas of its time and offset; where it ends."""
-    key_size, value_size = staged[i, a.KEY_SIZE], staged[i, a.VALUE_SIZE]
-    size = 2 + _varint_size(time) + _varint_size(offset) + _varint_size(key_size) + _varint_size(value_size)
-    to = _put_varint(out, to, size + key_size + max(value_size, np.int64(0)))
-    out[U(to)] = 0  # attributes
-    to = _put_varint(out, to + 1, time)
-    to = _put_varint(out, to, offset)
-    to = _put_varint(out, to, key_size)
-    key = staged[i, a.KEY]
-    for n in range(key_size):
-        out[U(to + n)] = source[U(key + n)]
-    to = _put_varint(out, to + key_size, value_size)
-    value = staged[i, a.VALUE_AT]
-    for n in range(value_size):
-        out[U(to + n)] = source[U(value + n)]
-    to += max(value_size, np.int64(0))
-    out[U(to)] = 0  # headers
-    return to + 1
-
-
-@inlined
-def _index(round_state: Any, due: Any, size: Any, last: Any, latest: Any) -> None:
-    """Note the entries that are due in the indexes before a batch of that size (``CL-41``, ``CL-42``)."""
-    if latest > round_state[d.LATEST_TIME]:
-        round_state[d.LATEST_TIME] = latest
-        round_state[d.LATEST_TIME_OFFSET] = last
-    position = round_state[d.SIZE]
-    if position - round_state[d.INDEXED_AT] > round_state[d.INTERVAL]:
-        entry = U(round_state[d.DUE])
-        due[entry, d.DUE_OFFSET] = last
-        due[entry, d.DUE_POSITION] = position
-        due[entry, d.DUE_TIME] = round_state[d.LATEST_TIME]
-        due[entry, d.DUE_TIME_OFFSET] = round_state[d.LATEST_TIME_OFFSET]
-        round_state[d.DUE] += 1
-        round_state[d.INDEXED_AT] = position
-    round_state[d.SIZE] = position + size
-
-
-@inlined
 def _reason(round_state: Any, tombstones: Any, last: Any) -> Any:
     """Where it is counted why a batch stays that ends with an offset."""
     if last > round_state[d.LATEST]:
@@ -470,55 +341,3 @@ def _tell(round_state: Any, kept: Any, tombstones: Any, size: Any, horizon: Any,
     round_state[reason + 2] += size
     if tombstones and horizon >= 0:
         round_state[d.FIRST_HORIZON] = min(round_state[d.FIRST_HORIZON], horizon)
-
-
-@kernel
-def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
-    """Note which entries are due for batches that were written, of which the first stands behind `SIZE` bytes.
-
-    Args:
-        data: whole batches of magic 2.
-        begin: where the first of them is.
-
-    Returns:
-        Where to go on when the entries were taken; at the end of the data nothing is left to do.
-    """
-    at = np.int64(begin)
-    while at < len(data) and round_state[d.DUE] < len(due):
-        size = bt.size_of(data, at)
-        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
-        at += size
-    return at
-
-
-@kernel
-def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
-    """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
-
-    Their last offsets rise.
-
-    Args:
-        checks: whether a checksum that is wrong leaves a batch to Python.
-    """
-    at, end = round_state[d.POSITION], round_state[d.END]
-    while at < end:
-        round_state[d.POSITION] = at
-        size = _newest_at(data, at, end)
-        if checks and size >= 0:
-            size = bt.batch_at(data, at, end)
-        if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
-            return d.SLOW_PATH
-        if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
-            return d.SLOW_PATH
-        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        if not _fits(round_state, data, at) or last < round_state[d.LATEST]:
-            return d.SLOW_PATH
-        if round_state[d.DUE] >= len(due):
-            return d.NEEDS_ROOM
-        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
-        round_state[d.LATEST] = last
-        round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
-        at += size
-    round_state[d.POSITION] = at
-    return d.FINISHED
