@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Callable, Iterator
 
 from benchmarks.timing import seconds_of
-from offsets_log.rebalance.assignor import NEWEST, Assignment, Metadata, Subscription
 from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log.rebalance.assignors.assignor import NEWEST, Assignment, Metadata, Subscription
 from offsets_log.rebalance.consumer_bytes import sticky_user_data
 
 MEMBERS, TOPICS, PARTITIONS = 1000, 100, 100

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import generator_kernels as k
+from benchmarks.generator_messages import as_messages
 from offsets_log.log_format.compression import CODEC_NAMED
 
 BREAK_EVERY = 10_000
@@ -143,7 +144,7 @@ def _messages(plain: k.Array, starts: k.Array, magic: int, codec_id: int) -> tup
     message_starts, offsets = np.zeros(most + 1, np.int64), np.zeros(most, np.int64)
     batch_starts = np.zeros(len(starts), np.int64)
     is_relative = bool(codec_id and magic)
-    count = k.as_messages(plain, starts, magic, is_relative, data, message_starts, batch_starts, offsets)
+    count = as_messages(plain, starts, magic, is_relative, data, message_starts, batch_starts, offsets)
     return data[: message_starts[count]], message_starts[: count + 1], batch_starts, offsets[:count]
 
 

@@ -6,32 +6,41 @@ whole batches to a buffer until that is full; `wrap` puts compressed records beh
 The expected answer is kept while writing, by a rule of its own: the record that *decided* a key is its last plain
 value, tombstone or applied transactional value, and a transaction that commits applies those of its values that are
 behind the record that decided.
+
+Over 400 lines: one kernel, `fill`, the functions it is made of, and the columns of the arrays they share.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-from offsets_log.columnar.jit import compiled
-from offsets_log.columnar.jit.numba_backend import compiled_part
+from benchmarks.generator_bytes import (
+    ATTRIBUTES_POSITION,
+    HEADER_SIZE,
+    NO_VALUE,
+    ONE,
+    ZERO,
+    Array,
+    U,
+    copy,
+    kernel,
+    part,
+    put16,
+    put32,
+    put64,
+    put_crc,
+    put_record,
+    varint_size,
+)
 
-Array = np.ndarray[Any, Any]
-U = np.uint64
-
-HEADER_SIZE = 61
 FIRST_TIMESTAMP_POSITION = 27
 LEAST_RECORD = 7
 MESSAGE_OVERHEAD = 34
 """Bytes of a message of magic 1 without key and value."""
-CRC_POSITION = 17
-ATTRIBUTES_POSITION = 21
 NEVER = 1 << 62
 
-# Numbers that functions are called with are np.int64: for every plain constant numba compiles a function anew.
-ZERO, ONE, NO_VALUE = np.int64(0), np.int64(1), np.int64(-1)
 TRANSACTIONAL, CONTROL = np.int64(0x10), np.int64(0x20)
 MAX_STEP = np.int64(200)
 """A commit is at most so far beyond the one before."""
@@ -73,12 +82,6 @@ ID, EPOCH, MARKER_AT, PENDING, PRODUCER_COLUMNS = range(5)
 """Columns of `State.producers`: of an open transaction, the batch number to end it at, and how many values it has."""
 PENDING_KEY, PENDING_OFFSET, PENDING_RECORD, PENDING_COLUMNS = range(4)
 """Columns of `State.pending`."""
-
-# The compiled functions are kept in a file beside this one and made anew when this file changes.
-kernel = numba.njit(nogil=True, error_model="numpy", cache=True)
-part = numba.njit(nogil=True, error_model="numpy")
-crc32c_word, crc32c_byte = compiled_part(compiled.crc32c_word), compiled_part(compiled.crc32c_byte)
-load64 = compiled_part(compiled.load64)
 
 
 class Content(NamedTuple):
@@ -169,105 +172,23 @@ def _unit(random: Any) -> Any:
     return _below(random, UNIT) / UNIT
 
 
-# --------------------------------------------------------------------------------------------- bytes
-
-
-@part
-def _put16(out: Any, at: Any, value: Any) -> None:
-    out[at] = value >> 8 & 0xFF
-    out[at + 1] = value & 0xFF
-
-
-@part
-def _put32(out: Any, at: Any, value: Any) -> None:
-    for i in range(4):
-        out[at + i] = value >> (24 - 8 * i) & 0xFF
-
-
-@part
-def _put64(out: Any, at: Any, value: Any) -> None:
-    for i in range(8):
-        out[at + i] = value >> (56 - 8 * i) & 0xFF
-
-
-@part
-def _copy(out: Any, at: Any, source: Any, start: Any, end: Any) -> Any:
-    """Returns where the copy ends. Unsigned places need no look at their sign: that doubles the speed of the whole."""
-    for i in range(end - start):
-        out[U(at + i)] = source[U(start + i)]
-    return at + (end - start)
-
-
-@part
-def _varint_size(value: Any) -> Any:
-    rest = value << 1 ^ value >> 63
-    size = 1
-    while rest > 0x7F:
-        rest >>= 7
-        size += 1
-    return size
-
-
-@part
-def _put_varint(out: Any, at: Any, value: Any) -> Any:
-    """Returns where it ends."""
-    rest = value << 1 ^ value >> 63
-    while rest > 0x7F:
-        out[at] = rest & 0x7F | 0x80
-        rest >>= 7
-        at += 1
-    out[at] = rest
-    return at + 1
-
-
-@part
-def _put_crc(out: Any, start: Any, end: Any) -> None:
-    """The CRC-32C of a batch into its header."""
-    crc = U(0xFFFFFFFF)
-    at = start + ATTRIBUTES_POSITION
-    while at + 8 <= end:
-        crc = crc32c_word(crc, load64(out, at))
-        at += 8
-    while at < end:
-        crc = crc32c_byte(crc, out[at])
-        at += 1
-    _put32(out, start + CRC_POSITION, np.int64(crc ^ U(0xFFFFFFFF)))
-
-
-@part
-def _put_record(out: Any, at: Any, delta: Any, data: Any, key: Any, key_end: Any, value: Any, value_end: Any) -> Any:
-    """A record; a value that would end before it begins is null. Returns where it ends, without headers' count."""
-    key_size, value_size = key_end - key, value_end - value
-    size = 3 + _varint_size(delta) + _varint_size(key_size) + key_size + _varint_size(value_size) + max(value_size, 0)
-    at = _put_varint(out, at, size)
-    out[at] = 0  # attributes
-    out[at + 1] = 0  # timestamp delta
-    at = _put_varint(out, at + 2, delta)
-    at = _copy(out, _put_varint(out, at, key_size), data, key, key_end)
-    at = _put_varint(out, at, value_size)
-    if value_size > 0:
-        at = _copy(out, at, data, value, value_end)
-    out[at] = 0
-    return at
-
-
 @part
 def _end_batch(state: Any, out: Any, start: Any, end: Any, count: Any, attributes: Any, producer: Any) -> None:
     """The header of a batch whose records stand behind it."""
     counts, row = state.counts, state.producers[producer]
-    _put64(out, start, counts[OFFSET])
-    _put32(out, start + 8, end - start - 12)
-    _put32(out, start + 12, ZERO)  # partition leader epoch
+    put64(out, start, counts[OFFSET])
+    put32(out, start + 8, end - start - 12)
+    put32(out, start + 12, ZERO)  # partition leader epoch
     out[start + 16] = 2  # magic
-    _put16(out, start + 21, attributes)
-    _put32(out, start + 23, count - 1)
-    _put64(out, start + 27, counts[NOW])
-    _put64(out, start + 35, counts[NOW])
-    _put64(out, start + 43, row[ID])
-    _put16(out, start + 51, row[EPOCH])
-    _put32(out, start + 53, NO_VALUE if attributes & CONTROL else ZERO)  # a coordinator's base sequence is 0
-    _put32(out, start + 57, count)
-    _put_crc(out, start, end)
+    put16(out, start + 21, attributes)
+    put32(out, start + 23, count - 1)
+    put64(out, start + 27, counts[NOW])
+    put64(out, start + 35, counts[NOW])
+    put64(out, start + 43, row[ID])
+    put16(out, start + 51, row[EPOCH])
+    put32(out, start + 53, NO_VALUE if attributes & CONTROL else ZERO)  # a coordinator's base sequence is 0
+    put32(out, start + 57, count)
+    put_crc(out, start, end)
     counts[OFFSET] += count
     counts[BATCHES] += 1
     counts[BYTES] += end - start
@@ -280,13 +201,13 @@ def _end_batch(state: Any, out: Any, start: Any, end: Any, count: Any, attribute
 def _put_group(content: Any, state: Any, out: Any, start: Any, group: Any) -> Any:
     """One group metadata record: a generation more."""
     row = content.groups[group]
-    end = _put_record(
+    end = put_record(
         out, start + HEADER_SIZE, ZERO, content.data, row[KEY_START], row[KEY_END], row[VALUE_START], row[VALUE_END]
     )
     value = end - (row[VALUE_END] - row[VALUE_START])
     state.generations[group] += 1
-    _put32(out, value + row[GENERATION_AT], state.generations[group])
-    _put64(out, value + row[STATE_TIMESTAMP_AT], state.counts[NOW])
+    put32(out, value + row[GENERATION_AT], state.generations[group])
+    put64(out, value + row[STATE_TIMESTAMP_AT], state.counts[NOW])
     _end_batch(state, out, start, end + 1, ONE, ZERO, NO_PRODUCER)
     state.counts[GROUP_RECORDS] += 1
     return end + 1
@@ -303,18 +224,18 @@ def _put_newer(content: Any, state: Any, out: Any, start: Any, group: Any, lengt
         row = content.newer[first + rounds[ROW]]
         life = rounds[ROUND] // ROUNDS_OF_LIFE
         if not row[IS_LEAVING] or (life > 0 and rounds[ROUND] % ROUNDS_OF_LIFE == 0):
-            end = _put_record(
+            end = put_record(
                 out, at, count, content.data, row[NEWER_KEY], row[NEWER_KEY_END], row[NEWER_VALUE],
                 row[NEWER_VALUE_END],
             )  # fmt: skip
             size = row[NEWER_VALUE_END] - row[NEWER_VALUE]
             value = end - max(size, ZERO)
             if row[EPOCH_AT] >= 0:
-                _put32(out, value + row[EPOCH_AT], rounds[ROUND] + 1)
+                put32(out, value + row[EPOCH_AT], rounds[ROUND] + 1)
             if row[PREVIOUS_EPOCH_AT] >= 0:
-                _put32(out, value + row[PREVIOUS_EPOCH_AT], rounds[ROUND])
+                put32(out, value + row[PREVIOUS_EPOCH_AT], rounds[ROUND])
             if row[LIFE_AT] >= 0:
-                key = value - _varint_size(size) - (row[NEWER_KEY_END] - row[NEWER_KEY])
+                key = value - varint_size(size) - (row[NEWER_KEY_END] - row[NEWER_KEY])
                 for i in range(8):
                     out[key + row[LIFE_AT] + i] = 97 + (life - row[IS_LEAVING] >> 28 - 4 * i & 15)
             at = end + 1
@@ -330,7 +251,7 @@ def _put_newer(content: Any, state: Any, out: Any, start: Any, group: Any, lengt
 
 @part
 def _put_tombstone(content: Any, state: Any, out: Any, at: Any, delta: Any, key: Any) -> Any:
-    at = _put_record(out, at, delta, content.data, content.keys[key], content.keys[key + 1], ZERO, NO_VALUE)
+    at = put_record(out, at, delta, content.data, content.keys[key], content.keys[key + 1], ZERO, NO_VALUE)
     row = state.keys[key]
     row[HELD] = row[LATEST] = NO_VALUE
     row[DECIDED] = state.counts[OFFSET] + delta
@@ -341,15 +262,15 @@ def _put_tombstone(content: Any, state: Any, out: Any, at: Any, delta: Any, key:
 @part
 def _put_commit(content: Any, state: Any, out: Any, at: Any, delta: Any, key: Any, producer: Any) -> Any:
     template = content.values[key // content.topic_size]
-    end = _put_record(
+    end = put_record(
         out, at, delta, content.data, content.keys[key], content.keys[key + 1], template[START], template[END]
     )
     value = end - (template[END] - template[START])
     row = state.keys[key]
     row[NEWEST] += 1 + _below(state.random, MAX_STEP)
     row[LATEST] = row[NEWEST]
-    _put64(out, value + 2, row[NEWEST])
-    _put64(out, value + template[TIMESTAMP_AT], state.counts[NOW])
+    put64(out, value + 2, row[NEWEST])
+    put64(out, value + template[TIMESTAMP_AT], state.counts[NOW])
     record = state.counts[OFFSET] + delta
     if producer == NO_PRODUCER:
         row[HELD] = row[NEWEST]
@@ -412,7 +333,7 @@ def _put_marker(chances: Any, state: Any, out: Any, start: Any, producer: Any) -
     """The end of a transaction, with the producer's epoch one higher than in its data (KIP-890)."""
     commits = _unit(state.random) >= chances.aborts
     records = start + HEADER_SIZE
-    end = _copy(out, records, MARKER, ZERO, len(MARKER))
+    end = copy(out, records, MARKER, ZERO, len(MARKER))
     out[records + MARKER_TYPE_AT] = 1 if commits else 0
     row = state.producers[producer]
     row[EPOCH] += 1
@@ -490,111 +411,14 @@ def wrap(plain: Any, starts: Any, packed: Any, packed_starts: Any, codec: Any, o
     at = ZERO
     for i in range(len(starts) - 1):
         out_starts[i] = at
-        records = _copy(out, at, plain, starts[i], starts[i] + HEADER_SIZE)
-        end = _copy(out, records, packed, packed_starts[i], packed_starts[i + 1])
+        records = copy(out, at, plain, starts[i], starts[i] + HEADER_SIZE)
+        end = copy(out, records, packed, packed_starts[i], packed_starts[i + 1])
         if not out[at + ATTRIBUTES_POSITION + 1] & CONTROL:
-            _put32(out, at + 8, end - at - 12)
+            put32(out, at + 8, end - at - 12)
             out[at + ATTRIBUTES_POSITION + 1] |= codec
-            _put_crc(out, at, end)
+            put_crc(out, at, end)
         at = end
     out_starts[len(starts) - 1] = at
 
 
 # ------------------------------------------------------------------------------------ older messages
-
-
-def _crc32_table() -> Array:
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = table >> 1 ^ np.where(table & 1, np.uint32(0xEDB88320), np.uint32(0))
-    return table
-
-
-CRC32_TABLE = _crc32_table()
-
-
-@part
-def _put_crc32(out: Any, start: Any, end: Any) -> None:
-    """The CRC-32 of a message into its header."""
-    crc = np.uint32(0xFFFFFFFF)
-    for at in range(start + 16, end):
-        crc = crc >> np.uint32(8) ^ CRC32_TABLE[(crc ^ np.uint32(out[U(at)])) & np.uint32(0xFF)]
-    _put32(out, start + 12, np.int64(crc ^ np.uint32(0xFFFFFFFF)))
-
-
-@part
-def _get(data: Any, at: Any, count: Any) -> Any:
-    """An integer of so many bytes."""
-    value = ZERO
-    for i in range(count):
-        value = value << 8 | np.int64(data[U(at + i)])
-    return value
-
-
-@part
-def _get_varint(data: Any, at: Any) -> Any:
-    """A zigzag varint, and where it ends."""
-    value, shift = ZERO, ZERO
-    while data[U(at)] & 0x80:
-        value |= np.int64(data[U(at)] & 0x7F) << shift
-        shift += 7
-        at += 1
-    value |= np.int64(data[U(at)]) << shift
-    return value >> 1 ^ -(value & 1), at + 1
-
-
-@part
-def _put_sized(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Bytes behind their size, −1 for none; where they end."""
-    _put32(out, at, size)
-    return _copy(out, at + 4, data, start, start + max(size, ZERO))
-
-
-@part
-def _put_message(out: Any, start: Any, magic: Any, offset: Any, time: Any, data: Any, record: Any) -> Any:
-    """A record as a message; where that ends and where the record does."""
-    _, at = _get_varint(data, record)
-    _, at = _get_varint(data, at + 1)
-    _, at = _get_varint(data, at)
-    _put64(out, start, offset)
-    out[start + 16], out[start + 17] = magic, 0
-    if magic:
-        _put64(out, start + 18, time)
-    key_size, at = _get_varint(data, at)
-    end = _put_sized(out, start + 18 + 8 * magic, data, at, key_size)
-    value_size, at = _get_varint(data, at + key_size)
-    end = _put_sized(out, end, data, at, value_size)
-    _put32(out, start + 8, end - start - 12)
-    _put_crc32(out, start, end)
-    return end, at + max(value_size, ZERO) + 1
-
-
-@kernel
-def as_messages(
-    plain: Any, starts: Any, magic: Any, is_relative: Any, out: Any, message_starts: Any, batch_starts: Any,
-    offsets: Any,
-) -> Any:  # fmt: skip
-    """The records of batches as messages; how many.
-
-    Args:
-        is_relative: whether the offsets that stand in them begin anew with each batch.
-        message_starts, batch_starts: get where each message, and each batch's first one, begins and the last one ends.
-        offsets: gets those of the log.
-    """
-    at, count = ZERO, ZERO
-    for batch in range(len(starts) - 1):
-        batch_starts[batch] = at
-        start = starts[batch]
-        base, time = _get(plain, start, np.int64(8)), _get(plain, start + FIRST_TIMESTAMP_POSITION, np.int64(8))
-        record = start + HEADER_SIZE
-        index = ZERO
-        while record < starts[batch + 1]:
-            message_starts[count] = at
-            offsets[count] = base + index
-            offset = index if is_relative else base + index
-            at, record = _put_message(out, at, np.int64(magic), offset, time, plain, record)
-            index += 1
-            count += 1
-    batch_starts[len(starts) - 1] = at
-    message_starts[count] = at
-    return count

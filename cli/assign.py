@@ -32,7 +32,7 @@ ROUND_COLUMNS = ("generation", "protocol", "leader", "member_id", "partitions", 
     "--rounds",
     metavar="CHANGE,...",
     multiple=True,
-    help="What happens when then -m3 leaves, +m4:invoices joins, a topic grows to invoices=24: the generations of a "
+    help="What happens after that: -m3 leaves, +m4:invoices joins, a topic grows to invoices=24: the generations of a "
     "group that joins and syncs. Changes of one value come together; repeatable, each is a rebalance of its own.",
 )
 @output_option("table", "jsonl", "json", "csv")
@@ -53,8 +53,8 @@ def command(
     from cli.json_lines import answer_lines
     from cli.members import parsed_members, parsed_topics, shown_partitions
     from cli.output import chosen_format, destination, write_rows
-    from offsets_log.rebalance.assignor import NEWEST, Metadata, Subscription, rules_of
     from offsets_log.rebalance.assignors import ASSIGNORS
+    from offsets_log.rebalance.assignors.assignor import NEWEST, Metadata, Subscription, rules_of
     from offsets_log.rebalance.cases import assignment_answer
 
     rules = NEWEST if kafka is None else rules_of(kafka)

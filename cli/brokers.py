@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from cli.session import Loaded, Session, matcher
+from cli.engine import Loaded
+from cli.inputs import matcher
+from cli.session import Session
 from offsets_log.broker.home import at_home
 from offsets_log.broker.outcome import Outcome
 from offsets_log.broker.shutdowns import in_words, outcomes_by_shutdown
@@ -42,15 +44,15 @@ class Brokers:
             all_topics: whichever are asked for.
         """
         session = self.session
-        session.tells_brokers = True
-        shows_topic = matcher(()) if all_topics else session.shows_topic
-        read = session.load_whole(self.profile, whole_groups=whole_groups)
+        session.account.tells_brokers = True
+        shows_topic = matcher(()) if all_topics else session.inputs.shows_topic
+        read = session.engine.load_whole(self.profile, whole_groups=whole_groups)
         for log, state, found, outcomes in self._answers(read) if self.as_broker else self._with_outcomes(read):
-            yield log, state.showing(session.shows_group, shows_topic), found, outcomes
+            yield log, state.showing(session.inputs.shows_group, shows_topic), found, outcomes
 
     def _with_outcomes(self, read: Iterable[Loaded]) -> Iterator[Part]:
         for log, state, found in read:
-            is_damaged = id(log) in self.session.damaged_logs
+            is_damaged = id(log) in self.session.account.damaged_logs
             yield log, state, found, self._outcomes(log, state) if is_damaged else {}
 
     def _answers(self, read: Iterable[Loaded]) -> Iterator[Part]:
@@ -65,10 +67,10 @@ class Brokers:
         found = outcomes_by_shutdown(
             log,
             (self.profile,),
-            is_damaged=id(log) in self.session.damaged_logs,
+            is_damaged=id(log) in self.session.account.damaged_logs,
             shutdown=self.shutdown,
-            until=self.session.until(log),
-            release=self.session.reading.kafka,
+            until=self.session.inputs.until(log),
+            release=self.session.inputs.reading.kafka,
         )
         outcomes = {stop: by_profile[self.profile] for stop, by_profile in found.items()}
         return {} if all(outcome.holds(state) for outcome in outcomes.values()) else outcomes
@@ -79,6 +81,6 @@ class Brokers:
         name = partition_name(log.offsets_partition)
         if outcomes:
             for words in in_words(outcomes, self.profile.name, name):
-                self.session.say(words)
+                self.session.account.say(words)
         elif state.failure is not None:
-            self.session.say(state.failure.in_words(self.profile.name, name))
+            self.session.account.say(state.failure.in_words(self.profile.name, name))

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from cli.options import PARTITIONS, SHUTDOWN, Output, ReadOptions, Time, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -55,7 +56,11 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
     "By default one for each set of rules that is known; repeatable.",
 )
 @PARTITIONS
-@click.option("--now", type=Time(), help="Until when open transactions are old; by default the newest record read.")
+@click.option(
+    "--now",
+    type=Time(),
+    help="The time up to which the age of open transactions is told; by default that of the newest record read.",
+)
 @SHUTDOWN
 @output_option("table", "jsonl", "json", "csv")
 def command(
@@ -85,21 +90,30 @@ def command(
     releases = tuple(asked.values()) or known_releases()
     judged = asked.keys() or {releases[-1].name}
     with open_session(reading, output, needs={"value_version", "is_transactional"}) as session:
-        session.tells_brokers = True
+        session.account.tells_brokers = True
         checks = list(_checks(session, releases, shutdown))
         found = report(
-            checks, releases, partitions=partitions, now_ms=now, keep_group=session.shows_group, absent=session.absent
+            checks,
+            releases,
+            partitions=partitions,
+            now_ms=now,
+            keep_group=session.inputs.shows_group,
+            absent=session.inputs.absent,
         )
         format_name = chosen_format(output)
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             _write(stream, found, format_name)
         failing, wrong = found.failing(judged), found.wrong(judged)
-        session.is_wrong = bool(failing or wrong)
-        session.say(_partitions_in_words(found.partitions))
-        session.finish(
-            f"{len(checks)} partitions, {len(releases)} releases; {len(failing)} loads fail"
+        session.account.is_wrong = bool(failing or wrong)
+        for release in asked.values():
+            if (other := release.other_coordinator) is not None:
+                session.account.say(_coordinator_in_words(release, other))
+        session.account.say(_partitions_in_words(found.partitions))
+        session.account.finish(
+            f"{session.inputs.partitions_read}, {counted(len(releases), 'release')}; "
+            f"{counted(len(failing), 'load fails', 'loads fail')}"
             + ("" if asked else f" on {releases[-1].name}")
-            + f", {len(wrong)} findings of damage or doubt"
+            + f", {counted(len(wrong), 'finding')} of damage or doubt"
         )
 
 
@@ -107,19 +121,28 @@ def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | Non
     """Every partition, read."""
     from offsets_log.checking.partition_check import PartitionCheck
 
-    if session.is_bulk:
-        yield from session.check_in_bulk(releases, shutdown)
+    if session.engine.is_bulk:
+        yield from session.engine.check_in_bulk(releases, shutdown)
         return
-    for log in session.logs:
+    for log in session.inputs.logs:
         check = PartitionCheck(log, releases)
         check.read(
-            session.events(log),
-            session.on_damage,
-            until=session.until(log),
-            release=session.reading.kafka,
+            session.engine.events(log),
+            session.account.on_damage,
+            until=session.inputs.until(log),
+            release=session.inputs.reading.kafka,
             shutdown=shutdown,
         )
         yield check
+
+
+def _coordinator_in_words(release: Release, other: str) -> str:
+    if release.name.endswith("-java"):
+        return f"{release.name} is the preview of the Java coordinator; {other} is the Scala one, which is the default"
+    return (
+        f"{release.name} is the Scala coordinator, which is the default; {other} is the preview of the Java one, for "
+        "brokers on which the consumer protocol of KIP-848 was switched on"
+    )
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:
@@ -130,7 +153,7 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
         "guess": "the default, which these few groups do not confirm",
     }[partitions.source]
     return (
-        f"groups are held against {partitions.number} partitions of __consumer_offsets, {why}; "
+        f"groups are held against {counted(partitions.number, 'partition')} of __consumer_offsets, {why}; "
         "--partitions N says otherwise"
     )
 

@@ -26,11 +26,11 @@ from cli.options import (
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
-    counted,
     ended_by_signals,
     folder_options,
     partition_of,
 )
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,15 +185,15 @@ def command(
         _tell_of_others(session, settings)
         folders = PartitionFolders(session, to, topic_id, stack)
         cleaning = _Cleaning(session, round_settings, shutdown, settings, changes, stack, folders)
-        rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.logs]
-        changes.tell_of_others(session, {log.offsets_partition for log in session.logs})
+        rows = [cleaning.clean(of_topic(log, topic_id)) for log in session.inputs.logs]
+        changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside()
         stack.close()
         _tell(rows, Output(output=output, to=None))
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
-        session.is_wrong |= bool(counts["failed"] or counts["aborted"])
+        session.account.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-        session.finish(f"{counted(len(rows), 'partition')}: {told}; {_sizes(rows)}")
+        session.account.finish(f"{counted(len(rows), 'partition')}: {told}; {_sizes(rows)}")
 
 
 def _settings(now_ms: int, release: tuple[int, ...], given: dict[str, Any]) -> Settings:
@@ -221,7 +221,7 @@ class _Cleaning:
 
         self._session, self._settings, self._given = session, settings, given
         self._changes, self._stack, self._folders = changes, stack, folders
-        self._rounds = session.rounds(settings)
+        self._rounds = session.engine.rounds(settings)
         self._stopped_cleanly = None if shutdown is None else SHUTDOWNS[shutdown]
 
     def clean(self, log: PartitionLog) -> Row:
@@ -252,7 +252,7 @@ class _Cleaning:
                 log, opened, done = self._changes.apply(self._session, log, opened, self._settings, self._stack)
             bounds = bounds_of(opened, log.checkpoints, self._settings)
         except OffsetsLogError as error:
-            self._session.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
+            self._session.account.say(f"offsets partition {partition}: {refused}, it is left out: {error}")
             return refused_row(log, FAILED, error)
         done, kept = self._written(partition, log, opened, bounds, done)
         in_bulk = is_bulk(log)
@@ -263,13 +263,13 @@ class _Cleaning:
         from offsets_log.cleaner.opening import missing_in
 
         for cut in opened.cuts:
-            self._session.is_wrong = True
-            self._session.say(
+            self._session.account.is_wrong = True
+            self._session.account.say(
                 f"{cut.file}: at its start a broker cuts {counted(cut.size_bytes, 'byte')} away, from position "
                 f"{cut.position} on; repair keeps what can be read of them"
             )
         for missing in missing_in(log, opened):
-            self._session.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
+            self._session.account.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
     def _tell_of_recovery(self, log: PartitionLog, opened: OpenLog, *, in_bulk: bool) -> None:
         """Say what a recovery makes of a log that was opened without one: README.txt has the broker recover it."""
@@ -281,7 +281,7 @@ class _Cleaning:
             cut = found.cuts[0]
             problem = f"{cut.file}: it cuts all away from position {cut.position} on, and all segments behind"
         if problem is not None:
-            self._session.say(
+            self._session.account.say(
                 f"offsets partition {log.offsets_partition}: a round copies it, but no broker that recovers it takes "
                 f"all of it: {problem}; repair leaves out what it does not take"
             )
@@ -320,12 +320,12 @@ OFFSETS = ("first_dirty_offset", "high_watermark", "log_start_offset")
 
 def _tell_of_others(session: Session, given: dict[str, Given]) -> None:
     """Say which of these offsets are of partitions that are not there."""
-    found = {log.offsets_partition for log in session.logs}
+    found = {log.offsets_partition for log in session.inputs.logs}
     for name in OFFSETS:
         for partition, offset in given[name]:
             if partition is not None and partition not in found:
                 option = f"--{name.replace('_', '-')} {partition}:{offset}"
-                session.say(f"{option} says nothing: no such offsets partition was found")
+                session.account.say(f"{option} says nothing: no such offsets partition was found")
 
 
 def _given_for(partition: int | None, given: Given) -> int | None:

@@ -117,7 +117,7 @@ class Changes:
         Raises:
             OffsetsLogError: something of it cannot be read.
         """
-        from cli.session import BULK_FROM_BYTES
+        from cli.clean_rounds import is_bulk
         from offsets_log.cleaner.deep import clean_deep, round_of
         from offsets_log.cleaner.drops import dropped
         from offsets_log.disk.scratch import mapped
@@ -125,7 +125,7 @@ class Changes:
         def store(pieces: Any) -> Any:
             return mapped(stack, pieces)
 
-        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
+        in_bulk = is_bulk(log)
         drops = self._drops(session, log)
         if drops:
             log, opened = dropped(log, opened, drops, settings, store, in_bulk=in_bulk)
@@ -138,14 +138,16 @@ class Changes:
         """Say what was met nowhere: records of partitions that are not there, and globs that no group fits."""
         for partition, offset in self.drop_record:
             if partition is not None and partition not in partitions:
-                session.is_wrong = True
-                session.say(f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found")
+                session.account.is_wrong = True
+                session.account.say(
+                    f"--drop-record {partition}:{offset} drops nothing: no such offsets partition was found"
+                )
         for option, globs, what in (
             ("--drop-group", self.drop_group, "drops nothing"), ("--keep-group", self.keep_group, "keeps nothing"),
         ):  # fmt: skip
             for glob in dict.fromkeys(globs):
                 if glob not in self.met:
-                    session.say(f"{option} {glob} {what}: no record names such a group")
+                    session.account.say(f"{option} {glob} {what}: no record names such a group")
 
     def _drops(self, session: Session, log: PartitionLog) -> Drops:
         from offsets_log.cleaner.drops import Drops
@@ -153,7 +155,7 @@ class Changes:
         partition = log.offsets_partition
         wanted: dict[str, Any] = {"keeps_group": cache(self._keeps_group)} if self.drop_group or self.keep_group else {}
         return Drops(
-            until=session.until(log),
+            until=session.inputs.until(log),
             records=frozenset(offset for at, offset in self.drop_record if at in (None, partition)),
             retention=self._retention(),
             **wanted,

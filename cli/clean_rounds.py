@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def is_bulk(log: PartitionLog) -> bool:
     """Whether kernels are worth their start; of a log that is not here its size tells."""
-    from cli.session import BULK_FROM_BYTES
+    from cli.engine import BULK_FROM_BYTES
 
     return (log.bytes_to_read or log.size_bytes) >= BULK_FROM_BYTES
 

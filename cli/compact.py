@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--orphans", is_flag=True, help="Also offsets whose group does not exist; a broker serves them to nobody."
 )
-@click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
+@click.option("--unstable", is_flag=True, help="Add a column that marks offsets under an open transaction.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: ReadOptions,
@@ -55,10 +56,10 @@ def command(
     format_name = chosen_format(output)
     with open_session(reading, output, needs={"committed_offset"}) as session:
         if reading.engine == "spark":
-            from cli.spark import SparkSession
+            from cli.spark import SparkEngine
 
-            assert isinstance(session, SparkSession)
-            table = session.compact_table(profile, orphans=orphans)
+            assert isinstance(session.engine, SparkEngine)
+            table = session.engine.compact_table(profile, orphans=orphans)
             if format_name == "parquet":
                 from cli.parquet import write_table
 
@@ -67,7 +68,7 @@ def command(
             _write_rows(session, output, format_name, table.to_pylist(), table.column_names, profile, unstable=unstable)
             return
         if format_name == "parquet" and not as_broker:
-            replays = session.replay_in_bulk(PROFILES[profile]) if session.is_bulk else None
+            replays = session.engine.replay_in_bulk(PROFILES[profile]) if session.engine.is_bulk else None
             from cli.parquet import write_compact  # loads Arrow while the threads work
 
             write_compact(session, output, PROFILES[profile], replays, orphans=orphans, unstable=unstable)
@@ -97,7 +98,7 @@ def _states(
             brokers.say(part)
             yield part[:2]
     else:
-        for log, state, _ in session.load_all(profile, whole_groups=False):
+        for log, state, _ in session.engine.load_all(profile, whole_groups=False):
             yield log, state
 
 
@@ -117,13 +118,18 @@ def _write_rows(
         say_of_unstable(session, sum(row.pop("unstable") or 0 for row in rows))
         names = [name for name in names if name != "unstable"]
     shown = [name for name in names if format_name != "table" or name != "topic_id"]
-    with destination(output, session.files) as stream:
+    with destination(output, session.inputs.files) as stream:
         write_rows(stream, rows, shown, format_name)
     groups = len({row["group"] for row in rows})
-    session.finish(f"{len(rows)} offsets of {groups} groups, {session.partitions} partitions; profile {profile}")
+    session.account.finish(
+        f"{counted(len(rows), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
+        f"{profile}"
+    )
 
 
 def say_of_unstable(session: Session, count: int) -> None:
     """Tell of offsets beside which an open transaction holds others."""
     if count:
-        session.say(f"of these offsets {count} are under an open transaction (pending); --unstable marks them")
+        session.account.say(
+            f"of these offsets {counted(count, 'is', 'are')} under an open transaction (pending); --unstable marks them"
+        )

@@ -8,12 +8,13 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from cli.options import Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.columnar.sinks.marks import Form
+    from offsets_log.events import Event, LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
-    from offsets_log.pipeline import Event, LogEvent
     from offsets_log.rows.tables import Row
 
     Write = Callable[[bytes | memoryview], object]
@@ -57,14 +58,14 @@ def command(reading: ReadOptions, output: Output, expand: bool, as_: str | None)
 
             write_events(session, output.to, account.watch)
             return
-        with destination(output, session.files) as stream:
-            is_bulk = session.is_bulk and not expand and not reading.strict
+        with destination(output, session.inputs.files) as stream:
+            is_bulk = session.engine.is_bulk and not expand and not reading.strict
             if as_ is not None and is_bulk:
                 from offsets_log.columnar.sinks.forms import dump_log_form
 
-                account.records = _write_in_bulk(session, stream.write, dump_log_form(session.locate))
+                account.records = _write_in_bulk(session, stream.write, dump_log_form(session.inputs.locate))
             elif as_ is not None:
-                for log in session.logs:
+                for log in session.inputs.logs:
                     for line in iter_lines(account.watch(log)):
                         stream.write(line.encode() + b"\n")
             else:
@@ -78,7 +79,7 @@ def command(reading: ReadOptions, output: Output, expand: bool, as_: str | None)
                         account.records = _write_rows_in_bulk(session, write, form.line)
                 else:
                     account.records = _write_table_in_bulk(session, stream)
-        session.finish(f"{account.records} records, {len(session.logs)} partitions")
+        session.account.finish(f"{counted(account.records, 'record')}, {session.inputs.partitions_read}")
 
 
 def _check_usage(output: Output, expand: bool, as_: str | None) -> None:
@@ -122,7 +123,7 @@ def _write_in_bulk(session: Session, write: Write, form: Form) -> int:
     from offsets_log.columnar.sinks.lines import Press
 
     with Parts(write) as parts:
-        return session.export_in_bulk(
+        return session.engine.export_in_bulk(
             parts.keep, is_filtered=True, chunk=Press(form).chunk, finish=parts.release, part_bytes=PART_BYTES
         )
 
@@ -138,43 +139,45 @@ class _Account:
     def watch(self, log: PartitionLog) -> Iterator[LogEvent]:
         """Events within the filters."""
         from offsets_log.errors import Damage
-        from offsets_log.pipeline import Event
+        from offsets_log.events import Event
 
         for event in self._events(log):
             match event:
                 case Damage():
-                    self.session.on_damage(event)
+                    self.session.account.on_damage(event)
                 case Event():
                     if event.damage is not None:
-                        self.session.on_damage(event.damage)
+                        self.session.account.on_damage(event.damage)
                     if not self._is_kept(event):
                         continue
                     self.records += 1
             yield event
 
     def _events(self, log: PartitionLog) -> Iterator[LogEvent]:
-        session, reading = self.session, self.session.reading
+        session, reading = self.session, self.session.inputs.reading
         if not reading.group and not reading.topic:
-            return session.events(log)
+            return session.engine.events(log)
         from offsets_log.columnar.choose.selection import Selection
 
-        topic = session.shows_topic if reading.topic else None
-        return session.selected(log, Selection(session.shows_group, topic, with_batches=self.shows_batches))
+        topic = session.inputs.shows_topic if reading.topic else None
+        return session.engine.selected(
+            log, Selection(session.inputs.shows_group, topic, with_batches=self.shows_batches)
+        )
 
     def _is_kept(self, event: Event) -> bool:
-        session, reading, decoded = self.session, self.session.reading, event.decoded
+        session, reading, decoded = self.session, self.session.inputs.reading, event.decoded
         if not reading.group and not reading.topic:
             return True
-        if decoded is None or not session.shows_group(decoded.group):
+        if decoded is None or not session.inputs.shows_group(decoded.group):
             return False
-        return not reading.topic or (decoded.is_offset_commit and session.shows_topic(decoded.key["topic"]))
+        return not reading.topic or (decoded.is_offset_commit and session.inputs.shows_topic(decoded.key["topic"]))
 
     def rows(self, expand: bool) -> Iterator[Row]:
         """One row a record."""
-        from offsets_log.pipeline import Event
+        from offsets_log.events import Event
         from offsets_log.rows.tables import decoded_row
 
-        for log in self.session.logs:
+        for log in self.session.inputs.logs:
             for event in self.watch(log):
                 if isinstance(event, Event):
                     yield decoded_row(event, expand=expand)

@@ -19,17 +19,19 @@ from cli.options import (
     ReadOptions,
     Time,
     UntilOffset,
+    gather,
     output_option,
     reading_options,
 )
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.events import LogEvent
     from offsets_log.investigate.copies import ComparedPartition, Held, Loaded
     from offsets_log.investigate.removal import Removal
     from offsets_log.log_format.record import Record
-    from offsets_log.pipeline import LogEvent
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.topic_names import TopicNames
@@ -43,6 +45,19 @@ NEEDS = {
 """--table → columns without which nothing can be compared."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Since:
+    """The earlier of two moments of one log."""
+
+    from_time: int | None
+    from_offset: tuple[tuple[int | None, int], ...]
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is one; else two copies are compared."""
+        return self.from_time is not None or bool(self.from_offset)
+
+
 @click.command(
     "diff",
     epilog="Examples: offsets-log diff before.tar.gz /var/lib/kafka/data · "
@@ -52,12 +67,18 @@ NEEDS = {
 @reading_options
 @PROFILE
 @TOPIC_IDS
-@click.option("--from-time", type=Time(), help="Compare with the state at that time, as --until-time has it.")
-@click.option(
-    "--from-offset",
-    type=UntilOffset(),
-    multiple=True,
-    help="Compare with the state before record N (of offsets partition P, else of every one); repeatable.",
+@gather(
+    "since",
+    Since,
+    (
+        click.option("--from-time", type=Time(), help="Compare with the state at that time, as --until-time has it."),
+        click.option(
+            "--from-offset",
+            type=UntilOffset(),
+            multiple=True,
+            help="Compare with the state before record N (of offsets partition P, else of every one); repeatable.",
+        ),
+    ),
 )
 @click.option("--table", type=click.Choice(["offsets", "groups", "members"]), default="offsets", show_default=True)
 @click.option(
@@ -72,8 +93,7 @@ def command(
     output: Output,
     profile: str,
     topic_ids: str | None,
-    from_time: int | None,
-    from_offset: tuple[tuple[int | None, int], ...],
+    since: Since,
     table: str,
     retention: int | None,
     why: bool,
@@ -87,32 +107,32 @@ def command(
     tombstone was written, with --retention, or by an expire timestamp of its own. Without --retention an offset that
     may have expired is called deleted, and standard error says how many these are; --why says so for each.
     """
+    from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
-    from cli.session import read_topic_ids
 
-    _check_usage(reading, from_time, from_offset)
-    with _both(reading, output, profile, from_offset, from_time, table) as comparison:
+    _check_usage(reading, since)
+    with _both(reading, output, profile, since, table) as comparison:
         session = comparison.session
         if table == "offsets":
             rows, names, words = _offsets(comparison, retention, why or chosen_format(output) == "table")
         else:
             rows, names, words = _groups(comparison, table, read_topic_ids(topic_ids))
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
-        session.finish(f"{words}, {len(comparison.parts)} partitions; profile {profile}")
+        session.account.finish(f"{words}, {counted(len(comparison.parts), 'partition')}; profile {profile}")
 
 
-def _check_usage(reading: ReadOptions, from_time: int | None, from_offset: tuple[tuple[int | None, int], ...]) -> None:
-    if from_time is None and not from_offset:
+def _check_usage(reading: ReadOptions, since: Since) -> None:
+    if not since.is_given:
         if len(reading.paths) != 2:
             raise click.UsageError("give two copies A and B, or --from-time or --from-offset for two moments of one")
         if reading.paths == ("-", "-"):
             raise click.UsageError("standard input can be only one of both")
         return
-    if from_time is not None and reading.until_time is not None and from_time > reading.until_time:
+    if since.from_time is not None and reading.until_time is not None and since.from_time > reading.until_time:
         raise click.UsageError("--from-time is later than --until-time")
     until = dict(reading.until_offset)
-    for partition, offset in from_offset:
+    for partition, offset in since.from_offset:
         if offset > until.get(partition, offset):
             raise click.UsageError("--from-offset is beyond --until-offset")
 
@@ -139,8 +159,7 @@ def _both(
     reading: ReadOptions,
     output: Output,
     profile: str,
-    from_offset: tuple[tuple[int | None, int], ...],
-    from_time: int | None,
+    since: Since,
     table: str,
 ) -> Iterator[_Comparison]:
     """The states before and after, of partitions that both have."""
@@ -150,16 +169,17 @@ def _both(
 
     rules = PROFILES[profile]
     needs = set(NEEDS[table])
-    if from_time is not None or from_offset:
-        needs |= {"timestamp_ms"} if from_time is not None else set()
-        needs |= {"record_offset"} if from_offset else set()
+    if since.is_given:
+        needs |= {"timestamp_ms"} if since.from_time is not None else set()
+        needs |= {"record_offset"} if since.from_offset else set()
         with open_session(reading, output, needs=needs) as session:
-            earlier = session.bounded(from_offset, from_time)
-            if from_time is not None and reading.until_time is None:
-                session.say_of_timeless()
-            before = [state for _, state, _ in earlier.load_all(rules)]
-            after = [(log, state) for log, state, _ in session.load_all(rules)]
-            comparison = _Comparison(session, profile, session.topic_ids)
+            earlier = session.bounded(since.from_offset, since.from_time)
+            if since.from_time is not None and reading.until_time is None:
+                for words in session.inputs.iter_timeless():
+                    session.account.say(words)
+            before = [state for _, state, _ in earlier.engine.load_all(rules)]
+            after = [(log, state) for log, state, _ in session.engine.load_all(rules)]
+            comparison = _Comparison(session, profile, session.inputs.topic_ids)
             comparison.parts.extend(
                 ComparedPartition(log.offsets_partition, Held((log,), old), Held((log,), new))
                 for old, (log, new) in zip(before, after, strict=True)
@@ -168,11 +188,11 @@ def _both(
         return
     path_a, path_b = reading.paths
     with open_session(replace(reading, paths=(path_a,), quarantine=None), needs=needs) as session_a:
-        copy_a = [(log, state) for log, state, _ in session_a.load_all(rules)]
+        copy_a = [(log, state) for log, state, _ in session_a.engine.load_all(rules)]
         with open_session(replace(reading, paths=(path_b,)), output, needs=needs) as session:
-            session.is_wrong = bool(session_a.exit_status)
-            copy_b = [(log, state) for log, state, _ in session.load_all(rules)]
-            comparison = _Comparison(session, profile, session_a.topic_ids | session.topic_ids)
+            session.account.is_wrong = bool(session_a.account.exit_status)
+            copy_b = [(log, state) for log, state, _ in session.engine.load_all(rules)]
+            comparison = _Comparison(session, profile, session_a.inputs.topic_ids | session.inputs.topic_ids)
             comparison.parts.extend(_pairs(session, reading.paths, copy_a, copy_b))
             yield comparison
 
@@ -185,9 +205,9 @@ def _pairs(
 
     count = partitions_of(copy_a, copy_b)
     if count is not None:
-        session.say(
+        session.account.say(
             "a copy does not tell its offsets partitions: its groups are taken to be where their names belong among "
-            f"{count.number} partitions" + (", which is a guess" if count.is_guess else "")
+            f"{counted(count.number, 'partition')}" + (", which is a guess" if count.is_guess else "")
         )
     held_a, held_b = by_partition(copy_a, count), by_partition(copy_b, count)
     for partition, held in held_b.items():
@@ -204,10 +224,11 @@ def _pairs(
 def _say_left_out(session: Session, partition: int | None, path: str, held: Held) -> None:
     from offsets_log.rows.tables import partition_name
 
-    session.is_wrong = True
+    session.account.is_wrong = True
     count = sum(1 for _ in held.state.iter_served())
-    session.say(
-        f"offsets partition {partition_name(partition)} is only in {path}: its {count} offsets are not compared"
+    session.account.say(
+        f"offsets partition {partition_name(partition)} is only in {path}: its "
+        f"{counted(count, 'offset is', 'offsets are')} not compared"
     )
 
 
@@ -217,7 +238,7 @@ def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
     before, after = part.before.end_offset, part.after.end_offset
     is_dump = any("position" in log.missing_columns for held in (part.before, part.after) for log in held.logs)
     if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
-        session.say(
+        session.account.say(
             f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
             f"already at {after} in B: B is the older copy there, and what is told happened the other way round"
         )
@@ -244,14 +265,14 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
             rows.append(row | d.why_columns(change, removal, after) if why else row)
     rows.sort(key=itemgetter("group", "topic", "partition"))
     if unknown:
-        comparison.session.say(
+        comparison.session.account.say(
             f"of {unknown} of the deleted offsets the log does not show whether they expired; "
             + ("--why says more" if retention is not None else "--retention with the broker's own would tell")
         )
     names = [column.name for column in (*d.DIFF_COLUMNS, *(d.WHY_COLUMNS if why else ()))]
     counts = Counter(row["change"] for row in rows)
     words = ", ".join(f"{count} {change}" for change, count in sorted(counts.items()))
-    return rows, names, f"{words or 'no change'}; {unchanged} offsets unchanged"
+    return rows, names, f"{words or 'no change'}; {counted(unchanged, 'offset')} unchanged"
 
 
 def _removals(
@@ -267,12 +288,12 @@ def _removals(
     if (end_offset := part.after.end_offset) is not None:
         session = session.bounded(((None, end_offset),))
     else:
-        session = session.bounded(session.reading.until_offset, session.reading.until_time)
+        session = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
     start = part.start or 0
 
     def read(selection: Selection, wants: Callable[[Record], bool]) -> Iterator[LogEvent]:
         for log in part.after.logs:
-            yield from session.selected(log, selection, wants, start)
+            yield from session.engine.selected(log, selection, wants, start)
 
     return removals(read, before, after, part.start, gone, ERAS[comparison.profile], retention)
 
@@ -312,4 +333,4 @@ def _group_rows(
 
 def _say_not_compared(comparison: _Comparison, facts: Iterable[str]) -> None:
     if missing_columns := sorted(comparison.missing_columns.intersection(facts)):
-        comparison.session.say(f"not compared, as what was read does not tell it: {', '.join(missing_columns)}")
+        comparison.session.account.say(f"not compared, as what was read does not tell it: {', '.join(missing_columns)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from cli.options import (
     Output,
     ReadOptions,
     Time,
+    gather,
     output_option,
     reading_options,
 )
@@ -31,6 +33,15 @@ COLUMNS = (
 ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExpiryOptions:
+    """By whose rules, when, and after how long offsets expire."""
+
+    era: str | None
+    now: int | None
+    retention: int | None
+
+
 @click.command(
     "expire",
     epilog="Examples: offsets-log expire /var/lib/kafka/data -g 'billing-*' · "
@@ -38,17 +49,25 @@ ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3
 )
 @reading_options
 @PROFILE
-@click.option(
-    "--era",
-    type=click.Choice(ERA_NAMES),
-    help="Whose expiry rules, each from that release on until the next: 2.4 also 3.0.0 and 3.1.0, classic 2.8.2 to "
-    "3.9, 3.8-java the Java coordinator up to 4.0.0. By default those of the profile.",
-)
-@click.option("--now", type=Time(), help="The time of the expiry: epoch ms, ISO 8601 (UTC), or 2h ago; by default now.")
-@click.option(
-    "--retention",
-    type=Duration(),
-    help="The broker's offsets.retention.minutes, as 7d, 10080m or ms.  [default: the era's]",
+@gather(
+    "asked",
+    ExpiryOptions,
+    (
+        click.option(
+            "--era",
+            type=click.Choice(ERA_NAMES),
+            help="Whose expiry rules, each from that release on until the next: 2.4 also 3.0.0 and 3.1.0, classic "
+            "2.8.2 to 3.9, 3.8-java the Java coordinator up to 4.0.0. By default those of the profile.",
+        ),
+        click.option(
+            "--now", type=Time(), help="The time of the expiry: epoch ms, ISO 8601 (UTC), or 2h ago; by default now."
+        ),
+        click.option(
+            "--retention",
+            type=Duration(),
+            help="The broker's offsets.retention.minutes, as 7d, 10080m or ms.  [default: the era's]",
+        ),
+    ),
 )
 @click.option("--expired-only", is_flag=True, help="Only what would be removed.")
 @AS_BROKER
@@ -58,9 +77,7 @@ def command(
     reading: ReadOptions,
     output: Output,
     profile: str,
-    era: str | None,
-    now: int | None,
-    retention: int | None,
+    asked: ExpiryOptions,
     expired_only: bool,
     as_broker: bool,
     shutdown: str | None,
@@ -76,9 +93,9 @@ def command(
     from offsets_log.replay.expiry import NEEDED_COLUMNS, cycle_of
     from offsets_log.replay.profile import PROFILES
 
-    rules = _era(profile, era)
-    rules_with = rules.retention(retention)
-    now_ms = int(time.time() * 1000) if now is None else now
+    rules = _era(profile, asked.era)
+    rules_with = rules.retention(asked.retention)
+    now_ms = int(time.time() * 1000) if asked.now is None else asked.now
     with open_session(reading, output, needs=NEEDED_COLUMNS) as session:
         rows: list[Row] = []
         brokers = Brokers(session, PROFILES[rules.profile], as_broker, shutdown)
@@ -89,17 +106,17 @@ def command(
             for expiry in cycle_of(state, now_ms, rules_with):
                 rows += _rows(expiry, log.offsets_partition)
         if reading.topic:
-            rows = [row for row in rows if row["kind"] == "offset" and session.shows_topic(row["topic"])]
+            rows = [row for row in rows if row["kind"] == "offset" and session.inputs.shows_topic(row["topic"])]
         counts = ", ".join(_count(rows, kind) for kind in ("offset", "group"))
         if expired_only:
             rows = [row for row in rows if row["expired"]]
         rows.sort(key=_order)
         names = [*COLUMNS, *sorted({name for row in rows for name in row} - set(COLUMNS))]
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, names, chosen_format(output))
-        session.finish(
+        session.account.finish(
             f"{counts} expired at {shown_time(now_ms)} with a retention of {rules_with.retention_ms} ms, "
-            f"{len(session.logs)} partitions; profile {rules.profile}, era {rules.name}"
+            f"{session.inputs.partitions_read}; profile {rules.profile}, era {rules.name}"
         )
 
 
@@ -110,7 +127,7 @@ def _era(profile: str, name: str | None) -> Era:
     era = ERAS[name or profile]
     source = click.get_current_context().get_parameter_source("profile")
     if era.profile != profile and source is not click.core.ParameterSource.DEFAULT:
-        raise click.UsageError(f"--era {era.name} is of --profile {era.profile}, not {profile}")
+        raise click.UsageError(f"--era {era.name} is of --profile {era.profile}, not {profile}: leave --profile out")
     return era
 
 

@@ -41,8 +41,8 @@ def command(output: Output, names: tuple[str, ...]) -> None:
     RECORD is the number of a record type or Kafka's name of it (2, group-metadata): its fields, version by version.
     Without arguments all rules and record types are listed.
     """
+    from cli.account import fail
     from cli.output import chosen_format, destination, write_rows
-    from cli.session import fail
     from offsets_log.errors import OffsetsLogError
 
     subjects = [_subject(name) for name in names] if names else list(_everything())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,23 +59,25 @@ def command(
             rows += g.groups_rows(state, log.offsets_partition, last_ms, now_ms)
         rows.sort(key=g.groups_row_order)
         newest_ms = max((row["last_activity_timestamp_ms"] or 0 for row in rows), default=0)
-        count = f"{len(rows)} groups"
+        count = counted(len(rows), "group")
         if stale is not None:
             all_rows = rows
             old = [row for row in all_rows if g.is_stale(row, now_ms - stale)]
             rows = [row for row in old if g.can_be_deleted(row)]
             count = f"{len(rows)} of {count} can be deleted at {shown_time(now_ms)}"
             if len(old) > len(rows):
-                session.say(
-                    f"{len(old) - len(rows)} groups are as old but have members or open transactions in the log: "
-                    "a broker refuses to delete them while it has these"
+                kept = counted(len(old) - len(rows), "group is as old but has", "groups are as old but have")
+                session.account.say(
+                    f"{kept} members or open transactions in the log: a broker does not delete a group that has these"
                 )
             if timeless := sum(row["last_activity_timestamp_ms"] is None for row in all_rows):
-                session.say(f"when {timeless} groups last wrote is not known: they are not listed")
-            if session.corrupt or session.unsupported:
-                session.say("what could not be read may be newer than what is listed: look at it before you delete")
+                session.account.say(f"when {counted(timeless, 'group')} last wrote is not known: not listed")
+            if session.account.corrupt or session.account.unsupported:
+                session.account.say(
+                    "what could not be read may be newer than what is listed: look at it before you delete"
+                )
         names = [column.name for column in g.GROUPS_COLUMNS]
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             format_name = chosen_format(output)
             if stale is None:
                 write_rows(stream, rows, names, format_name)
@@ -85,18 +88,18 @@ def command(
                 rows = [row | {"command": g.deletion_command([row], bootstrap_server)} for row in rows]
                 write_rows(stream, rows, [*names, "command"], format_name)
         newest = f"; the newest activity is of {shown_time(newest_ms)}" if newest_ms else ""
-        session.finish(f"{count}, {len(session.logs)} partitions{newest}; profile {profile}")
+        session.account.finish(f"{count}, {session.inputs.partitions_read}{newest}; profile {profile}")
 
 
 def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:
     """Each partition as a load has it, and when its groups last wrote."""
     from offsets_log.investigate.groups import Activity
 
-    if session.is_bulk:
-        counting = session.bounded(session.reading.until_offset, session.reading.until_time)
-        for log, state, _ in session.load_all(profile):
-            yield log, state, counting.count_in_bulk(log, "group").last_activity()
+    if session.engine.is_bulk:
+        counting = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
+        for log, state, _ in session.engine.load_all(profile):
+            yield log, state, counting.engine.count_in_bulk(log, "group").last_activity()
         return
-    for log in session.logs:
+    for log in session.inputs.logs:
         activity = Activity()
-        yield log, session.load(log, profile, activity), activity.last_ms
+        yield log, session.engine.load(log, profile, activity), activity.last_ms

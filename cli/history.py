@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -65,7 +66,8 @@ def command(
     A commit does not say who sent it: the member named is the one that was assigned the partition in the group
     metadata in force. Superseded commits that the cleaner removed are not there.
     """
-    from cli.session import open_session, read_topic_ids
+    from cli.inputs import read_topic_ids
+    from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
 
     if not reading.group:
@@ -75,16 +77,16 @@ def command(
     with open_session(reading, output, needs={"committed_offset"}) as session:
 
         def shows_key(key: GroupTopicPartition) -> bool:
-            return session.shows_topic(key[1]) and (not asked or key[2] in asked)
+            return session.inputs.shows_topic(key[1]) and (not asked or key[2] in asked)
 
         asking = _Asking(
             session, output, PROFILES[profile], None if shows_all else shows_key, read_topic_ids(topic_ids), rewinds
         )
-        counts = _answer_in_bulk(asking) if session.is_bulk and session.is_here else None
+        counts = _answer_in_bulk(asking) if session.engine.is_bulk and session.engine.is_here else None
         counts = counts or _answer(asking)
-        session.finish(
-            f"{counts.commits} commits, {counts.rewinds} rewinds, {counts.keys} topic partitions of "
-            f"{counts.groups} groups; profile {profile}"
+        session.account.finish(
+            f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
+            f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}"
         )
 
 
@@ -120,7 +122,7 @@ class _Asking:
             table = table_of_history(held, more)
             write_history(self.session, self.output, [table], table.schema)
             return
-        with destination(self.output, self.session.files) as stream:
+        with destination(self.output, self.session.inputs.files) as stream:
             write_rows(stream, rows, self.columns, chosen_format(self.output))
 
     def tell_cleaned(self, log: PartitionLog) -> None:
@@ -128,7 +130,7 @@ class _Asking:
         from offsets_log.rows.tables import partition_name
 
         if log.cleaned_until:
-            self.session.say(
+            self.session.account.say(
                 f"offsets partition {partition_name(log.offsets_partition)}: below record offset "
                 f"{log.cleaned_until} superseded commits were compacted away"
             )
@@ -149,15 +151,15 @@ def _answer(asking: _Asking) -> _Counts:
     from offsets_log.investigate.holders import TopicIds
 
     session = asking.session
-    selection = Selection(session.shows_group, with_names=True, with_markers=True)
+    selection = Selection(session.inputs.shows_group, with_names=True, with_markers=True)
     histories = []
-    for log in session.logs:
-        found = History(asking.profile, session.shows_group, asking.shows_key or (lambda key: True))
-        found.read(session.selected(log, selection), on_damage=session.on_damage)
+    for log in session.inputs.logs:
+        found = History(asking.profile, session.inputs.shows_group, asking.shows_key or (lambda key: True))
+        found.read(session.engine.selected(log, selection), on_damage=session.account.on_damage)
         histories.append((log, found))
         if found.entries:
             asking.tell_cleaned(log)
-    ids = TopicIds(asking.topic_ids, session.topic_ids, *(found.state.topic_names for _, found in histories))
+    ids = TopicIds(asking.topic_ids, session.inputs.topic_ids, *(found.state.topic_names for _, found in histories))
     entries = sorted(
         ((log, entry) for log, found in histories for entry in found.entries),
         key=lambda found: history_order(found[1]),
@@ -184,38 +186,43 @@ def _answer_in_bulk(asking: _Asking) -> _Counts | None:
     from offsets_log.investigate.bulk_history import BulkHistory
 
     session = asking.session
-    session.compile_first(scan)
+    session.engine.compile_first(scan)
     seen: list[tuple[PartitionLog, list[Seen], int]] = []
     with ExitStack() as stack:
         history = BulkHistory(
-            asking.profile, session.shows_group, asking.shows_key, lambda kind, shape: Scratch(stack, kind, shape)
+            asking.profile,
+            session.inputs.shows_group,
+            asking.shows_key,
+            lambda kind, shape: Scratch(stack, kind, shape),
         )
         try:
-            for log in session.logs:
+            for log in session.inputs.logs:
                 notes: list[Seen] = []
-                until, release = session.until(log), session.reading.kafka
-                count = history.read(log, note=notes.append, until=until, release=release, advance=session.advance)
+                until, release = session.inputs.until(log), session.inputs.reading.kafka
+                count = history.read(
+                    log, note=notes.append, until=until, release=release, advance=session.account.advance
+                )
                 seen.append((log, notes, count))
         except BeyondError:
             return None
         for log, notes, count in seen:
-            note = session.noting(log)
+            note = session.account.noting(log)
             for each in notes:
                 note(each)
             if count:
                 asking.tell_cleaned(log)
-        ordered = history.ordered(asking.topic_ids, session.topic_ids)
+        ordered = history.ordered(asking.topic_ids, session.inputs.topic_ids)
         _write_in_bulk(asking, ordered)
         return _Counts(ordered.count(EVENT, COMMIT), ordered.count(CHANGE, REWOUND), ordered.keys, ordered.groups)
 
 
 def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
+    from cli.engine import processors
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around
-    from cli.session import processors
     from offsets_log.investigate.history_lines import HistoryLines
 
     format_name = chosen_format(asking.output)
-    threads = asking.session.reading.threads or processors()
+    threads = asking.session.inputs.reading.threads or processors()
     if format_name == "parquet":
         from cli.parquet import write_history
         from offsets_log.investigate.history_tables import HistoryTables
@@ -227,7 +234,7 @@ def _write_in_bulk(asking: _Asking, ordered: OrderedHistory) -> None:
         asking.write(ordered.rows(only_rewinds=asking.only_rewinds))
         return
     form = TEXT_FORMATS[format_name](asking.columns)
-    with destination(asking.output, asking.session.files) as stream, text_around(stream, form) as write:
+    with destination(asking.output, asking.session.inputs.files) as stream, text_around(stream, form) as write:
         lines = HistoryLines(ordered, form.line, threads=threads)
         for piece in lines.pieces(only_rewinds=asking.only_rewinds):
             write(piece)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cli.options import PROFILE, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 
 @click.command("info", epilog="Example: offsets-log info /var/lib/kafka/data")
@@ -22,11 +23,13 @@ def command(reading: ReadOptions, output: Output, profile: str) -> None:
     from offsets_log.replay.profile import PROFILES
 
     with open_session(reading, output) as session:
-        rows = [info_row(log, found, held) for log, found, held in session.survey_all(PROFILES[profile])]
-        with destination(output, session.files) as stream:
+        rows = [info_row(log, found, held) for log, found, held in session.engine.survey_all(PROFILES[profile])]
+        with destination(output, session.inputs.files) as stream:
             format_name = chosen_format(output)
             if format_name == "table":
-                write_page(stream, rows, session.absent)
+                write_page(stream, rows, session.inputs.absent)
             else:
                 write_rows(stream, rows, list(rows[0]) if rows else [], format_name)
-        session.finish(f"{len(rows)} partitions, {sum(row['records'] for row in rows)} records")
+        session.account.finish(
+            f"{session.inputs.partitions_read}, {counted(sum(row['records'] for row in rows), 'record')}"
+        )

@@ -12,7 +12,8 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import Holdings
 from offsets_log.replay.group import Group
 from offsets_log.rows.survey import Survey
-from offsets_log.rows.tables import Row, without_missing_columns
+from offsets_log.rows.tables import Row, partition_name, without_missing_columns
+from offsets_log.words import counted
 
 PAGE_COLUMNS = (
     "offsets_partition", "files", "size_bytes", "batches", "records", "tombstones", "first_offset", "end_offset",
@@ -107,7 +108,24 @@ def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = (
         lines += row["tails"]
         lines += [_missing(row, missing) for missing in row["missing"] or ()]
     lines += [missing.in_words() for missing in absent]
+    lines += _gaps_unexplained(rows)
     stream.write("".join(visible(line) + "\n" for line in lines).encode())
+
+
+def _gaps_unexplained(rows: list[Row]) -> list[str]:
+    """One line where offsets are left out, and no file says that the cleaner was there."""
+    partitions = [
+        row["offsets_partition"]
+        for row in rows
+        if row["gaps"] and not row["cleaned_until"] and not row["missing"]  # what is missing is told already
+    ]
+    if not partitions:
+        return []
+    return [
+        "gaps: no cleaner-offset-checkpoint was found for offsets partition "
+        f"{', '.join(map(partition_name, partitions))}: whether records in these gaps "
+        "were compacted away or lost is not known; copy that file from the data directory too"
+    ]
 
 
 def _length(values: list[Row] | None) -> int | None:
@@ -128,6 +146,6 @@ def _missing(row: Row, cells: dict[str, Any]) -> str:
 def _open_transaction(row: Row, transaction: dict[str, Any]) -> str:
     return (
         f"open transaction: offsets partition {row['offsets_partition']}, producer id {transaction['producer_id']}, "
-        f"{transaction['records']} offsets since {shown_time(transaction['first_timestamp_ms'])} "
+        f"{counted(transaction['records'], 'offset')} since {shown_time(transaction['first_timestamp_ms'])} "
         f"(record offset {transaction['first_record_offset']})"
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from cli.options import Output
 from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.words import counted
 
 EXIT_DAMAGED = 3
 
@@ -17,8 +18,8 @@ Json = dict[str, Any]
 
 def answer_lines(answer: Callable[[Json], Json], output: Output) -> None:
     """Answer every line; lines that cannot be answered are told on standard error, and the exit status says so."""
+    from cli.account import fail, say
     from cli.output import destination
-    from cli.session import fail, say
 
     wrong = 0
     try:
@@ -34,7 +35,7 @@ def answer_lines(answer: Callable[[Json], Json], output: Output) -> None:
     except OffsetsLogError as error:
         fail(error)
     if wrong:
-        say(f"{wrong} lines could not be answered")
+        say(f"{counted(wrong, 'line')} could not be answered")
         sys.exit(EXIT_DAMAGED)
 
 

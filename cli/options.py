@@ -155,9 +155,9 @@ ENGINE = click.option(
     type=click.Choice(("local", "spark")),
     default="local",
     show_default=True,
-    help="Where logs are read; Spark is for what outgrows a machine and needs the extra of that name, and Java.",
+    help="What reads the logs: this machine, or Spark where they outgrow it, which needs the extra spark, and Java.",
 )
-MASTER = click.option("--master", metavar="URL", help="Of Spark: local[*] if not given, spark://HOST:PORT, yarn …")
+MASTER = click.option("--master", metavar="URL", help="Spark's master: spark://HOST:PORT, yarn …; by default local[*].")
 READING = (
     click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
     click.option("-g", "--group", metavar="GLOB", multiple=True, help="Only these groups; repeatable."),
@@ -216,7 +216,7 @@ READING = (
     click.option(
         "--progress/--no-progress",
         default=None,
-        help="How far it is: a bar on a terminal, else a line every ten seconds.",
+        help="Show how much has been read: a bar on a terminal, else a line every ten seconds.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
     click.option("-v", "--verbose", is_flag=True, help="Name every damaged piece, not the first few."),
@@ -258,14 +258,14 @@ PARTITIONS = click.option(
 AS_BROKER = click.option(
     "--as-broker",
     is_flag=True,
-    help="What a broker answers that starts over these files: cut where it recovers them, no partition whose load "
-    "fails. Else all that can be read.",
+    help="Answer as a broker that starts over these files: the log cut where it recovers them, no partition whose load "
+    "fails. Without this, all that can be read is answered.",
 )
 
 
 def output_option(*formats: str) -> Callable[..., Any]:
     """The options -o and --to for a command with these formats."""
-    return _gather(
+    return gather(
         "output",
         Output,
         (
@@ -285,8 +285,8 @@ def output_option(*formats: str) -> Callable[..., Any]:
     )
 
 
-def _gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
-    """A decorator that adds options and hands their values over as one object called ``name``."""
+def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    """A decorator that adds options and hands over the values of `kind`'s fields as one object called ``name``."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -302,5 +302,5 @@ def _gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> C
     return decorate
 
 
-reading_options = _gather("reading", ReadOptions, READING)
+reading_options = gather("reading", ReadOptions, READING)
 """PATH..., filters, bounds, and what to do about damage."""

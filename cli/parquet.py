@@ -15,6 +15,7 @@ from cli.output import destination
 from offsets_log.columnar.materialize.arrow import SORTED_BY, table_of_rows
 from offsets_log.disk.writer import atomic_directory
 from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows, partition_name
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from cli.options import Output
     from cli.session import Session
     from offsets_log.columnar.folds.replay import Replayed
+    from offsets_log.events import LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
-    from offsets_log.pipeline import LogEvent
     from offsets_log.replay.profile import Profile
 
 COMPRESSION = "zstd"
@@ -70,12 +71,15 @@ def write_table(session: Session, output: Output, table: pa.Table, profile: str,
         unstable: with the column of that name; else it is only counted.
     """
     columns = table if unstable else table.drop_columns(["unstable"])
-    with destination(output, session.files) as stream:
+    with destination(output, session.inputs.files) as stream:
         pq.write_table(columns, stream, compression=COMPRESSION)
     if not unstable:
         say_of_unstable(session, pc.sum(table["unstable"]).as_py() or 0)
     groups = pc.count_distinct(table["group"]).as_py()
-    session.finish(f"{len(table)} offsets of {groups} groups, {session.partitions} partitions; profile {profile}")
+    session.account.finish(
+        f"{counted(len(table), 'offset')} of {counted(groups, 'group')}, {session.inputs.partitions_read}; profile "
+        f"{profile}"
+    )
 
 
 def _compact_tables(
@@ -83,7 +87,7 @@ def _compact_tables(
 ) -> Iterator[pa.Table]:
     yield table_of_rows([], WITH_UNSTABLE)
     if replays is None:
-        for log, state, _ in session.load_all(profile):
+        for log, state, _ in session.engine.load_all(profile):
             rows = list(committed_rows(state, log.offsets_partition, orphans=orphans, unstable=True))
             yield table_of_rows(rows, COMPACT_COLUMNS)
         return
@@ -97,14 +101,14 @@ def _compact_tables(
                 replayed.layout,
                 replayed.state,
                 scanner,
-                shows_group=session.shows_group,
-                shows_topic=session.shows_topic,
+                shows_group=session.inputs.shows_group,
+                shows_topic=session.inputs.shows_topic,
                 orphans=orphans,
                 unstable=True,
             )
             if table is None:  # something was read on the slow path
                 whole = finish(replayed.layout, replayed.state, scanner, whole_groups=False)
-                shown = whole.showing(session.shows_group, session.shows_topic)
+                shown = whole.showing(session.inputs.shows_group, session.inputs.shows_topic)
                 rows = list(committed_rows(shown, replayed.log.offsets_partition, orphans=orphans, unstable=True))
                 table = table_of_rows(rows, COMPACT_COLUMNS)
             yield table
@@ -114,7 +118,7 @@ def write_history(session: Session, output: Output, tables: Iterable[pa.Table], 
     """Tables of `investigate.history_tables` as one file, a row group each."""
     rising = [field.name for field in schema if field.type == pa.int64()]
     with (
-        destination(output, session.files) as stream,
+        destination(output, session.inputs.files) as stream,
         pq.ParquetWriter(
             stream,
             schema,
@@ -143,10 +147,12 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
     with atomic_directory(to) as directory:
         files = _EventFiles(directory)
         records = (
-            session.export_in_bulk(files.write, is_filtered=True) if session.is_bulk else _export(session, files, watch)
+            session.engine.export_in_bulk(files.write, is_filtered=True)
+            if session.engine.is_bulk
+            else _export(session, files, watch)
         )
         files.finish()
-    session.finish(f"{records} records, {len(session.logs)} partitions")
+    session.account.finish(f"{counted(records, 'record')}, {session.inputs.partitions_read}")
 
 
 class _EventFiles:
@@ -199,10 +205,10 @@ def _parquet_writer(sink: pa.NativeFile) -> pq.ParquetWriter:
 
 def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> int:
     from offsets_log.columnar.events.rows import event_row, iter_event_tables
-    from offsets_log.pipeline import Event
+    from offsets_log.events import Event
 
     records = 0
-    for number, log in enumerate(session.logs):
+    for number, log in enumerate(session.inputs.logs):
         rows = (event_row(event) for event in watch(log) if isinstance(event, Event))
         records += files.write(log, number, iter_event_tables(rows))
     return records

@@ -77,7 +77,7 @@ class PartitionFolders:
     def __init__(self, session: Session, to: str | None, topic_id: str | None, stack: ExitStack) -> None:
         self._topic_id = topic_id
         self._told: list[tuple[int, Checkpoints]] = []
-        self.place: Place | None = None if to is None else session.place(to, stack)
+        self.place: Place | None = None if to is None else session.engine.place(to, stack)
 
     def folder(self, partition: int) -> Path | None:
         """Where a partition's folder is made; None where nothing is written."""
@@ -134,11 +134,6 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(getattr(signal, name), handler)
-
-
-def counted(count: int, noun: str, many: str | None = None) -> str:
-    """``1 piece``, ``2,000 pieces``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {many or noun + 's'}"
 
 
 def check_target(to: str | None, *, dry_run: bool) -> None:

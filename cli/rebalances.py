@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from cli.options import TOPIC_IDS, UNITS_MS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 
 class Storm(click.ParamType):  # type: ignore[type-arg]
@@ -66,10 +67,11 @@ def command(
     """
     from collections import Counter
 
+    from cli.inputs import matcher, read_topic_ids
     from cli.members import parsed_topics
     from cli.output import chosen_format
     from cli.rebalance_output import write_timelines
-    from cli.session import matcher, open_session, read_topic_ids
+    from cli.session import open_session
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.rebalance.storms import Limits, mark_storms
     from offsets_log.rebalance.timeline import Timelines
@@ -78,23 +80,25 @@ def command(
 
     counts = parsed_topics(topic_partitions)
     with open_session(reading, output) as session:
-        shows_group = session.shows_group if not verifies else matcher(())
+        shows_group = session.inputs.shows_group if not verifies else matcher(())
         timelines = Timelines(shows_group)
         selection = Selection(shows_group, record_types=frozenset({GROUP_METADATA}), with_names=True, is_bare=True)
-        for log in session.logs:
-            timelines.read(session.selected(log, selection, timelines.wants), session.on_damage)
-        timelines.name_topics(read_topic_ids(topic_ids), session.topic_ids)
+        for log in session.inputs.logs:
+            timelines.read(session.engine.selected(log, selection, timelines.wants), session.account.on_damage)
+        timelines.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
         for entries in timelines.generations.values():
             mark_storms(entries, Limits(storm[0], window_ms=storm[1]))
-        entries = [entry for entry in timelines if session.shows_group(entry.group_id)]
+        entries = [entry for entry in timelines if session.inputs.shows_group(entry.group_id)]
         found = {id(entry): each for entry, each in verify_all(timelines, counts)} if verifies else None
         write_timelines(session, output, entries, found, chosen_format(output))
         if found is not None:
             verdicts = Counter(str(found[id(entry)].verdict) for entry in entries if id(entry) in found)
-            session.say("assignments: " + (", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()) or "none"))
-        session.finish(
-            f"{len(entries)} generations of {len({entry.group_id for entry in entries})} groups, "
-            f"{len(session.logs)} partitions; "
+            session.account.say(
+                "assignments: " + (", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()) or "none")
+            )
+        session.account.finish(
+            f"{counted(len(entries), 'generation')} of {counted(len({entry.group_id for entry in entries}), 'group')}, "
+            f"{session.inputs.partitions_read}; "
             f"{sum(entry.is_storm for entry in entries)} in storms, "
             f"{sum(bool(entry.flapping) for entry in entries)} with flapping members"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cli.options import AS_BROKER, PROFILE, SHUTDOWN, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 TABLES = ("groups", "members", "offsets", "pending")
 
@@ -39,8 +40,9 @@ def command(
     that what this broker answers.
     """
     from cli.brokers import Brokers
+    from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
-    from cli.session import open_session, read_topic_ids
+    from cli.session import open_session
     from offsets_log.coordinator_document import MEMORY_COLUMNS, Memory
     from offsets_log.replay.profile import PROFILES
     from offsets_log.rows.tables import to_json
@@ -49,19 +51,19 @@ def command(
         memory = Memory(PROFILES[profile])
         for part in Brokers(session, memory.profile, as_broker, shutdown).load():
             memory.add(*part)
-        memory.name_topics(read_topic_ids(topic_ids), session.topic_ids)
-        document = memory.document(session.damages, expand=expand)
+        memory.name_topics(read_topic_ids(topic_ids), session.inputs.topic_ids)
+        document = memory.document(session.account.damages, expand=expand)
         format_name = chosen_format(output)
         if table is None and format_name in ("table", "csv"):
             table = "groups"
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             if table is not None:
                 write_rows(stream, memory.rows(document, table), MEMORY_COLUMNS[table], format_name)
             else:
                 stream.write(to_json(document, indent=1 if format_name == "json" else None).encode() + b"\n")
         for words in memory.warnings():
-            session.say(words)
-        session.finish(
-            ", ".join(f"{len(document[name])} {name}" for name in ("groups", "offsets", "pending"))
-            + f", {len(session.logs)} partitions; profile {profile}"
+            session.account.say(words)
+        session.account.finish(
+            f"{counted(len(document['groups']), 'group')}, {counted(len(document['offsets']), 'offset')}, "
+            f"{len(document['pending'])} pending" + f", {session.inputs.partitions_read}; profile {profile}"
         )

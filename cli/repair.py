@@ -12,12 +12,12 @@ from cli.options import TOPIC_ID, Output, ReadOptions
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
-    counted,
     ended_by_signals,
     folder_options,
     partition_of,
 )
 from offsets_log.disk.folder import OFFSETS_TOPIC
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -109,17 +109,17 @@ def command(
         verbose=verbose,
     )
     with ended_by_signals(), open_session(reading) as session, ExitStack() as stack:
-        session.tells_brokers = True
+        session.account.tells_brokers = True
         if quarantine is not None:
-            _refuse_inside_inputs(quarantine, paths, session.files)
+            _refuse_inside_inputs(quarantine, paths, session.inputs.files)
         folders = PartitionFolders(session, to, topic_id, stack)
         repairing = _Repairing(session, drop_unloadable, folders)
-        rows = [repairing.repair(of_topic(log, topic_id)) for log in session.logs]
+        rows = [repairing.repair(of_topic(log, topic_id)) for log in session.inputs.logs]
         folders.write_beside()
         stack.close()
         _tell(rows, Output(output=output, to=None))
-        session.is_wrong |= any(row["left_out"] for row in rows)
-        session.finish(_in_words(rows))
+        session.account.is_wrong |= any(row["left_out"] for row in rows)
+        session.account.finish(_in_words(rows))
 
 
 def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, ...], *, dry_run: bool) -> None:
@@ -128,7 +128,7 @@ def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, 
         return
     from pathlib import Path
 
-    from cli.session import fail
+    from cli.account import fail
     from offsets_log.errors import OffsetsLogError, OutputError
 
     if dry_run:
@@ -158,7 +158,7 @@ class _Repairing:
 
     def repair(self, log: PartitionLog) -> Row:
         """One partition; its folder is made in the directory."""
-        from cli.session import BULK_FROM_BYTES
+        from cli.engine import BULK_FROM_BYTES
         from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
         from offsets_log.repairing.unloadable import NOTHING
@@ -173,8 +173,8 @@ class _Repairing:
                 made.write,
                 unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
                 tell=self._leave_out,
-                miss=self._session.tell,
-                advance=self._session.advance,
+                miss=self._session.account.tell,
+                advance=self._session.account.advance,
                 in_bulk=in_bulk,
             )
             self._folders.end(partition, done.checkpoints())
@@ -186,25 +186,26 @@ class _Repairing:
 
     def _leave_out(self, left_out: LeftOut) -> None:
         if left_out.is_told_as_damage:
-            self._session.on_damage(left_out.damage)
+            self._session.account.on_damage(left_out.damage)
             return
-        self._session.keep(left_out.damage)
-        self._session.say(f"left out, {left_out.reason}: {left_out.damage.error}")
+        self._session.account.keep(left_out.damage)
+        self._session.account.say(f"left out, {left_out.reason}: {left_out.damage.error}")
 
     def _undecodable(self, made: PartitionLog) -> int:
         """How many records stay that no coordinator understands; the first few are named."""
-        from cli.session import BULK_FROM_BYTES, DAMAGE_SHOWN, processors
+        from cli.account import DAMAGE_SHOWN
+        from cli.engine import BULK_FROM_BYTES, processors
         from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
         from offsets_log.replay.profile import MODERN
 
         in_bulk = made.bytes_to_read >= BULK_FROM_BYTES
         found = undecodable_in_bulk(made, MODERN, processors()) if in_bulk else undecodable(made)
-        shown = len(found) if self._session.reading.verbose else DAMAGE_SHOWN
+        shown = len(found) if self._session.inputs.reading.verbose else DAMAGE_SHOWN
         for damage in found[:shown]:
-            self._session.say(f"stays, though it cannot be read: {damage.error}")
+            self._session.account.say(f"stays, though it cannot be read: {damage.error}")
         if found:
-            self._session.is_wrong = True
-            self._session.say(
+            self._session.account.is_wrong = True
+            self._session.account.say(
                 f"offsets partition {made.offsets_partition}: {counted(len(found), 'record')} with a key or value that "
                 "cannot be read stay; clean --drop-record leaves out single ones, --drop-unloadable those that end a "
                 "load"
@@ -218,12 +219,12 @@ class _Repairing:
         compared = compare(log, made, release.profile, in_bulk=in_bulk)
         where = f"offsets partition {log.offsets_partition}"
         if compared.problem is not None:
-            self._session.is_wrong = True
-            self._session.say(compared.problem.in_words(release.profile.name, str(log.offsets_partition)))
+            self._session.account.is_wrong = True
+            self._session.account.say(compared.problem.in_words(release.profile.name, str(log.offsets_partition)))
         if compared.is_same:
-            self._session.say(f"{where}: replayed as {release.name} does it, the answers are those of before")
+            self._session.account.say(f"{where}: replayed as {release.name} does it, the answers are those of before")
             return compared
-        self._session.say(
+        self._session.account.say(
             f"{where}: replayed as {release.name} does it, {counted(len(compared.offsets), 'offset')} and "
             f"{counted(len(compared.groups), 'group')} are others than before, where records were left out: "
             + _named(sorted({*compared.groups, *(group for group, *_ in compared.offsets)}))

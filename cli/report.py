@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import PARTITIONS, PROFILE, Output, ReadOptions, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -59,14 +60,18 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
     output = Output(output=None, to=to)
     with open_session(reading, output) as session:
         memory = Memory(PROFILES[profile])
-        samples = Samples(memory.profile, shows_group=session.shows_group, shows_topic=session.shows_topic)
-        read = _read_in_bulk if session.is_bulk else _read_once
+        samples = Samples(
+            memory.profile, shows_group=session.inputs.shows_group, shows_topic=session.inputs.shows_topic
+        )
+        read = _read_in_bulk if session.engine.is_bulk else _read_once
         writers, groups = read(session, memory, samples)
         found = ReportInput(
             memory=memory,
             groups=sorted(groups, key=groups_row_order),
             writers=[
-                row for row in top_rows(writers, "bytes") if row["group"] is None or session.shows_group(row["group"])
+                row
+                for row in top_rows(writers, "bytes")
+                if row["group"] is None or session.inputs.shows_group(row["group"])
             ],
             sampled=samples.finish(),
             asked=RescueOptions(
@@ -78,9 +83,9 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
                 offsets_partitions=reading.offsets_partition,
                 partitions=partitions,
             ),
-            damages=session.damages,
-            corrupt=session.corrupt,
-            unsupported=session.unsupported,
+            damages=session.account.damages,
+            corrupt=session.account.corrupt,
+            unsupported=session.account.unsupported,
         )
         sources = [*reading.paths[:SOURCES_SHOWN], *(["…"] if len(reading.paths) > SOURCES_SHOWN else [])]
         document = make_document(
@@ -89,13 +94,15 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, to: str)
             made_ms=int(time.time() * 1000),
             version=version("offsets-log"),
         )
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             stream.write(html_page(document))
         about = document["about"]
         problems = len(document["tables"]["problems"]["rows"])
-        session.finish(
-            f"{about['groups']} groups, {about['offsets']} offsets, {len(session.logs)} partitions, "
-            f"{problems} problems or notes; profile {profile}" + ("" if to == "-" else f"; open {to} in a browser")
+        session.account.finish(
+            f"{counted(about['groups'], 'group')}, {counted(about['offsets'], 'offset')}, "
+            f"{session.inputs.partitions_read}, "
+            f"{counted(problems, 'problem or note', 'problems or notes')}; profile {profile}"
+            + ("" if to == "-" else f"; open {to} in a browser")
         )
 
 
@@ -103,17 +110,17 @@ def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writ
     """All that is looked for, as the events of each partition pass by."""
     from offsets_log.investigate.groups import Activity, groups_rows
     from offsets_log.investigate.writers import Writers, count_writers
-    from offsets_log.pipeline import replay_into
     from offsets_log.replay.coordinator_state import finish
+    from offsets_log.replay.fold import replay_into
     from offsets_log.rows.survey import Survey
 
     writers, rows = Writers("group"), []
-    for log in session.logs:
+    for log in session.inputs.logs:
         seen, activity, sampled = Survey.of(log), Activity(), samples.state()
-        events = activity.watch(seen.watch(session.events(log)))
+        events = activity.watch(seen.watch(session.engine.events(log)))
         events = sampled.watch(count_writers(events, writers, log.offsets_partition, {}))
-        replay_into(sampled, events, on_damage=session.on_damage)
-        state = finish(sampled).showing(session.shows_group, session.shows_topic)
+        replay_into(sampled, events, on_damage=session.account.on_damage)
+        state = finish(sampled).showing(session.inputs.shows_group, session.inputs.shows_topic)
         samples.add(log, sampled)
         memory.add(log, state, seen)
         rows += groups_rows(state, log.offsets_partition, activity.last_ms, 0)
@@ -127,7 +134,7 @@ def _read_in_bulk(session: Session, memory: Memory, samples: Samples) -> tuple[W
     from offsets_log.investigate.groups import groups_rows
 
     writers, rows = BulkWriters("group"), []
-    for log, state, seen, overview in session.overview_all(memory.profile):
+    for log, state, seen, overview in session.engine.overview_all(memory.profile):
         samples.add(log, overview)
         writers.add(overview, log.offsets_partition)
         memory.add(log, state, seen)

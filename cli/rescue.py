@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import AS_BROKER, PARTITIONS, PROFILE, SHUTDOWN, Output, ReadOptions, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,22 +64,25 @@ def command(
         plan = make_plan(
             memory,
             asked,
-            session.damages,
-            notes=session.notes,
-            corrupt=session.corrupt,
-            unsupported=session.unsupported,
+            session.account.damages,
+            notes=session.inputs.notes,
+            corrupt=session.account.corrupt,
+            unsupported=session.account.unsupported,
         )
         _write(directory, rescue_files(plan))
-        said = {*session.notes, *(missing.in_words() for missing in session.lost)}
+        said = {*session.inputs.notes, *(missing.in_words() for missing in session.account.lost)}
         doubts = [doubt for doubt in plan["doubts"] if doubt not in said]
         for doubt in doubts[:DOUBTS_SHOWN]:
-            session.say(doubt)
+            session.account.say(doubt)
         if len(doubts) > DOUBTS_SHOWN:
-            session.say(f"{len(doubts) - DOUBTS_SHOWN} more doubts are in README.txt")
+            session.account.say(
+                f"{counted(len(doubts) - DOUBTS_SHOWN, 'more doubt is', 'more doubts are')} in README.txt"
+            )
         groups = len({row["group"] for row in plan["offsets"]})
-        session.finish(
-            f"{len(plan['offsets'])} offsets of {groups} groups, {len(session.logs)} partitions; profile {profile}; "
-            f"read {to}/README.txt first"
+        session.account.finish(
+            f"{counted(len(plan['offsets']), 'offset')} of {counted(groups, 'group')}, "
+            f"{session.inputs.partitions_read}; "
+            f"profile {profile}; read {to}/README.txt first"
         )
 
 

@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.session import EXIT_DAMAGED, matcher, say
+from cli.account import EXIT_DAMAGED, say
+from cli.inputs import matcher
 from offsets_log.cluster import admin
 from offsets_log.cluster.properties import doubtful, parse_properties
 from offsets_log.disk.journal import growing_file
@@ -21,6 +22,7 @@ from offsets_log.restore.policy import OUTSIDE, Policy
 from offsets_log.restore.rename import parse_renames, renamed
 from offsets_log.restore.undo import undo
 from offsets_log.rows.tables import Row
+from offsets_log.words import counted
 
 JOURNAL = "restore-journal.jsonl"
 
@@ -154,19 +156,21 @@ class Run:
         same = sum(change.reason is None and change.kind == UNCHANGED for change in self.changes)
         changed = len(self.changes) - refused - done - same
         return (
-            f"{self.total} offsets: {changed} {verb if self.asked.execute else f'would be {verb}'}, {same} as they "
+            f"{counted(self.total, 'offset')}: {changed} {verb if self.asked.execute else f'would be {verb}'}, "
+            f"{same} as they "
             f"should be, {refused} refused"
         ) + (f", {done} set by an earlier run and moved since, which are left alone" if done else "")
 
     def _warnings(self) -> Iterator[str]:
         if other := sum(change.same_topic is False for change in self.changes):
             yield (
-                f"{other} offsets are of topics with another topic id than the plan's, which were made anew: the same "
-                "offset may be another record there"
+                f"{counted(other, 'offset is', 'offsets are')} of topics with another topic id than the plan's, "
+                "which were made anew: the same offset may be another record there"
             )
         moved = [change for change in self.changes if change.range == OUTSIDE and change.reason is None]
         if moved:
-            yield f"{len(moved)} offsets are outside the cluster's logs: {self.asked.out_of_range}, as asked"
+            count = counted(len(moved), "offset is", "offsets are")
+            yield f"{count} outside the cluster's logs: {self.asked.out_of_range}, as asked"
         if self.asked.leader_epochs == "keep" and any(change.wanted and change.wanted.leader_epoch for change in moved):
             yield "leader epochs that the cluster never had keep a consumer waiting: --leader-epochs drop"
 

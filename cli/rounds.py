@@ -8,7 +8,7 @@ import click
 
 from cli.members import parsed_members, parsed_topics
 from offsets_log.pipeline import iter_events
-from offsets_log.rebalance.assignor import Metadata, Rules
+from offsets_log.rebalance.assignors.assignor import Metadata, Rules
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rounds import Clock, Consumer, GroupPlay
 from offsets_log.rebalance.timeline import Timelines

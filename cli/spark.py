@@ -1,4 +1,4 @@
-"""``--engine spark``: a run whose logs a cluster reads, and hands over joined, as the engine of this machine does.
+"""``--engine spark``: an engine whose logs a cluster reads, and hands over joined, as that of this machine does.
 
 Needs the extra ``spark`` and Java. What commands make of states, counts and writers is theirs; what could not be read
 or is missing, and tails, come with the rows and are told the same way.
@@ -12,14 +12,15 @@ from dataclasses import replace
 from functools import partial
 from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from cli.clean_rounds import Rounds, is_bulk
+from cli.account import Account
+from cli.clean_rounds import Rounds
+from cli.engine import Engine, Loaded, Surveyed, finished
+from cli.inputs import Inputs
 from cli.options import ReadOptions
-from cli.partition_folders import folder_name
-from cli.session import Loaded, Session, Surveyed, finished
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.events.tables import Chunk, TableChunk
@@ -32,20 +33,15 @@ from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.folders import DiskPlace
 from offsets_log.disk.reader import DiskLogs, open_logs
+from offsets_log.events import LogEnd
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import LogEnd
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from cli.partition_folders import PartitionFolders
-    from offsets_log.broker.recovery import OpenLog
     from offsets_log.checking.partition_check import PartitionCheck
-    from offsets_log.cleaner.bounds import Bounds
-    from offsets_log.cleaner.kept import Kept
-    from offsets_log.cleaner.round import Round
     from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.columnar.events.export import Write
@@ -53,8 +49,8 @@ if TYPE_CHECKING:
     from offsets_log.columnar.scan.reading import Seen
     from offsets_log.disk.folders import Place
     from offsets_log.errors import Damage
+    from offsets_log.events import LogEvent
     from offsets_log.log_format.record import Record
-    from offsets_log.pipeline import LogEvent
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile
     from offsets_log.replay.releases import Release
@@ -63,13 +59,13 @@ if TYPE_CHECKING:
     from spark_jobs.tasks import Work
 
 try:
+    from cli.spark_rounds import RoundsOnCluster
     from spark_jobs.clean_cluster import SparkCluster
-    from spark_jobs.clean_tasks import Folder
     from spark_jobs.cleaning import Rounds as CleaningRounds
     from spark_jobs.joined import joined_logs
     from spark_jobs.options import SourceOptions as SparkReading
     from spark_jobs.options import matcher
-    from spark_jobs.places import SharedPlace, TaskPlace, new_in_store
+    from spark_jobs.places import SharedPlace, new_in_store
     from spark_jobs.run import joined_table, open_spark
     from spark_jobs.stores import find_logs, holds_parquet, path_here
     from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
@@ -96,7 +92,18 @@ def _is_parquet(reading: ReadOptions) -> bool:
     return all(holds_parquet(path, {}) for path in reading.paths)
 
 
-def open_found(reading: ReadOptions, stack: ExitStack) -> DiskLogs:
+def spark_inputs(reading: ReadOptions, stack: ExitStack) -> Inputs:
+    """The inputs of a run whose logs Spark reads; see `_open_found`."""
+    inputs = Inputs(reading, stack.enter_context(_open_found(reading, stack)))
+    inputs.locate = _locate_nothing  # no lines of dumps are read; it goes to tasks, and the inputs must not
+    return inputs
+
+
+def _locate_nothing(damage: Damage) -> None:
+    pass
+
+
+def _open_found(reading: ReadOptions, stack: ExitStack) -> DiskLogs:
     """The logs that Spark will read: of this machine open as ever, of a store in the network their names and sizes.
 
     Raises:
@@ -115,70 +122,51 @@ def open_found(reading: ReadOptions, stack: ExitStack) -> DiskLogs:
     return opened
 
 
-class RoundsOnCluster(Rounds):
-    """Opens and cleans partitions by tasks."""
+class SparkAccount(Account):
+    """The account of logs that a cluster reads."""
 
-    def __init__(self, settings: Settings, rounds: CleaningRounds) -> None:
-        super().__init__(settings, lambda count: None)
-        self._rounds = rounds
-
-    def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
-        """As `Rounds.open`."""
-        return self._rounds.open(log, stopped_cleanly, in_bulk=is_bulk(log))
-
-    def clean(
-        self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
-    ) -> tuple[Round, Kept]:
-        """As `Rounds.clean`."""
-        place = folders.place
-        folder = Folder(place, folder_name(partition)) if isinstance(place, TaskPlace) else None
-        return self._rounds.clean(log, opened, bounds, folder, in_bulk=is_bulk(log))
+    def finish(self, words: str) -> None:
+        """As `Account.finish`; what a broker makes of damage is asked of files, and those of a store are not here."""
+        for log in self.inputs.logs:
+            if id(log) in self.damaged_logs and log.size_bytes and not log.bytes_to_read:
+                self.damaged_logs.remove(id(log))
+                name = partition_name(log.offsets_partition)
+                self.say(f"offsets partition {name}: what a broker makes of damaged files in a store is not told")
+        super().finish(words)
 
 
-class SparkSession(Session):
-    """A run of which a cluster reads the logs."""
+class SparkEngine(Engine):
+    """An engine for which a cluster reads the logs."""
 
     is_here = False
 
-    def __init__(self, reading: ReadOptions, opened: DiskLogs, stack: ExitStack) -> None:
-        super().__init__(replace(reading, progress=False), opened, stack)
+    def __init__(self, inputs: Inputs, account: Account, stack: ExitStack) -> None:
+        super().__init__(inputs, account)
         self._stack = stack
         self._spark: Any = None
         self._writers: dict[int, list[JoinedLog]] = {}
         self._chosen: dict[Selection | None, Made] = {}
-        self._here = {str(Path(file).absolute()): file for log in self.logs for file in (s.file for s in log.segments)}
+        self._here = {
+            str(Path(file).absolute()): file for log in inputs.logs for file in (s.file for s in log.segments)
+        }
 
     @property
     def is_bulk(self) -> bool:
         """Always."""
         return True
 
-    def bounded(self, until_offset: tuple[tuple[int | None, int], ...] = (), until_time: int | None = None) -> Session:
-        """As `Session.bounded`; Spark is the same."""
+    def of(self, inputs: Inputs, account: Account) -> Self:
+        """As `Engine.of`; Spark is the same."""
         self._begun()
-        other = super().bounded(until_offset, until_time)
-        assert isinstance(other, SparkSession)
+        other = super().of(inputs, account)
         other._writers, other._chosen = {}, {}
         return other
 
     def _begun(self) -> Any:
         """Spark's own session."""
         if self._spark is None:
-            self._spark = self._stack.enter_context(open_spark(self.reading.master, default="local[*]"))
+            self._spark = self._stack.enter_context(open_spark(self.inputs.reading.master, default="local[*]"))
         return self._spark
-
-    def finish(self, words: str) -> None:
-        """As `Session.finish`."""
-        for log in self.logs:
-            if id(log) in self.damaged_logs and log.size_bytes and not log.bytes_to_read:
-                self.damaged_logs.remove(id(log))  # what brokers make of it is asked of its files, which are not here
-                name = partition_name(log.offsets_partition)
-                self.say(f"offsets partition {name}: what a broker makes of damaged files in a store is not told")
-        super().finish(words)
-
-    @staticmethod
-    def locate(damage: Damage) -> None:
-        """Nothing: no lines of dumps are read. It goes to tasks, and the session must not."""
 
     def joined(self, **how: Any) -> pa.Table:
         """The joined rows of all logs.
@@ -189,7 +177,7 @@ class SparkSession(Session):
         return joined_table(self._begun(), self._asked(**how))
 
     def _asked(self, **how: Any) -> SparkReading:
-        reading = self.reading
+        reading = self.inputs.reading
         asked = {
             "paths": reading.paths,
             "level": "partials",
@@ -203,51 +191,51 @@ class SparkSession(Session):
 
     def _tell_of(self, log: PartitionLog, joined: JoinedLog, found: Survey | None) -> None:
         """Tell what was seen in a log, in its order."""
-        note: Callable[[Seen], None] = self.noting(log, found)
+        note: Callable[[Seen], None] = self.account.noting(log, found)
         for seen in joined.seen(lambda file: self._here.get(file, file)):
-            if seen not in self.absent:
+            if seen not in self.inputs.absent:
                 note(seen)
 
     def load_whole(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
-        """As `Session.load_whole`."""
+        """As `Engine.load_whole`."""
         table = self.joined(profile=profile.name, members=whole_groups)
-        for log, joined in zip(self.logs, joined_logs(table, len(self.logs)), strict=True):
+        for log, joined in zip(self.inputs.logs, joined_logs(table, len(self.inputs.logs)), strict=True):
             found = Survey.of(log)
             self._tell_of(log, joined, found)
             joined.tell(found)
             yield log, joined.state(profile), found
 
     def survey_all(self, profile: Profile) -> Iterator[Surveyed]:
-        """As `Session.survey_all`."""
-        reading = self.reading
+        """As `Engine.survey_all`."""
+        reading = self.inputs.reading
         table = self.joined(profile=profile.name, survey=True, group=reading.group, topic=reading.topic)
-        for log, joined in zip(self.logs, joined_logs(table, len(self.logs)), strict=True):
+        for log, joined in zip(self.inputs.logs, joined_logs(table, len(self.inputs.logs)), strict=True):
             found = Survey.of(log)
             self._tell_of(log, joined, found)
             joined.tell(found)
             yield log, found, joined.holdings()
 
     def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
-        """As `Session.count_in_bulk`; all logs are counted at the first."""
+        """As `Engine.count_in_bulk`; all logs are counted at the first."""
         number = (PER_OF_SOME if is_filtered else PER)[per]
         if number not in self._writers:
-            self._writers[number] = joined_logs(self.joined(per=number), len(self.logs))
-        joined = self._writers[number][self.logs.index(log)]
+            self._writers[number] = joined_logs(self.joined(per=number), len(self.inputs.logs))
+        joined = self._writers[number][self.inputs.logs.index(log)]
         self._tell_of(log, joined, None)
         return joined.writers()
 
     # ----------------------------------------------------------------------------------- rounds of the cleaner
 
     def rounds(self, settings: Settings) -> Rounds:
-        """As `Session.rounds`."""
-        url = next((path for path in self.reading.paths if path_here(path) is None), None)
+        """As `Engine.rounds`."""
+        url = next((path for path in self.inputs.reading.paths if path_here(path) is None), None)
         return RoundsOnCluster(settings, CleaningRounds(SparkCluster(self._begun()), settings, url))
 
     def place(self, to: str, stack: ExitStack) -> Place:
-        """As `Session.place`; a store shows files one by one, README.txt last."""
+        """As `Engine.place`; a store shows files one by one, README.txt last."""
         here = path_here(to)
         if here is None:
-            return stack.enter_context(new_in_store(to, self.reading.paths))
+            return stack.enter_context(new_in_store(to, self.inputs.reading.paths))
         made = super().place(here, stack)
         assert isinstance(made, DiskPlace)
         return SharedPlace(made.path)
@@ -255,7 +243,7 @@ class SparkSession(Session):
     # ------------------------------------------------------------------------------- records, in log order
 
     def _order(self, log: PartitionLog) -> ScanOrder:
-        return ScanOrder(log, self.until(log), self.reading.kafka)
+        return ScanOrder(log, self.inputs.until(log), self.inputs.reading.kafka)
 
     def _made(self, work: Work, pieces: Sequence[PieceFiles] | None = None) -> Made:
         """What tasks make of all pieces, or of some."""
@@ -271,7 +259,7 @@ class SparkSession(Session):
     def events(
         self, log: PartitionLog, start: int = 0, wants: Callable[[Record], bool] | None = None
     ) -> Iterator[LogEvent]:
-        """As `Session.events`; all batches come here."""
+        """As `Engine.events`; all batches come here."""
         return self._events(log, None, wants)
 
     def selected(
@@ -281,7 +269,7 @@ class SparkSession(Session):
         wants: Callable[[Record], bool] | None = None,
         start: int | None = None,
     ) -> Iterator[LogEvent]:
-        """As `Session.selected`; the batches that are asked for come here, those of all logs are found at the first."""
+        """As `Engine.selected`; the batches that are asked for come here, those of all logs are found at the first."""
         return self._events(log, selection, wants, start)
 
     def _events(
@@ -291,7 +279,7 @@ class SparkSession(Session):
         wants: Callable[[Record], bool] | None,
         start: int | None = None,
     ) -> Iterator[LogEvent]:
-        number, order = self.logs.index(log), self._order(log)
+        number, order = self.inputs.logs.index(log), self._order(log)
         if start is not None:
             pieces = [piece for piece in self._pieces() if piece.log == number and piece.reaches(start)]
             made = self._made(choose(selection), pieces)
@@ -299,7 +287,7 @@ class SparkSession(Session):
             made = self._chosen[selection]
         else:
             made = self._chosen[selection] = self._made(choose(selection))
-        return self._told(log, chosen_events(order, made.of_log(number), wants), lambda size_bytes: None)
+        return self.account.watch(log, chosen_events(order, made.of_log(number), wants), lambda size_bytes: None)
 
     def export_in_bulk(
         self,
@@ -310,9 +298,9 @@ class SparkSession(Session):
         finish: Callable[[int], None] = lambda number: None,
         **how: Any,
     ) -> int:
-        """As `Session.export_in_bulk`; a part is a piece."""
-        group = self.shows_group if self.reading.group else None
-        topic = self.shows_topic if self.reading.topic else None
+        """As `Engine.export_in_bulk`; a part is a piece."""
+        group = self.inputs.shows_group if self.inputs.reading.group else None
+        topic = self.inputs.shows_topic if self.inputs.reading.topic else None
         made = self._made(export(chunk, Shown(group, topic) if is_filtered else ALL))
         rows, numbers = 0, count()
         for log, items in self._by_log(made):
@@ -323,8 +311,8 @@ class SparkSession(Session):
         return rows
 
     def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
-        """As `Session.overview_all`; what states refer to in a log is read here."""
-        reading = self.reading
+        """As `Engine.overview_all`; what states refer to in a log is read here."""
+        reading = self.inputs.reading
         replay = partial(
             OverviewReplay,
             profile=profile,
@@ -334,35 +322,35 @@ class SparkSession(Session):
         )
         pieces, orders = self._opened_pieces()
         made = self._made(fold(replay, [order.layout.begins for order in orders]), pieces)
-        for number, (log, order) in enumerate(zip(self.logs, orders, strict=True)):
+        for number, (log, order) in enumerate(zip(self.inputs.logs, orders, strict=True)):
             found = Survey.of(log)
-            whole = joined(order, made.of_log(number), self.noting(log, found))
+            whole = joined(order, made.of_log(number), self.account.noting(log, found))
             whole = whole or replay(log, until=order.until).new_state()
             assert isinstance(whole, OverviewState)
             log, state, found = finished(Replayed(log, order.layout, whole), found, whole_groups=True)
-            yield log, state.showing(self.shows_group, self.shows_topic), found, whole
+            yield log, state.showing(self.inputs.shows_group, self.inputs.shows_topic), found, whole
 
     def _by_log(self, made: Made) -> Iterator[tuple[PartitionLog, Iterator[tuple[PieceFiles, Any]]]]:
         """What was made of each log, without its end; what was seen is told."""
-        for number, log in enumerate(self.logs):
-            found = in_order(self._order(log), made.of_log(number), self.noting(log))
+        for number, log in enumerate(self.inputs.logs):
+            found = in_order(self._order(log), made.of_log(number), self.account.noting(log))
             yield log, (item for item in found if not isinstance(item[1], LogEnd))
 
     def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
-        """As `Session.check_in_bulk`; what is looked up in a log in the end is read here."""
+        """As `Engine.check_in_bulk`; what is looked up in a log in the end is read here."""
         pieces, orders = self._opened_pieces()
         made = self._made(check(releases, [order.layout.begins for order in orders]), pieces)
-        for number, (log, order) in enumerate(zip(self.logs, orders, strict=True)):
-            state = joined_check(releases, order, made.of_log(number), self.noting(log))
+        for number, (log, order) in enumerate(zip(self.inputs.logs, orders, strict=True)):
+            state = joined_check(releases, order, made.of_log(number), self.account.noting(log))
             replayed = Replayed(log, order.layout, state)
-            until, release = self.until(log), self.reading.kafka
+            until, release = self.inputs.until(log), self.inputs.reading.kafka
             yield partition_check(replayed, state, releases, until=until, release=release, shutdown=shutdown)
 
     def _opened_pieces(self) -> tuple[list[PieceFiles], list[ScanOrder]]:
         """All pieces, and the logs with their bytes."""
         pieces = self._pieces()
-        self.logs = [self._with_bytes(log, number, pieces) for number, log in enumerate(self.logs)]
-        return pieces, [self._order(log) for log in self.logs]
+        self.inputs.logs = [self._with_bytes(log, number, pieces) for number, log in enumerate(self.inputs.logs)]
+        return pieces, [self._order(log) for log in self.inputs.logs]
 
     def _with_bytes(self, log: PartitionLog, number: int, pieces: Sequence[PieceFiles]) -> PartitionLog:
         """A log with its bytes: of a store they are brought here."""
@@ -376,12 +364,12 @@ class SparkSession(Session):
 
     def compact_table(self, profile: str, *, orphans: bool) -> pa.Table:
         """The answer of `compact` as one sorted table, with the column ``unstable``."""
-        reading = self.reading
+        reading = self.inputs.reading
         rows = self.joined(profile=profile, members=False, group=reading.group, topic=reading.topic)
-        found = joined_logs(rows, len(self.logs) or None)
-        self.logs = self.logs or [PartitionLog(joined.offsets_partition, ()) for joined in found]
-        self.partitions = len(found)
-        for log, joined in zip(self.logs, found, strict=True):
+        found = joined_logs(rows, len(self.inputs.logs) or None)
+        self.inputs.logs = self.inputs.logs or [PartitionLog(joined.offsets_partition, ()) for joined in found]
+        self.inputs.partitions = len(found)
+        for log, joined in zip(self.inputs.logs, found, strict=True):
             self._tell_of(log, joined, None)
         kinds = ["served"] + ["orphan"] * orphans
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)

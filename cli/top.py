@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import TOPIC_IDS, Output, ReadOptions, output_option, reading_options
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,40 +56,42 @@ def command(
 
     What the cleaner took is counted for nobody: standard error says how many offsets hold no record any more.
     """
+    from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
-    from cli.session import open_session, read_topic_ids
+    from cli.session import open_session
     from offsets_log.investigate import writers as w
     from offsets_log.log_format.partition_log import BYTES, POSITION
 
     needs = w.NEEDS.get(by or "", set()) | w.NEEDS.get(per, set())
     with open_session(reading, output, needs=needs) as session:
-        names = session.topic_ids | read_topic_ids(topic_ids)
-        tells_bytes = "bytes" not in session.missing_columns
+        names = session.inputs.topic_ids | read_topic_ids(topic_ids)
+        tells_bytes = "bytes" not in session.inputs.missing_columns
         remains = w.Remains()
-        if session.is_bulk and (session.is_here or not _is_held(per)):
+        if session.engine.is_bulk and (session.engine.is_here or not _is_held(per)):
             writers = _in_bulk(session, per, names, remains)
         else:
             writers = _one_by_one(session, per, names, remains)
-        rows = w.top_rows(writers, by or ("bytes" if tells_bytes else "records"), session.missing_columns)
+        rows = w.top_rows(writers, by or ("bytes" if tells_bytes else "records"), session.inputs.missing_columns)
         total: Counter[str] = Counter()
         for row in rows:
             total.update({name: row[name] or 0 for name in ("records", "bytes", "garbage_bytes", "noop_commits")})
         format_name = chosen_format(output)
         shown = rows[: limit or (TABLE_ROWS if format_name == "table" else None)]
         columns = [column.name for column in (*w.WRITER_COLUMNS[per], *w.COUNT_COLUMNS)]
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             write_rows(stream, shown, columns, format_name)
-        if remains.gone and not session.missing_columns - {POSITION, BYTES}:
-            session.say(
-                f"{remains.gone} of the {remains.offsets} offsets that these logs span hold no record any more: "
+        if remains.gone and not session.inputs.missing_columns - {POSITION, BYTES}:
+            session.account.say(
+                f"{remains.gone} of the {counted(remains.offsets, 'offset')} that these logs span hold no record any "
+                f"more: "
                 "cleaned away, missing or unreadable, nobody can tell whose. All shares are of what is left"
             )
-        in_bytes = f"{total['bytes']} bytes, of which {total['garbage_bytes']} are garbage"
+        in_bytes = f"{counted(total['bytes'], 'byte')}, of which {total['garbage_bytes']} are garbage"
         if not tells_bytes:
             in_bytes = "bytes not known, since the source does not tell the sizes of batches"
-        session.finish(
-            f"{len(shown)} of {len(rows)} rows; in all {total['records']} records, {in_bytes}, "
-            f"{total['noop_commits']} no-op commits; {len(session.logs)} partitions"
+        session.account.finish(
+            f"{len(shown)} of {counted(len(rows), 'row')}; in all {counted(total['records'], 'record')}, {in_bytes}, "
+            f"{counted(total['noop_commits'], 'no-op commit')}; {session.inputs.partitions_read}"
         )
 
 
@@ -106,8 +109,8 @@ def _in_bulk(session: Session, per: str, names: dict[bytes, str], remains: Remai
     how = {"kind": partial(HeldWriters, topic_ids=names)} if _is_held(per) else {}
     shows = _shown(session)
     bulk = BulkWriters(per, shows)
-    for log in session.logs:
-        state = session.count_in_bulk(log, per, is_filtered=shows is not None, **how)
+    for log in session.inputs.logs:
+        state = session.engine.count_in_bulk(log, per, is_filtered=shows is not None, **how)
         remains.add(log, state.first_offset, state.end_offset, state.records)
         bulk.add(state, log.offsets_partition)
     return bulk.finish()
@@ -124,20 +127,22 @@ def _one_by_one(session: Session, per: str, names: dict[bytes, str], remains: Re
         return shows(record.group, record.key["topic"] if record.is_offset_commit else None)
 
     writers = Writers(per)
-    for log in session.logs:
-        events = remains.watch(log, session.events(log))
-        session.drain(count_writers(events, writers, log.offsets_partition, names, shows=is_shown))
+    for log in session.inputs.logs:
+        events = remains.watch(log, session.engine.events(log))
+        session.account.drain(count_writers(events, writers, log.offsets_partition, names, shows=is_shown))
     writers.finish()
     return writers
 
 
 def _shown(session: Session) -> Callable[[str, str | None], bool] | None:
     """Whether records of a group, and of a topic if they are offset commits, count; None if all do, markers too."""
-    reading = session.reading
+    reading = session.inputs.reading
     if not reading.group and not reading.topic:
         return None
 
     def is_shown(group: str, topic: str | None) -> bool:
-        return session.shows_group(group) and (not reading.topic or (topic is not None and session.shows_topic(topic)))
+        return session.inputs.shows_group(group) and (
+            not reading.topic or (topic is not None and session.inputs.shows_topic(topic))
+        )
 
     return is_shown

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import ENGINE, MASTER, Output, ReadOptions, output_option
+from cli.options import ENGINE, MASTER, Output, ReadOptions, gather, output_option
+from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
@@ -18,6 +20,23 @@ if TYPE_CHECKING:
 DEFAULT_PARTITIONS = 50
 KEY_COLUMNS = ("key", "partition")
 OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets", "last_commit_timestamp_ms")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyOptions:
+    """The keys of messages, and the topic they are sent to."""
+
+    keys: tuple[str, ...]
+    topic_partitions: int | None
+    partitioner: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderOptions:
+    """Where the logs of --of are read."""
+
+    engine: str
+    master: str | None
 
 
 @click.command(
@@ -39,29 +58,34 @@ OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets
     multiple=True,
     help="A broker's data directory or a partition's: which groups go with it when it is lost; repeatable.",
 )
-@click.option(
-    "--key", "keys", metavar="K", multiple=True, help="A message's key: its partition of a topic; repeatable."
-)
-@click.option(
-    "--topic-partitions",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, which is said.",
-)
-@click.option(
-    "--partitioner",
-    type=click.Choice(["murmur2"]),
-    default="murmur2",
-    show_default=True,
-    help="How producers place keys; murmur2 is Kafka's own.",
+@gather(
+    "sent",
+    KeyOptions,
+    (
+        click.option(
+            "--key", "keys", metavar="K", multiple=True, help="A message's key: its partition of a topic; repeatable."
+        ),
+        click.option(
+            "--topic-partitions",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help=f"How many partitions the topic of --key has; by default {DEFAULT_PARTITIONS}, which is said.",
+        ),
+        click.option(
+            "--partitioner",
+            type=click.Choice(["murmur2"]),
+            default="murmur2",
+            show_default=True,
+            help="How producers place keys; murmur2 is Kafka's own.",
+        ),
+    ),
 )
 @click.option(
     "--input-format",
     type=click.Choice(["jsonl"]),
     help='What - holds: lines {"group", "partitions"}; without it, one group a line.',
 )
-@ENGINE
-@MASTER
+@gather("reader", ReaderOptions, (ENGINE, MASTER))
 @output_option("table", "jsonl", "json", "csv")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
 def command(
@@ -69,12 +93,9 @@ def command(
     groups: tuple[str, ...],
     partitions: int | None,
     of: tuple[str, ...],
-    keys: tuple[str, ...],
-    topic_partitions: int | None,
-    partitioner: str,
+    sent: KeyOptions,
     input_format: str | None,
-    engine: str,
-    master: str | None,
+    reader: ReaderOptions,
     quiet: bool,
 ) -> None:
     """Which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
@@ -87,24 +108,24 @@ def command(
 
     --key tells where a producer sends a message with that key, in a topic of --topic-partitions N.
     """
+    from cli.account import fail
     from cli.output import chosen_format, destination, write_rows
-    from cli.session import fail
     from offsets_log.errors import OffsetsLogError
     from offsets_log.investigate.where import WHERE_COLUMNS
 
-    if keys and (groups or of):
+    if sent.keys and (groups or of):
         raise click.UsageError("--key asks for a topic's partition: give no group and no --of beside it")
-    if not groups and not of and not keys:
+    if not groups and not of and not sent.keys:
         raise click.UsageError("give groups, - to read them from standard input, --of DIR or --key K")
-    if topic_partitions is not None and not keys:
+    if sent.topic_partitions is not None and not sent.keys:
         raise click.UsageError("--topic-partitions is of the topic of --key; --partitions is of __consumer_offsets")
     try:
-        if keys:
-            _write_keys(keys, topic_partitions or partitions, output, quiet)  # --partitions N is the older spelling
+        if sent.keys:  # --partitions N is the older spelling
+            _write_keys(sent.keys, sent.topic_partitions or partitions, output, quiet)
             return
         asked = _questions(groups, partitions, input_format)
         if of:
-            reading = ReadOptions(paths=of, engine=engine, master=master, quiet=quiet)
+            reading = ReadOptions(paths=of, engine=reader.engine, master=reader.master, quiet=quiet)
             _write_of(reading, output, {group for group, _ in asked} if groups else None)
             return
         with destination(output) as stream:
@@ -127,7 +148,7 @@ def _answered(asked: Iterator[Question], quiet: bool) -> Iterator[Row]:
 
 
 def _say_of_default(topic: str, option: str, quiet: bool) -> None:
-    from cli.session import say
+    from cli.account import say
 
     if not quiet:
         say(f"assuming that {topic} has {DEFAULT_PARTITIONS} partitions; {option} N says otherwise")
@@ -135,7 +156,7 @@ def _say_of_default(topic: str, option: str, quiet: bool) -> None:
 
 def _questions(groups: tuple[str, ...], partitions: int | None, input_format: str | None) -> Iterator[Question]:
     from offsets_log.investigate.where import read_json_lines, read_lines
-    from offsets_log.log_format.primitives import decode_string
+    from offsets_log.log_format.java_text import decode_string
 
     for group in groups:
         if group != "-":
@@ -148,7 +169,7 @@ def _questions(groups: tuple[str, ...], partitions: int | None, input_format: st
 
 def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, quiet: bool) -> None:
     from cli.output import chosen_format, destination, write_rows
-    from offsets_log.log_format.primitives import decode_string
+    from offsets_log.log_format.java_text import decode_string
     from offsets_log.rebalance.partitioners import partition_for_key
 
     count = partitions or DEFAULT_PARTITIONS
@@ -170,14 +191,16 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
 
     with open_session(reading, output) as session:
         found: list[Row] = []
-        for log, state, _ in session.load_all(MODERN):
+        for log, state, _ in session.engine.load_all(MODERN):
             found += groups_rows(state, log.offsets_partition, {}, 0)
         rows = [
             {name: row[name] for name in (*OF_COLUMNS, "group_base64") if name in row}
             for row in sorted(found, key=groups_row_order)
             if only is None or row["group"] in only
         ]
-        with destination(output, session.files) as stream:
+        with destination(output, session.inputs.files) as stream:
             write_rows(stream, rows, OF_COLUMNS, chosen_format(output))
         offsets = sum(row["offsets"] or 0 for row in rows)
-        session.finish(f"{len(rows)} groups with {offsets} offsets, {len(session.logs)} partitions")
+        session.account.finish(
+            f"{counted(len(rows), 'group')} with {counted(offsets, 'offset')}, {session.inputs.partitions_read}"
+        )

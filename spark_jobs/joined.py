@@ -22,7 +22,8 @@ from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.counts import tell_counts, writers_of
 from offsets_log.errors import Damage
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.primitives import MalformedString, Uuid
+from offsets_log.log_format.java_text import MalformedString
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, in_order
 from offsets_log.replay.group import Group
 from offsets_log.replay.partial import OffsetAndMetadata

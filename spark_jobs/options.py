@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from offsets_log.errors import InputError
-from offsets_log.pipeline import Until
+from offsets_log.events import Until
 from offsets_log.replay.profile import PROFILES, Profile
 
 LEVELS = ("records", "events", "partials")

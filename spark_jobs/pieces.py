@@ -25,10 +25,10 @@ from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, partial_table
 from offsets_log.columnar.shuffle.pieces import Bounds, iter_event_tables, replay_piece
 from offsets_log.columnar.shuffle.records import HEADERS, RECORD_COLUMNS, iter_record_tables
 from offsets_log.errors import Damage
+from offsets_log.events import TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Tail
-from offsets_log.pipeline import TailFound
 from offsets_log.replay.profile import MODERN
 from offsets_log.rows.tables import Column, Row, damage_row
 from spark_jobs.options import SourceOptions, matcher

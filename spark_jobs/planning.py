@@ -13,11 +13,11 @@ from itertools import islice
 
 from offsets_log.columnar.scan.reading import ScanOrder, ScanPlace
 from offsets_log.disk.segments import next_offset
+from offsets_log.events import EVERYTHING
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import NOTHING_TOLD, Checkpoints, PartitionLog
 from offsets_log.log_format.segment import PLAUSIBLE, Buffer
-from offsets_log.pipeline import EVERYTHING
 from spark_jobs.stores import FoundFile, FoundLog
 
 SPLIT_BYTES = 128 << 20

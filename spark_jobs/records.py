@@ -23,12 +23,14 @@ from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.counts import NOT_COUNTED
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, RecordBatch
+from offsets_log.log_format.control_record import ControlRecord, decode_control_record
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.log_format.record import ControlRecord, Record, decode_control_record
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, encode_coordinator_record
-from offsets_log.pipeline import Event, LogEvent, replay_into
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.partial import PartialState
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.rows.tables import Row

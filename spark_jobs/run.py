@@ -24,6 +24,7 @@ from offsets_log.errors import InputError, MissingLogError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.rows.survey import describe_tail
 from offsets_log.rows.tables import partition_name
+from offsets_log.words import counted
 from spark_jobs import jobs
 from spark_jobs.fold import memory
 from spark_jobs.options import SourceOptions
@@ -206,7 +207,7 @@ def run_compact(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
         count = offsets.count()
     finally:
         rows.unpersist()
-    return f"{count} offsets, {account.partitions} partitions; profile {reading.profile}", account
+    return f"{counted(count, 'offset')}, {counted(account.partitions, 'partition')}; profile {reading.profile}", account
 
 
 def run_rebuild(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
@@ -232,7 +233,7 @@ def run_rebuild(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
             )
     finally:
         rows.unpersist()
-    return f"{counts}, {account.partitions} partitions; profile {reading.profile}", account
+    return f"{counts}, {counted(account.partitions, 'partition')}; profile {reading.profile}", account
 
 
 def run_replay(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
@@ -247,7 +248,7 @@ def run_replay(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
         write_parquet(spark, {"": events}, order.output, partition_by=("offsets_partition", "day"))
     finally:
         rows.unpersist()
-    return f"{account.records} records, {account.partitions} partitions", account
+    return f"{counted(account.records, 'record')}, {counted(account.partitions, 'partition')}", account
 
 
 def _keep(spark: SparkSession, rows: DataFrame, order: JobOptions) -> None:

@@ -32,9 +32,10 @@ from offsets_log.columnar.scan.reading import Cursor, Note, ScanOrder, ScanPlace
 from offsets_log.columnar.shuffle.pieces import check_reach
 from offsets_log.columnar.sinks.lines import Lines
 from offsets_log.errors import Damage
+from offsets_log.events import LogEnd, LogEvent, TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.record import Record
-from offsets_log.pipeline import LogEnd, LogEvent, TailFound, replay_into
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.releases import Release
 from offsets_log.rows.tables import Row
 from spark_jobs.jobs import evenly

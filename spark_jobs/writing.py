@@ -57,4 +57,4 @@ def check_free(spark: SparkSession, path: str) -> None:
     except (Py4JJavaError, PySparkException) as error:
         raise OutputError(f"cannot be written: {error}", file=path) from None
     if is_taken:
-        raise OutputError("this exists and is not an empty directory", file=path)
+        raise OutputError("this exists and is not an empty directory: give a new one", file=path)

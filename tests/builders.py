@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from offsets_log.log_format.building import build_batch, build_marker
+from offsets_log.log_format.control_record import CONTROL_KEY
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import ZERO_UUID, build
-from offsets_log.log_format.record import CONTROL_KEY, Record, build_batch, build_marker
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, encode_coordinator_record
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish

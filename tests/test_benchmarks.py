@@ -16,8 +16,9 @@ from benchmarks import as_peer, commands, generator_formats, inputs, subjects
 from benchmarks.generate import Options, generate
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
+from offsets_log.events import BatchEnd, Event
 from offsets_log.log_format.compression import CODEC_NAMED
-from offsets_log.pipeline import BatchEnd, Event, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.replay.profile import MODERN

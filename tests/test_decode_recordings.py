@@ -30,15 +30,11 @@ from offsets_log.log_format.batch import (
     RecordBatch,
     decode_batch_header,
 )
+from offsets_log.log_format.building import encode_legacy_message, rebuild_batch
+from offsets_log.log_format.control_record import decode_control_record
+from offsets_log.log_format.java_text import decode_java_utf8
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
-from offsets_log.log_format.primitives import decode_java_utf8
-from offsets_log.log_format.record import (
-    Record,
-    decode_control_record,
-    encode_legacy_message,
-    iter_records,
-    rebuild_batch,
-)
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Tail
 from offsets_log.messages.registry import (
     CoordinatorRecord,

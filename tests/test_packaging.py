@@ -18,9 +18,9 @@ ROOT = Path(__file__).parent.parent
 SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
 PROGRAM = """
 import sys
-import cli.session
+import cli.engine
 from cli.main import run
-cli.session.BULK_FROM_BYTES = 0
+cli.engine.BULK_FROM_BYTES = 0
 run()
 """
 PARTS = re.compile(r"<(?:style|script)>.*?</(?:style|script)>", re.DOTALL)

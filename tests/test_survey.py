@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.pipeline import iter_events
 from offsets_log.rows.survey import Survey
 from tests.builders import record_bytes

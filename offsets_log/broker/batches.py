@@ -19,7 +19,8 @@ from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.compression import CODEC_MASK
-from offsets_log.log_format.record import CONTROL_TYPES, first_offset
+from offsets_log.log_format.control_record import CONTROL_TYPES
+from offsets_log.log_format.record import first_offset
 
 HEADER_UP_TO_MAGIC = b.MAGIC_POSITION + 1
 NEWEST_MAGIC = 2

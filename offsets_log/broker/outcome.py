@@ -18,21 +18,13 @@ from offsets_log.broker.reading import LoadReading
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.broker.written_offsets import WrittenOffsets
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.events import EVERYTHING, BatchEnd, BatchStart, Event, LogEvent, Until, decode_event, pieces
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.control_record import ControlRecord, control_type
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import ControlRecord, Record, control_type, iter_records
-from offsets_log.pipeline import (
-    EVERYTHING,
-    BatchEnd,
-    BatchStart,
-    Event,
-    LogEvent,
-    Until,
-    decode_event,
-    pieces,
-    replay_into,
-)
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.partial import OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile

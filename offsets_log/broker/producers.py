@@ -18,7 +18,8 @@ from offsets_log.broker.indexes import AbortedTransaction
 from offsets_log.broker.log_file import LogFile
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format import batch as b
-from offsets_log.log_format.record import decode_control_record, iter_records
+from offsets_log.log_format.control_record import decode_control_record
+from offsets_log.log_format.record import iter_records
 from offsets_log.log_format.segment import Buffer
 
 _SNAPSHOT_HEADER = struct.Struct(">hIi")

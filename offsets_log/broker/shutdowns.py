@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from offsets_log.broker.outcome import Outcome, on_broker
 from offsets_log.broker.recovery import has_nothing_beside, open_log
+from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.replay.profile import Profile
 
 CLEAN, UNCLEAN = "clean", "unclean"

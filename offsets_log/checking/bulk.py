@@ -19,12 +19,13 @@ from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, 
 from offsets_log.columnar.scan.reading import ScanPlace as LogPlace
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.events import EVERYTHING, BatchStart, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, TailFound, TakesNothing, Until, replay_into
+from offsets_log.replay.fold import TakesNothing, replay_into
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.releases import Release

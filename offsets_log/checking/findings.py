@@ -50,8 +50,3 @@ class Finding:
             **self.place.cells(),
             "detail": self.detail,
         }
-
-
-def counted(count: int, noun: str) -> str:
-    """Return ``1 record``, ``2 records``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -10,11 +10,12 @@ from typing import Any
 from offsets_log.checking.findings import DAMAGE, DOUBT, NOTE, Finding
 from offsets_log.checking.places import NOWHERE, FindingPlace
 from offsets_log.errors import Damage, OffsetsLogError, TruncatedBatchError
+from offsets_log.events import BatchEnd, BatchStart, TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import BatchEnd, BatchStart, TailFound
 from offsets_log.rows.survey import describe_tail
 from offsets_log.rows.tables import problem_row
+from offsets_log.words import counted
 
 
 @dataclass(slots=True)
@@ -96,7 +97,8 @@ class SeenFiles:
         return Finding(
             severity=NOTE,
             rule="J-1",
-            problem=f"a load reads {self.size_bytes} bytes: {self.batches} batches, {self.records} records",
+            problem=f"a load reads {counted(self.size_bytes, 'byte')}: {counted(self.batches, 'batch', 'batches')}, "
+            f"{counted(self.records, 'record')}",
             detail={"size_bytes": self.size_bytes, "batches": self.batches, "records": self.records},
         )
 

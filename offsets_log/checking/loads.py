@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from offsets_log.broker.outcome import Outcome, answer_after_failure
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
-from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding, counted
+from offsets_log.checking.findings import CHECK_COLUMNS, DOUBT, FAILS, NOTE, VERDICT_COLUMNS, Finding
 from offsets_log.checking.places import NOWHERE, FindingPlace, find_places
+from offsets_log.events import BatchEnd, BatchStart, LogEnd, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import BatchEnd, BatchStart, LogEnd, LogEvent, replay
+from offsets_log.pipeline import replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partial import GroupTopicPartition, PartialState
 from offsets_log.replay.problem import Problem
@@ -23,6 +24,7 @@ from offsets_log.replay.profile import Profile
 from offsets_log.replay.refusal import is_skipped
 from offsets_log.replay.releases import Release
 from offsets_log.rows.tables import Row
+from offsets_log.words import counted
 
 ALL, SOME, NOTHING = "all", "some", "nothing"
 

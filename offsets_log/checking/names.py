@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from offsets_log.checking.findings import DOUBT, NOTE, SKIPPED, Finding, counted
+from offsets_log.checking.findings import DOUBT, NOTE, SKIPPED, Finding
 from offsets_log.checking.loads import Load
 from offsets_log.checking.places import FindingPlace
-from offsets_log.log_format.primitives import MalformedString
+from offsets_log.events import Event
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.messages.registry import RECORD_TYPES, record_type_of
-from offsets_log.pipeline import Event
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
+from offsets_log.words import counted
 
 
 def _find_none(groups: Collection[str]) -> dict[str, FindingPlace]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from offsets_log.checking.findings import DOUBT, NOTE, Finding, counted
+from offsets_log.checking.findings import DOUBT, NOTE, Finding
 from offsets_log.checking.loads import DryRun
 from offsets_log.checking.places import FindingPlace
+from offsets_log.events import Event
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import Event
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.profile import Profile
+from offsets_log.words import counted
 
 LONGEST_TRANSACTION_MS = 900_000
 """Default of ``transaction.max.timeout.ms``: the coordinator ends every transaction that is open for longer."""

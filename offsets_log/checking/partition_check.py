@@ -9,8 +9,9 @@ from offsets_log.checking.findings import SEVERITIES, Finding
 from offsets_log.checking.loads import DryRun, Load, dry_run, judged
 from offsets_log.checking.offsets import BuriedOffsets, OpenTransactions
 from offsets_log.checking.watched import Watched
+from offsets_log.events import EVERYTHING, LogEvent, Until, pieces
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import EVERYTHING, LogEvent, OnDamage, Until, pieces
+from offsets_log.replay.fold import OnDamage
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.releases import Release
 

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from offsets_log.errors import OffsetsLogError
+from offsets_log.events import Event
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import LogItem, PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import decode_coordinator_record
-from offsets_log.pipeline import Event
 from offsets_log.rows.tables import Row
 
 

@@ -9,9 +9,10 @@ from offsets_log.checking.layout import SeenFiles
 from offsets_log.checking.names import Names
 from offsets_log.checking.places import FindingPlace, place_of
 from offsets_log.errors import Damage, UnknownRecordTypeError
+from offsets_log.events import BatchEnd, BatchStart, Event, LogEvent, TailFound
 from offsets_log.log_format.completeness import Missing
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEvent, OnDamage, TailFound
+from offsets_log.replay.fold import OnDamage
 
 
 class SeesTransactions(Protocol):

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.errors import Damage
+from offsets_log.events import Event, LogEvent, pieces
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import Event, LogEvent, iter_events, pieces, replay_into
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.group import Group
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem

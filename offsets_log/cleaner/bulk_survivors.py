@@ -13,11 +13,11 @@ from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.cleaning.whole import of_producers
 from offsets_log.columnar.scan.layout import Layout
+from offsets_log.events import EVERYTHING, Event, batch_events
 from offsets_log.log_format.batch import LOG_OVERHEAD, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import OFFSET_COMMIT_TYPES
-from offsets_log.pipeline import EVERYTHING, Event, batch_events
 
 ROOM = 1 << 12
 _GROUP_TYPES = frozenset(range(a.KEY_TYPES)) - OFFSET_COMMIT_TYPES

@@ -15,10 +15,11 @@ from offsets_log.cleaner.failures import CleaningError
 from offsets_log.cleaner.opening import reopened
 from offsets_log.cleaner.settings import Settings
 from offsets_log.errors import OffsetsLogError
+from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import OFFSET_COMMIT_TYPES, decode_key
-from offsets_log.pipeline import EVERYTHING, Until, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.expiry import Retention, cycle_of
 from offsets_log.replay.partial import GroupTopicPartition

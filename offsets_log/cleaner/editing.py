@@ -22,8 +22,9 @@ from offsets_log.cleaner.rewriting import rewritten
 from offsets_log.cleaner.settings import Rules
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.building import empty_batch, encode_records
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment
-from offsets_log.log_format.record import Record, empty_batch, encode_records, iter_records
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Buffer
 
 Store = Callable[[list[Buffer]], Buffer]

@@ -60,7 +60,7 @@ def result_row(
         "log_start_offset": bounds.log_start,
         "log_end_offset": bounds.log_end,
         "held_by": bounds.held_by,
-        "bytes_before": log.bytes_to_read,
+        "bytes_before": log.bytes_to_read or log.size_bytes,
         "bytes_after": bytes_after,
         "records_before": records_before,
         "records_after": kept.records,
@@ -99,8 +99,8 @@ def refused_row(log: PartitionLog, outcome: str, problem: OffsetsLogError) -> Ro
     """The same of a log that no broker opens."""
     nothing = dict.fromkeys(CLEAN_COLUMNS)
     return nothing | {
-        "offsets_partition": log.offsets_partition, "outcome": outcome, "bytes_before": log.bytes_to_read, "kept": [],
-        "problem": str(problem),
+        "offsets_partition": log.offsets_partition, "outcome": outcome,
+        "bytes_before": log.bytes_to_read or log.size_bytes, "kept": [], "problem": str(problem),
     }  # fmt: skip
 
 

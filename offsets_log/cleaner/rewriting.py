@@ -10,8 +10,9 @@ from offsets_log.cleaner.failures import CleaningError
 from offsets_log.cleaner.settings import Rules
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, encode_batch
+from offsets_log.log_format.building import empty_batch, encode_records, rebuild_batch
 from offsets_log.log_format.compression import CODEC_MASK
-from offsets_log.log_format.record import Record, empty_batch, encode_records, has_other_magics_inside, rebuild_batch
+from offsets_log.log_format.record import Record, has_other_magics_inside
 
 MAX_INT32 = (1 << 31) - 1
 

@@ -17,11 +17,13 @@ from offsets_log.cleaner.answers import Answers, Differences
 from offsets_log.cleaner.editing import Named
 from offsets_log.cleaner.failures import CleaningError
 from offsets_log.errors import OffsetsLogError
+from offsets_log.events import Event
 from offsets_log.log_format.batch import NO_PRODUCER_ID
+from offsets_log.log_format.control_record import ControlRecord, decode_control_record
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import ControlRecord, Record, decode_control_record, iter_records
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.partial import GroupTopicPartition
 
 VALUES, TOMBSTONES, LAST_OFFSET, ALL = range(4)

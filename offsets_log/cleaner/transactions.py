@@ -10,7 +10,8 @@ from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.indexes import AbortedTransaction, TransactionIndex
 from offsets_log.broker.log_file import LogFile
 from offsets_log.errors import Damage
-from offsets_log.log_format.record import control_type, iter_records
+from offsets_log.log_format.control_record import control_type
+from offsets_log.log_format.record import iter_records
 
 NO_MORE = (1 << 63) - 1
 """Instead of an offset."""

@@ -6,6 +6,7 @@ none.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -79,51 +80,33 @@ OF_JAVA_ALONE = (
 )  # fmt: skip
 """Globs of properties that name Java classes, or brokers that are not asked; without them a connection may fail."""
 
-_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_HAS_SEPARATOR = re.compile(r"\S[ \t\f]*[=:]|\S[ \t\f]")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def parse_properties(text: str, file: str) -> dict[str, str]:
-    """Parse properties as ``java.util.Properties.load`` does.
-
-    Lines are ``name=value``, ``name: value`` or ``name value``, with escapes.
-
-    ``#`` and ``!`` begin comments, a backslash at the end joins lines.
+    """Parse properties as ``java.util.Properties.load`` does, but without blanks at the end of values.
 
     Raises:
-        InputError: a line is a name alone.
+        InputError: a line is a name or a value alone, or an escape is cut off.
     """
+    try:
+        from javaproperties import InvalidUEscapeError, KeyValue, parse
+    except ImportError:
+        raise InputError("javaproperties is not installed: pip install 'offsets-log[restore]'", file=file) from None
+
     found: dict[str, str] = {}
-    for number, line in _logical_lines(text):
-        match = re.match(r"((?:[^\\=:\s]|\\.)+)(?:\s*[=:]\s*|\s+)(.*)", line, re.DOTALL)
-        if match is None:
-            raise InputError(f"line {number} is not name=value", file=file)
-        name, value = (_ESCAPED.sub(_unescaped, part) for part in match.groups())
-        found[name] = value.rstrip() if name != LOGIN else value
+    number = 1
+    try:
+        for item in parse(io.StringIO(text, newline="")):
+            if isinstance(item, KeyValue):
+                if not item.key or (not item.value and not _HAS_SEPARATOR.search(item.source)):
+                    raise InputError(f"line {number} is not name=value", file=file)
+                found[item.key] = item.value.rstrip() if item.key != LOGIN else item.value
+            number += len(_LINE_END.findall(item.source))
+    except InvalidUEscapeError as error:
+        raise InputError(f"line {number}: {error}", file=file) from None
     return found
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines, those that a backslash joins as one, each with the number of its first line."""
-    joined, first = "", 0
-    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
-        stripped = line.lstrip(" \t\f")
-        if not joined:
-            first = number
-            if not stripped or stripped[0] in "#!":
-                continue
-        odd = (len(stripped) - len(stripped.rstrip("\\"))) % 2
-        joined += stripped[: len(stripped) - odd]
-        if not odd:
-            yield first, joined
-            joined = ""
-    if joined:
-        yield first, joined
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    escape = match[1]
-    return chr(int(escape[1:], 16)) if len(escape) == 5 else _PLAIN.get(escape, escape)
 
 
 def doubtful(properties: Mapping[str, str]) -> Iterator[str]:

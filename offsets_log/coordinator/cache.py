@@ -14,6 +14,8 @@
 What concerns a whole request is raised as a `CoordinatorError`; what concerns one topic's partition is in the answer,
 as in Kafka's responses. Every change is one batch in the log first, and remembered once that is written. Not for
 several threads at once. A group is looked for in its own partition only, as the Java coordinator does (``B-5``).
+
+Over 400 lines: one class, whose methods are the requests that a coordinator answers.
 """
 
 from __future__ import annotations

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from offsets_log.errors import Damage
-from offsets_log.pipeline import Event, LogEvent, OnDamage, replay
+from offsets_log.events import Event, LogEvent
+from offsets_log.pipeline import replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.fold import OnDamage
 from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState

@@ -6,8 +6,9 @@ from typing import Protocol
 
 from offsets_log.coordinator.errors import CoordinatorError
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.building import rebuild_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import Record, iter_records, rebuild_batch
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import iter_batches
 
 OFFSET_SIZE = 8

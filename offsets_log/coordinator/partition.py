@@ -19,8 +19,8 @@ from offsets_log.coordinator.live import LiveState, Writer
 from offsets_log.coordinator.log import OffsetsLog, at_offset, with_leader_epoch
 from offsets_log.coordinator.records import NO_PRODUCER, Producer, batch_of
 from offsets_log.errors import Damage
+from offsets_log.log_format.building import build_marker
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import build_marker
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.problem import Problem

@@ -8,8 +8,9 @@ from typing import Any
 
 from offsets_log.coordinator.config import Writes
 from offsets_log.log_format.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
 from offsets_log.replay.expiry import GROUP_TOMBSTONES
 from offsets_log.replay.group import CLASSIC, SHARE, Group

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from offsets_log.coordinator.errors import CoordinatorError, Errors
 from offsets_log.replay.expiry import subscribed_topics
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group, Member
+from offsets_log.words import counted
 
 NO_GENERATION = -1
 
@@ -152,4 +153,6 @@ def validate_offset_delete(group: Group) -> Callable[[str], bool]:
 def require_empty(group: Group) -> None:
     """``E-19``."""
     if group.members:
-        raise CoordinatorError(Errors.NON_EMPTY_GROUP, f"{group.group_id!r} has {len(group.members)} members")
+        raise CoordinatorError(
+            Errors.NON_EMPTY_GROUP, f"{group.group_id!r} has {counted(len(group.members), 'member')}"
+        )

@@ -90,7 +90,9 @@ def unpack_one(file: str, buffer: Buffer, on_damage: OnDamage | None = None) -> 
     """Return the contents of a single packed segment, as `unpack` does. Raises InputError."""
     unpacked = unpack(file, buffer, on_damage=on_damage)
     if isinstance(unpacked, list):
-        raise InputError("an archive under the name of a segment", file=file)
+        raise InputError(
+            "an archive under the name of a segment: give it the ending of its kind, such as .gz", file=file
+        )
     return unpacked
 
 

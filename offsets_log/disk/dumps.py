@@ -62,7 +62,7 @@ class Dumps:
                 f"{shown}: this source does not tell, and the answer has null for: {', '.join(missing_columns)}"
             )
         if not logs and not built.damages:
-            raise InputError(f"no {format_name} records are in it", file=shown)
+            raise InputError(f"no {format_name} records are in it: --input-format says what else it is", file=shown)
         self._logs += logs
 
     def logs(self, as_partition: int | None) -> list[PartitionLog]:

@@ -35,6 +35,7 @@ from offsets_log.disk.local import (
 )
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
+from offsets_log.words import counted
 
 STDIN = "-"
 PARQUET_SUFFIX = ".parquet"
@@ -79,7 +80,8 @@ class Finder:
         found = [folder for folder in self._folders.values() if folder.files]
         sure = [folder for folder in found if folder.named or not DirectoryName.parse(folder.name).is_foreign]
         if sure and len(sure) < len(found):
-            self.notes.append(f"{len(found) - len(sure)} directories of other topics are left out")
+            others = counted(len(found) - len(sure), "directory of another topic is", "directories of other topics are")
+            self.notes.append(f"{others} left out")
         parsed = [DirectoryName.parse(folder.name) for folder in sure]
         self.partitions_seen.update(name.partition for name in parsed if name.is_offsets)
         return sure or found

@@ -75,4 +75,4 @@ def refuse_inside_inputs(target: str, given: Sequence[str], files: Iterable[str]
     resolved = Path(target).resolve()
     for directory in directories:
         if resolved.is_relative_to(directory.resolve()):
-            raise OutputError(f"this is inside of {directory}, which is an input", file=target)
+            raise OutputError(f"this is inside of {directory}, which is an input: write elsewhere", file=target)

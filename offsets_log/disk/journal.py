@@ -58,7 +58,9 @@ def growing_file(path: str | Path) -> Iterator[GrowingFile]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise OutputError("another run writes it at this moment", file=str(path)) from None
+            raise OutputError(
+                "another run writes it at this moment: let that end, or write elsewhere", file=str(path)
+            ) from None
         with output_errors(path):
             _sync(path.parent)
         yield GrowingFile(path, descriptor)

@@ -165,7 +165,7 @@ def expand(pattern: str) -> list[Path]:
         InputError: nothing has this name or matches.
     """
     if not pattern:
-        raise InputError("an empty path")
+        raise InputError("an empty path: name a data directory, a partition directory or a segment")
     path = Path(pattern)
     with input_errors(pattern):
         if os.path.lexists(path):

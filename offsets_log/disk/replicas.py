@@ -9,6 +9,7 @@ from itertools import pairwise
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import LOG_OVERHEAD, MAGIC_POSITION, RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.words import counted
 
 
 def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
@@ -38,7 +39,7 @@ def choose_replica(replicas: Sequence[PartitionLog]) -> PartitionLog:
 
 
 def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, end: int) -> list[str]:
-    state = f"{extent.damaged} damaged pieces" if extent.damaged else "undamaged"
+    state = f"{counted(extent.damaged, 'damaged piece')}" if extent.damaged else "undamaged"
     notes = [f"{_place(log)} is left out: offsets {extent.begin} to {extent.end - 1}, {state}, {log.size_bytes} bytes"]
     if extent.end > end:
         notes.append(f"{_place(log)} goes on to offset {extent.end - 1}, which {_place(chosen)} does not have")

@@ -32,9 +32,9 @@ def atomic_output(path: str | Path, *, inputs: Iterable[str | Path] = ()) -> Ite
     with output_errors(path):
         target = Path(path).resolve()
         if target in {Path(file).resolve() for file in inputs}:
-            raise OutputError("this is one of the inputs, it is not overwritten", file=str(path))
+            raise OutputError("this is one of the inputs, it is not overwritten: write elsewhere", file=str(path))
         if target.exists() and not target.is_file():
-            raise OutputError("this exists and is no regular file", file=str(path))
+            raise OutputError("this exists and is no regular file: write elsewhere", file=str(path))
         temporary = _beside(target)
         try:
             with temporary.open("xb") as file:
@@ -56,7 +56,7 @@ def atomic_directory(path: str | Path) -> Iterator[Path]:
     with output_errors(path):
         target = Path(path).resolve()
         if target.exists() and not (target.is_dir() and next(target.iterdir(), None) is None):
-            raise OutputError("this exists and is not an empty directory", file=str(path))
+            raise OutputError("this exists and is not an empty directory: give a new one", file=str(path))
         temporary = _beside(target)
         try:
             temporary.mkdir()

@@ -34,8 +34,9 @@ from offsets_log.dumps.source import (
     place_of,
 )
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
+from offsets_log.log_format.control_record import ControlRecord, control_record
 from offsets_log.log_format.partition_log import BYTES
-from offsets_log.log_format.record import ControlRecord, Record, control_record
+from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 
 if TYPE_CHECKING:

@@ -12,11 +12,13 @@ from typing import Any
 from offsets_log.dumps.kafka_json import SHAPE_ERRORS, coordinator_record
 from offsets_log.dumps.source import Piece, SegmentPlace, SourceBatch, damaged_line, header, iter_lines, place_of
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
-from offsets_log.log_format.primitives import MalformedString
-from offsets_log.log_format.record import ControlRecord, Record, control_record
+from offsets_log.log_format.control_record import ControlRecord, control_record
+from offsets_log.log_format.java_text import MalformedString
+from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.message_struct import UNKNOWN_TAGS
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
-from offsets_log.messages.schema import UNKNOWN_TAGS, walk
+from offsets_log.messages.schema import walk
 
 Row = dict[str, Any]
 

@@ -18,9 +18,10 @@ from typing import Protocol
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.building import rebuild_batch
 from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, Segment
-from offsets_log.log_format.record import Record, rebuild_batch
+from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 
 SEGMENT_NAME = re.compile(
@@ -149,7 +150,7 @@ def damaged_line(line: int, raw: bytes, problem: str) -> Damage:
     return Damage(CorruptRecordError(problem, position=line), raw)
 
 
-def header(
+def header(  # noqa: PLR0913 - the fields of a header by their names
     records: tuple[Record, ...],
     *,
     line: int,

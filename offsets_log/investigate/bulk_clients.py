@@ -12,11 +12,11 @@ import numpy as np
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds.writers import WritersState
 from offsets_log.errors import ReplayError
+from offsets_log.events import Event
 from offsets_log.investigate.clients import Clients
 from offsets_log.investigate.holders import Holder, Holders, holders_of
 from offsets_log.investigate.writers import Writer, name_of, plain
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import Event
 from offsets_log.replay.group import Group
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.profile import Profile

@@ -22,12 +22,13 @@ from offsets_log.columnar.history.fold import read_history
 from offsets_log.columnar.history.slow_path import Growing, add_member
 from offsets_log.columnar.history.state import HistoryState, ShowsGroup, ShowsKey
 from offsets_log.columnar.scan.reading import Advance, Note
+from offsets_log.events import Until
 from offsets_log.investigate.history import Entry, history_row
 from offsets_log.investigate.history_keys import Keys
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
+from offsets_log.log_format.java_text import decode_string
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.primitives import Uuid, decode_string
-from offsets_log.pipeline import Until
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.tables import Row

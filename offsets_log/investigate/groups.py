@@ -12,9 +12,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
+from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.batch import NO_TIMESTAMP
-from offsets_log.log_format.primitives import MalformedString
-from offsets_log.pipeline import Event, LogEvent
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
 from offsets_log.rows.tables import (

@@ -12,13 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from offsets_log.errors import ReplayError
+from offsets_log.events import Event, LogEvent
 from offsets_log.investigate.holders import NOBODY, Holder, Holders, TopicIds, holders_of
 from offsets_log.log_format.batch import NO_TIMESTAMP
-from offsets_log.log_format.primitives import MalformedString, Uuid
-from offsets_log.log_format.record import ControlRecord
+from offsets_log.log_format.control_record import ControlRecord
+from offsets_log.log_format.java_text import MalformedString
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.commit_metadata import decode_commit_metadata
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import Event, LogEvent, replay_into
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState, offset_and_metadata
 from offsets_log.replay.profile import Profile

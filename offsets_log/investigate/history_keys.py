@@ -7,7 +7,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.history.state import HistoryState
-from offsets_log.log_format.primitives import MalformedString, decode_string, encode_string
+from offsets_log.log_format.java_text import MalformedString, decode_string, encode_string
 from offsets_log.replay.partial import GroupTopicPartition
 
 BEFORE_GROUP, BEFORE_TOPIC, PARTITION_SIZE = 4, 2, 4

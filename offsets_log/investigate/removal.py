@@ -23,12 +23,13 @@ from dataclasses import dataclass, replace
 
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.errors import OffsetsLogError, ReplayError
+from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_key
-from offsets_log.pipeline import Event, LogEvent, replay_into
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.expiry import EXPIRE_TIMESTAMP, NEEDED_COLUMNS, Era, cycle_of
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.group import CLASSIC, Group
 from offsets_log.replay.groups import GroupFold
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState

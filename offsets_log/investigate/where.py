@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from offsets_log.errors import InputError
-from offsets_log.log_format.primitives import MalformedString, decode_string
+from offsets_log.log_format.java_text import MalformedString, decode_string
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.rows.tables import GROUP_COLUMN, OFFSETS_PARTITION_COLUMN, Row, to_base64
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from offsets_log.events import BatchEnd, BatchStart, Event, LogEnd, LogEvent
 from offsets_log.investigate.clients import Clients
 from offsets_log.investigate.holders import Holder
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEnd, LogEvent
 from offsets_log.rows.batch_bytes import counted
 from offsets_log.rows.tables import (
     GROUP_COLUMN,

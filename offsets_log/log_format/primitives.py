@@ -1,8 +1,7 @@
 """Kafka's wire types as construct: the alphabet of batches, records and messages (``records.md`` §1).
 
 All integers are big-endian. Every length and count is checked against the bytes that are left before it is used to
-read or to loop, so a forged length costs nothing. Strings are decoded as Java does it: malformed UTF-8 reads as
-U+FFFD and keeps its raw bytes (`MalformedString`), so that building gives the same bytes again.
+read or to loop, so a forged length costs nothing. Strings are text as Java decodes it (`java_text`).
 
 References: ``clients/.../common/protocol/types/Type.java``, ``common/utils/ByteUtils.java``, ``common/Uuid.java``.
 """
@@ -10,7 +9,6 @@ References: ``clients/.../common/protocol/types/Type.java``, ``common/utils/Byte
 from __future__ import annotations
 
 import base64
-import codecs
 import io
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +17,7 @@ import construct as c
 
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format import readers
-
-REPLACEMENT = "\ufffd"
+from offsets_log.log_format.java_text import decode_string, encode_string
 
 
 class WireError(c.ConstructError):  # type: ignore[misc]
@@ -28,21 +25,6 @@ class WireError(c.ConstructError):  # type: ignore[misc]
 
 
 # ---------------------------------------------------------------------------------------------- values
-
-
-class MalformedString(str):
-    """Text read from malformed UTF-8: prints as Java decodes it, builds as the ``raw`` bytes it came from."""
-
-    __slots__ = ("raw",)
-    raw: bytes
-
-    def __new__(cls, raw: bytes) -> MalformedString:
-        text = super().__new__(cls, decode_java_utf8(raw))
-        text.raw = raw
-        return text
-
-    def __reduce__(self) -> tuple[type[MalformedString], tuple[bytes]]:
-        return MalformedString, (self.raw,)
 
 
 class Uuid(bytes):
@@ -63,59 +45,6 @@ class Uuid(bytes):
 
 
 ZERO_UUID = Uuid(16)
-
-
-def _is_continuation(byte: int) -> bool:
-    return byte & 0xC0 == 0x80
-
-
-def _malformed_length(raw: bytes, at: int) -> int:
-    """How many bytes Java replaces by one U+FFFD at ``at``, where strict decoding fails."""
-    lead, rest = raw[at], raw[at + 1 : at + 4]
-    if 0xE0 <= lead <= 0xEF:
-        if not rest or not _is_continuation(rest[0]) or (lead == 0xE0 and rest[0] < 0xA0):
-            return 1
-        if len(rest) < 2 or not _is_continuation(rest[1]):
-            return 2
-        return 3  # a surrogate: three well-formed bytes, one replacement
-    if 0xF0 <= lead <= 0xF4:
-        low, high = {0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}.get(lead, (0x80, 0xBF))
-        if not rest or not low <= rest[0] <= high:
-            return 1
-        continued = 1
-        while continued < len(rest) and _is_continuation(rest[continued]):
-            continued += 1
-        return 1 + continued
-    return 1
-
-
-def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return REPLACEMENT, error.start + _malformed_length(error.object, error.start)
-
-
-codecs.register_error("offsets_log.java", _replace_as_java)
-
-
-def decode_java_utf8(raw: bytes) -> str:
-    """Decode UTF-8 as ``new String(bytes, UTF_8)`` does: malformed parts become U+FFFD, never an error.
-
-    Python's ``errors="replace"`` differs for encoded surrogates, which Java replaces as one character.
-    """
-    return raw.decode(errors="offsets_log.java")
-
-
-def decode_string(raw: bytes) -> str:
-    """UTF-8 bytes to text; a `MalformedString` where they are not UTF-8."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return MalformedString(raw)
-
-
-def encode_string(text: str) -> bytes:
-    """Text to the bytes it came from."""
-    return text.raw if isinstance(text, MalformedString) else text.encode()
 
 
 # --------------------------------------------------------------------------------------------- streams

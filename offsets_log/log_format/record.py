@@ -1,29 +1,26 @@
-"""Records inside a batch, of every magic, and the control records among them (``records.md`` §3.1, §3.2, §4).
+"""Records inside a batch, of every magic (``records.md`` §3.1, §3.2).
 
 magic 2   length varint · attributes int8 · timestampDelta varlong · offsetDelta varint · key · value · headers
 magic 0,1 the message itself, or behind a wrapper's compressed value a sequence of whole messages
 
-`iter_records` gives what can be read and one `Damage` for a rest that cannot. `encode_records` and
-`build_batch` write.
+`iter_records` gives what can be read and one `Damage` for a rest that cannot. What control records say is in
+`control_record`; `building` writes batches by the same layouts.
 
-References: ``DefaultRecord.java``, ``AbstractLegacyRecordBatch.java``, ``ControlRecordType.java``,
-``EndTransactionMarker.java``.
+References: ``DefaultRecord.java``, ``AbstractLegacyRecordBatch.java``.
 """
 
 from __future__ import annotations
 
-import io
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import construct as c
 
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import primitives as p
-from offsets_log.log_format.batch import RecordBatch, decode_batch_header, encode_batch
-from offsets_log.log_format.compression import CODEC_NAMED
+from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.java_text import decode_string
 
 VARINT_BYTES = p.Sized(p.VARINT, nullable=True)
 
@@ -169,28 +166,9 @@ def _decode_default(batch: RecordBatch, raw: bytes, position: int, layout: c.Con
         sequence=sequence,
         key=fields["key"],
         value=fields["value"],
-        headers=tuple((p.decode_string(header["key"]), header["value"]) for header in fields["headers"]),
+        headers=tuple((decode_string(header["key"]), header["value"]) for header in fields["headers"]),
         attributes=fields["attributes"],
     )
-
-
-def encode_records(batch: RecordBatch, records: Sequence[Record]) -> bytes:
-    """The records of magic 2, uncompressed, with the batch's base offset and timestamp as their base."""
-    out = io.BytesIO()
-    is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
-    for record in records:
-        fields = {
-            "attributes": record.attributes,
-            "timestamp_delta": record.timestamp_delta
-            if is_append_time
-            else record.timestamp_ms - batch.base_timestamp_ms,
-            "offset_delta": record.offset - batch.base_offset,
-            "key": record.key,
-            "value": record.value,
-            "headers": [{"key": p.encode_string(key), "value": value} for key, value in record.headers],
-        }
-        out.write(p.build(SIZED_RECORD, p.build(RECORD, fields, "record"), "record"))
-    return out.getvalue()
 
 
 # ----------------------------------------------------------------------------------------- magic 0 and 1
@@ -317,214 +295,7 @@ def _inner_base_offset(batch: RecordBatch, last_inner_offset: int) -> int:
     return batch.last_offset - last_inner_offset
 
 
-def encode_legacy_message(
-    *,
-    magic: int,
-    offset: int,
-    timestamp_ms: int,
-    attributes: int,
-    key: bytes | None,
-    value: bytes | None,
-) -> bytes:
-    """One message of magic 0 or 1, with its own length and checksum."""
-    payload = p.build(LEGACY_PAYLOAD, {"key": key, "value": value}, "message")
-    header = {
-        "offset": offset,
-        "size": b.LEGACY_HEADER_SIZE[magic] - b.LOG_OVERHEAD + len(payload),
-        "crc": 0,
-        "magic": magic,
-        "attributes": attributes,
-        "timestamp": timestamp_ms if magic else None,
-    }
-    raw = bytearray(p.build(b.LEGACY_HEADER, header, "message") + payload)
-    raw[b.LEGACY_CRC_POSITION : b.MAGIC_POSITION] = zlib.crc32(raw[b.MAGIC_POSITION :]).to_bytes(4)
-    return bytes(raw)
-
-
 # --------------------------------------------------------------------------------------------- writing
 
 
-def rebuild_batch(batch: RecordBatch, records: Sequence[Record]) -> bytes:
-    """A batch as found, written anew from its records: the same bytes where it is not compressed."""
-    if batch.magic == 2:
-        return encode_batch(batch, encode_records(batch, records))
-    codec = batch.codec
-    if codec.id == 0:
-        (record,) = records
-        return _legacy(batch.magic, batch.attributes, record)
-    offset = records[-1].offset
-    # Magic 1 numbers the inner messages from the first one on, gaps kept; magic 0 has absolute offsets.
-    base = 0 if batch.magic == 0 else records[0].offset
-    inner = b"".join(
-        _legacy(batch.magic, batch.attributes & b.TIMESTAMP_TYPE_MASK, record, record.offset - base)
-        for record in records
-    )
-    return encode_legacy_message(
-        magic=batch.magic,
-        offset=offset,
-        timestamp_ms=batch.max_timestamp_ms,
-        attributes=batch.attributes,
-        key=None,
-        value=codec.compress(inner, batch.magic),
-    )
-
-
-def _legacy(magic: int, attributes: int, record: Record, offset: int | None = None) -> bytes:
-    return encode_legacy_message(
-        magic=magic,
-        offset=record.offset if offset is None else offset,
-        timestamp_ms=record.timestamp_ms,
-        attributes=attributes,
-        key=record.key,
-        value=record.value,
-    )
-
-
-def build_batch(
-    records: Sequence[Record],
-    *,
-    magic: int = 2,
-    compression: str = "none",
-    timestamp_type: str = "create",
-    producer_id: int = b.NO_PRODUCER_ID,
-    producer_epoch: int = b.NO_PRODUCER_EPOCH,
-    base_sequence: int = b.NO_SEQUENCE,
-    is_transactional: bool = False,
-    is_control: bool = False,
-    partition_leader_epoch: int = 0,
-    last_offset: int | None = None,
-) -> bytes:
-    """A new batch as a broker would append it: one batch of magic 2, or messages of magic 0 or 1.
-
-    Args:
-        records: at least one; offsets ascend.
-        last_offset: where the batch ends if beyond its last record (a compacted batch); magic 2 only.
-
-    Raises:
-        CorruptBatchError: zstd with magic 0 or 1, or no records.
-    """
-    if not records:
-        raise CorruptBatchError("a batch needs a record")
-    codec = CODEC_NAMED[compression]
-    if codec.name == "zstd" and magic < 2:
-        raise CorruptBatchError("zstd needs magic 2")
-    attributes = codec.id | (b.TIMESTAMP_TYPE_MASK if timestamp_type == "log_append" and magic > 0 else 0)
-    max_timestamp_ms = max(record.timestamp_ms for record in records)
-    if magic < 2 and codec.id == 0:
-        return b"".join(_legacy(magic, attributes, record) for record in records)
-    batch = RecordBatch(
-        position=0,
-        raw=b"",
-        magic=magic,
-        crc=0,
-        attributes=attributes
-        | (b.TRANSACTIONAL_MASK if is_transactional else 0)
-        | (b.CONTROL_MASK if is_control else 0),
-        base_offset=records[0].offset,
-        last_offset=records[-1].offset if last_offset is None else last_offset,
-        partition_leader_epoch=partition_leader_epoch,
-        base_timestamp_ms=records[0].timestamp_ms,
-        max_timestamp_ms=max_timestamp_ms,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
-        records_count=len(records),
-    )
-    return rebuild_batch(batch, records)
-
-
 # -------------------------------------------------------------------------------------- control records
-
-CONTROL_KEY = c.Struct("version" / p.INT16, "type" / p.INT16)
-END_TXN_MARKER = c.Struct("version" / p.INT16, "coordinator_epoch" / p.INT32)
-CONTROL_TYPES = {
-    0: "ABORT",
-    1: "COMMIT",
-    2: "LEADER_CHANGE",
-    3: "SNAPSHOT_HEADER",
-    4: "SNAPSHOT_FOOTER",
-    5: "KRAFT_VERSION",
-    6: "KRAFT_VOTERS",
-}
-UNKNOWN_CONTROL_TYPE = 0x7FFF
-END_TRANSACTION = frozenset({"ABORT", "COMMIT"})
-
-
-@dataclass(frozen=True, slots=True)
-class ControlRecord:
-    """What a control record says: ``COMMIT``, ``ABORT`` or another of `CONTROL_TYPES`, else ``UNKNOWN``."""
-
-    type: str
-    coordinator_epoch: int | None
-
-    @property
-    def ends_transaction(self) -> bool:
-        """COMMIT or ABORT."""
-        return self.type in END_TRANSACTION
-
-
-def control_type(record: Record) -> str:
-    """What a control record's key says, all of it that a coordinator's load looks at (``records:C2``).
-
-    Raises:
-        CorruptRecordError: a key below 4 bytes or of a negative version.
-    """
-    key, _ = p.parse_prefix(CONTROL_KEY, record.key or b"", "control.key")
-    if key.version < 0:
-        raise CorruptRecordError(f"the version is {key.version}", field="control.key.version")
-    return CONTROL_TYPES.get(key.type, "UNKNOWN")
-
-
-def decode_control_record(record: Record) -> ControlRecord:
-    """Read a control record's key and, of a transaction marker, its value (``records:C2``, ``C3``).
-
-    Raises:
-        CorruptRecordError: a key that says nothing, a marker's value that is cut off.
-    """
-    name = control_type(record)
-    if name not in END_TRANSACTION:
-        return ControlRecord(name, None)
-    marker, _ = p.parse_prefix(END_TXN_MARKER, record.value or b"", "control.value")
-    if marker.version < 0:
-        raise CorruptRecordError(f"the version is {marker.version}", field="control.value.version")
-    return ControlRecord(name, marker.coordinator_epoch)
-
-
-def build_marker(
-    offset: int,
-    *,
-    commit: bool,
-    producer_id: int,
-    producer_epoch: int,
-    timestamp_ms: int,
-    coordinator_epoch: int = 0,
-) -> bytes:
-    """A transaction marker: a control batch of one record, 78 bytes, of its producer (``records:C1``, ``C4``)."""
-    record = control_record(
-        Record(offset=offset, timestamp_ms=timestamp_ms, key=None, value=None),
-        ControlRecord("COMMIT" if commit else "ABORT", coordinator_epoch),
-    )
-    return build_batch(
-        [record],
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=True,
-        is_control=True,
-    )
-
-
-def control_record(record: Record, control: ControlRecord) -> Record:
-    """A record with a control record's key and value; `CONTROL_TYPES` that end no transaction have no value here."""
-    number = next((number for number, name in CONTROL_TYPES.items() if name == control.type), UNKNOWN_CONTROL_TYPE)
-    marker = {"version": 0, "coordinator_epoch": control.coordinator_epoch or 0}
-    return replace(
-        record,
-        key=p.build(CONTROL_KEY, {"version": 0, "type": number}, "control.key"),
-        value=p.build(END_TXN_MARKER, marker, "control.value") if control.ends_transaction else b"",
-    )
-
-
-def empty_batch(batch: RecordBatch) -> bytes:
-    """What the cleaner leaves of a batch whose records are all gone: 61 bytes (``records:X5``)."""
-    kept = batch.attributes & (b.TIMESTAMP_TYPE_MASK | b.TRANSACTIONAL_MASK | b.CONTROL_MASK)
-    return encode_batch(replace(batch, attributes=kept, base_timestamp_ms=b.NO_TIMESTAMP, records_count=0), b"")

@@ -27,7 +27,7 @@ from typing import Any
 
 import zstandard
 
-from offsets_log.log_format.primitives import encode_string
+from offsets_log.log_format.java_text import encode_string
 
 Json = dict[str, Any]
 

@@ -20,7 +20,8 @@ import construct as c
 from offsets_log.errors import CorruptRecordError
 from offsets_log.log_format import primitives as p
 from offsets_log.log_format import readers
-from offsets_log.messages.schema import BYTES, INT32, STRING, ArrayOf, Field, Message, MessageStruct, Struct
+from offsets_log.messages.message_struct import MessageStruct
+from offsets_log.messages.schema import BYTES, INT32, STRING, ArrayOf, Field, Message, Struct
 
 # ------------------------------------------------------------------------- messages inside a record's bytes
 

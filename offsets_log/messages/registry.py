@@ -22,11 +22,13 @@ from offsets_log.errors import (
     UnsupportedVersionError,
 )
 from offsets_log.log_format import primitives
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.messages import consumer_group as cg
 from offsets_log.messages import schema
 from offsets_log.messages import share_group as sh
 from offsets_log.messages import streams_group as st
 from offsets_log.messages.group_metadata import GROUP_METADATA_KEY, GROUP_METADATA_VALUE
+from offsets_log.messages.message_struct import UNKNOWN_TAGS
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
 from offsets_log.messages.schema import Message
 
@@ -227,7 +229,7 @@ class CoordinatorRecord:
             (path, tag, data)
             for path, part in schema.walk(self.value, "value")
             if isinstance(part, dict)
-            for tag, data in part.get(schema.UNKNOWN_TAGS, ())
+            for tag, data in part.get(UNKNOWN_TAGS, ())
         ]
 
     def malformed_strings(self) -> list[tuple[str, bytes]]:
@@ -236,7 +238,7 @@ class CoordinatorRecord:
             (path, part.raw)
             for root, fields in (("key", self.key), ("value", self.value))
             for path, part in schema.walk(fields, root)
-            if isinstance(part, primitives.MalformedString)
+            if isinstance(part, MalformedString)
         ]
 
 

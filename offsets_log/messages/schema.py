@@ -5,7 +5,7 @@ the codec of one value version from them; everything else made of a message (Kaf
 rows, so a field is declared once.
 
 Parsed messages are plain dicts by field name. A flexible struct with unknown tagged fields keeps them, raw, under
-`UNKNOWN_TAGS` as ``[(tag, bytes), …]`` and writes them again (``records:P3``).
+`message_struct.UNKNOWN_TAGS` as ``[(tag, bytes), …]`` and writes them again (``records:P3``).
 
 References: ``generator/.../MessageDataGenerator.java``, ``JsonConverterGenerator.java``; ``records.md`` §1, §9.
 """
@@ -13,22 +13,18 @@ References: ``generator/.../MessageDataGenerator.java``, ``JsonConverterGenerato
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import construct as c
 
 from offsets_log.log_format import primitives as p
-from offsets_log.log_format import readers
+from offsets_log.messages.message_struct import UNKNOWN_TAGS, MessageStruct, NullableStruct, TaggedField
 
 ZEROS = object()
 """Default of a tagged struct that Kafka's generated class represents as an object with zeros and empty lists."""
-
-UNKNOWN_TAGS = "unknown tags"
-"""Key of the unknown tagged fields inside a parsed struct; it contains a space, so it is no field name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,124 +167,6 @@ def _of_version(fields: tuple[Field, ...], version: int) -> tuple[Field, ...]:
 # ------------------------------------------------------------------------------ from rows to construct
 
 
-class MessageStruct(p.PlainStruct):
-    """A Struct that knows Kafka's tagged-field section.
-
-    Args:
-        fields: the plain fields, in wire order.
-        tagged: tag → (field row, construct of its data); None for a struct without a section.
-    """
-
-    def __init__(self, fields: list[c.Construct], tagged: dict[int, tuple[Field, c.Construct]] | None) -> None:
-        super().__init__(*fields)
-        self.tagged = tagged
-
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
-        value = super()._parse(stream, context, path)
-        if self.tagged is not None:
-            self._parse_tagged(value, stream, context, path)
-        return value
-
-    def _parse_tagged(self, value: dict[str, Any], stream: io.BytesIO, context: Any, path: str) -> None:
-        assert self.tagged is not None
-        for field, _ in self.tagged.values():
-            value[field.name] = _default(field)
-        unknown: list[tuple[int, bytes]] = []
-        section = f"{path} -> tagged fields"
-        for _ in range(p.UVARINT._parsereport(stream, context, section)):
-            tag = p.UVARINT._parsereport(stream, context, section)
-            size = p.UVARINT._parsereport(stream, context, section)
-            data = p.read_exactly(stream, size, section, f"tag {tag}")
-            if tag not in self.tagged:
-                unknown.append((tag, data))
-                continue
-            field, code = self.tagged[tag]
-            inner = io.BytesIO(data)
-            value[field.name] = code._parsereport(inner, context, f"{path} -> {field.name}")
-            if p.bytes_left(inner):
-                raise p.WireError(f"tag {tag} has {p.bytes_left(inner)} bytes left over", path=section)
-        if unknown:
-            value[UNKNOWN_TAGS] = unknown
-
-    def _build(self, obj: dict[str, Any], stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
-        super()._build(obj, stream, context, path)
-        if self.tagged is not None:
-            self._build_tagged(obj, stream, context, path)
-        return obj
-
-    def _build_tagged(self, obj: dict[str, Any], stream: io.BytesIO, context: Any, path: str) -> None:
-        assert self.tagged is not None
-        section: list[tuple[int, bytes]] = list(obj.get(UNKNOWN_TAGS, ()))
-        for tag, (field, code) in self.tagged.items():
-            if obj[field.name] != _default(field):
-                inner = io.BytesIO()
-                code._build(obj[field.name], inner, context, f"{path} -> {field.name}")
-                section.append((tag, inner.getvalue()))
-        p.UVARINT._build(len(section), stream, context, path)
-        for tag, data in sorted(section, key=lambda item: item[0]):
-            p.UVARINT._build(tag, stream, context, path)
-            p.UVARINT._build(len(data), stream, context, path)
-            stream.write(data)
-
-    def reader(self) -> readers.Reader:
-        plain, section = super().reader(), p.Array(p.UVARINT, TAGGED_FIELD).reader()
-        if self.tagged is None:
-            return plain
-        defaults = [field for field, _ in self.tagged.values()]
-        known = {tag: (field.name, readers.part(code)) for tag, (field, code) in self.tagged.items()}
-
-        def read_struct(data: bytes, at: int) -> tuple[dict[str, Any], int]:
-            value, at = plain(data, at)
-            for field in defaults:
-                value[field.name] = _default(field)
-            found, at = section(data, at)
-            for row in found:
-                if row["tag"] not in known:
-                    raise readers.NotPlainError
-                name, inner = known[row["tag"]]
-                value[name], end = inner(row["data"], 0)
-                if end != len(row["data"]):
-                    raise readers.NotPlainError
-            return value, at
-
-        return read_struct
-
-
-TAGGED_FIELD = p.PlainStruct("tag" / p.UVARINT, "data" / p.Sized(p.UVARINT, nullable=False))
-"""One tagged field, with any tag and data."""
-
-
-class NullableStruct(c.Construct):  # type: ignore[misc]
-    """A struct after a presence marker: int8 (below 0: null), or inside a tagged field uvarint (0: null)."""
-
-    def __init__(self, struct: c.Construct, tagged: bool) -> None:
-        super().__init__()
-        self.struct = struct
-        self.marker: c.Construct = p.UVARINT if tagged else p.INT8
-        self.null, self.present = (0, 1) if tagged else (-1, 1)
-
-    def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        marker = self.marker._parsereport(stream, context, path)
-        if marker == self.null or marker < 0:
-            return None
-        return self.struct._parsereport(stream, context, path)
-
-    def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> Any:
-        self.marker._build(self.null if obj is None else self.present, stream, context, path)
-        if obj is not None:
-            self.struct._build(obj, stream, context, path)
-        return obj
-
-    def reader(self) -> readers.Reader:
-        marker, inner, null = readers.part(self.marker), readers.part(self.struct), self.null
-
-        def read_nullable(data: bytes, at: int) -> tuple[dict[str, Any] | None, int]:
-            found, at = marker(data, at)
-            return (None, at) if found == null or found < 0 else inner(data, at)
-
-        return read_nullable
-
-
 def _default(field: Field) -> Any:
     if field.default is ZEROS:
         assert isinstance(field.type, Struct)
@@ -318,7 +196,11 @@ def _struct_of(message: Message, version: int) -> c.Construct:
 def _struct(fields: tuple[Field, ...], version: int, flexible: bool) -> c.Construct:
     rows = _of_version(fields, version)
     plain = [row.name / _code(row, version, flexible) for row in rows if row.tag is None]
-    tagged = {row.tag: (row, _code(row, version, flexible)) for row in rows if row.tag is not None}
+    tagged = {
+        row.tag: TaggedField(row.name, _code(row, version, flexible), partial(_default, row))
+        for row in rows
+        if row.tag is not None
+    }
     return MessageStruct(plain, tagged if flexible else None)
 
 

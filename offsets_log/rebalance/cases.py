@@ -12,8 +12,8 @@ import re
 from typing import Any, TypeVar
 
 from offsets_log.errors import InputError
-from offsets_log.rebalance.assignor import NEWEST, Metadata, Rules, Subscription, TopicPartition, rules_of
 from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log.rebalance.assignors.assignor import NEWEST, Metadata, Rules, Subscription, TopicPartition, rules_of
 from offsets_log.rebalance.java_order import java_string_order
 from offsets_log.rebalance.vote import HashOrders, select_protocol
 

@@ -7,11 +7,12 @@ Reference: ``group-coordinator/.../classic/ClassicGroup.java``, ``ClassicGroupMe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from offsets_log.coordinator.errors import Errors
+from offsets_log.coordinator.validation import MemberIdentity
 from offsets_log.rebalance.vote import HashOrders, candidate_protocols, select_protocol
 from offsets_log.replay.group import Group
 
@@ -300,3 +301,34 @@ class ClassicGroup:
             "subscription": member.metadata(self.protocol),
             "assignment": assignment,
         }
+
+
+def replace_client(joining: Joining, before: Joining) -> Joining:
+    """What it joins with now, under the client id and host it first came with: those a group keeps."""
+    return replace(joining, client_id=before.client_id, client_host=before.client_host)
+
+
+def synced(group: ClassicGroup, member: LiveMember) -> Synced:
+    """What a member is told of its assignment."""
+    return Synced(protocol_type=group.protocol_type, protocol=group.protocol, assignment=member.assignment)
+
+
+def error_of_member(group: ClassicGroup, who: MemberIdentity) -> Errors:
+    """What a member is told that is not in the group, or whose static id another one has; NONE if it is a member."""
+    if who.group_instance_id is not None:
+        member = group.static_member(who.group_instance_id)
+        if member is None:
+            return Errors.UNKNOWN_MEMBER_ID
+        if member.member_id != who.member_id:
+            return Errors.FENCED_INSTANCE_ID
+    return Errors.NONE if who.member_id in group.members else Errors.UNKNOWN_MEMBER_ID
+
+
+def error_of_generation(group: ClassicGroup | None, who: MemberIdentity) -> Errors:
+    """The same, also of a member of another generation."""
+    if group is None:
+        return Errors.UNKNOWN_MEMBER_ID
+    error = error_of_member(group, who)
+    if error is Errors.NONE and who.generation != group.generation:
+        return Errors.ILLEGAL_GENERATION
+    return error

@@ -7,7 +7,7 @@ from typing import Any
 
 from offsets_log.messages.consumer_protocol import Embedded, decode_subscription, encode_embedded
 from offsets_log.messages.sticky_user_data import STICKY_USER_DATA
-from offsets_log.rebalance.assignor import Subscription, TopicPartition
+from offsets_log.rebalance.assignors.assignor import Subscription, TopicPartition
 from offsets_log.rebalance.java_order import java_hash_order
 
 

@@ -26,7 +26,19 @@ from offsets_log.coordinator.config import Since, at
 from offsets_log.coordinator.errors import CoordinatorError, Errors
 from offsets_log.coordinator.validation import MemberIdentity
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.rebalance.classic_group import ClassicGroup, Joined, Joining, LiveMember, Pending, State, Synced
+from offsets_log.rebalance.classic_group import (
+    ClassicGroup,
+    Joined,
+    Joining,
+    LiveMember,
+    Pending,
+    State,
+    Synced,
+    error_of_generation,
+    error_of_member,
+    replace_client,
+    synced,
+)
 from offsets_log.rebalance.vote import JAVA, SCALA
 from offsets_log.replay.group import CLASSIC
 from offsets_log.replay.releases import release_named
@@ -121,7 +133,7 @@ class GroupMembership:
         if not group.supports(joining):
             return Errors.INCONSISTENT_GROUP_PROTOCOL
         if member_id and member_id not in group.pending_joins:
-            return _validate(group, MemberIdentity(member_id, joining.group_instance_id))
+            return error_of_member(group, MemberIdentity(member_id, joining.group_instance_id))
         return Errors.NONE
 
     def _join_new(
@@ -262,7 +274,7 @@ class GroupMembership:
             assignments: the leader's: member id → what it gets.
         """
         group = self.group(group_id)
-        error = _validate_generation(group, who)
+        error = error_of_generation(group, who)
         if group is None or error is not Errors.NONE:
             return Pending(Synced(error=error))
         if group.state is State.PREPARING_REBALANCE:
@@ -271,7 +283,7 @@ class GroupMembership:
         group.pending_syncs.discard(who.member_id)
         self._renew_session(member)
         if group.state is State.STABLE:
-            return Pending(_synced(group, member))
+            return Pending(synced(group, member))
         pending = member.awaiting_sync = Pending()
         if who.member_id == group.leader:
             self._assign(group, dict(assignments or {}))
@@ -286,7 +298,7 @@ class GroupMembership:
             return
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-            member.answer_sync(_synced(group, member))
+            member.answer_sync(synced(group, member))
         group.move_to(State.STABLE, self._clock())
 
     @staticmethod
@@ -300,7 +312,7 @@ class GroupMembership:
     def heartbeat(self, group_id: str, who: MemberIdentity) -> Errors:
         """Heartbeat: REBALANCE_IN_PROGRESS tells the member to join again."""
         group = self.group(group_id)
-        error = _validate_generation(group, who)
+        error = error_of_generation(group, who)
         if group is None or error is not Errors.NONE:
             return error
         self._renew_session(group.members[who.member_id])
@@ -316,7 +328,7 @@ class GroupMembership:
             return Errors.NONE
         if not who.member_id and (member := group.static_member(who.group_instance_id)) is not None:
             who = replace(who, member_id=member.member_id)
-        error = _validate(group, who)
+        error = error_of_member(group, who)
         if error is Errors.NONE:
             self._remove(group, who.member_id)
         return error
@@ -372,31 +384,3 @@ class GroupMembership:
         )
         number = self._cache.partition_for(group_id)
         self._cache.partition(number).append([record], self._clock())
-
-
-def replace_client(joining: Joining, before: Joining) -> Joining:
-    """What it joins with now, under the client id and host it first came with: those a group keeps."""
-    return replace(joining, client_id=before.client_id, client_host=before.client_host)
-
-
-def _synced(group: ClassicGroup, member: LiveMember) -> Synced:
-    return Synced(protocol_type=group.protocol_type, protocol=group.protocol, assignment=member.assignment)
-
-
-def _validate(group: ClassicGroup, who: MemberIdentity) -> Errors:
-    if who.group_instance_id is not None:
-        member = group.static_member(who.group_instance_id)
-        if member is None:
-            return Errors.UNKNOWN_MEMBER_ID
-        if member.member_id != who.member_id:
-            return Errors.FENCED_INSTANCE_ID
-    return Errors.NONE if who.member_id in group.members else Errors.UNKNOWN_MEMBER_ID
-
-
-def _validate_generation(group: ClassicGroup | None, who: MemberIdentity) -> Errors:
-    if group is None:
-        return Errors.UNKNOWN_MEMBER_ID
-    error = _validate(group, who)
-    if error is Errors.NONE and who.generation != group.generation:
-        return Errors.ILLEGAL_GENERATION
-    return error

@@ -30,8 +30,8 @@ from offsets_log.messages.consumer_protocol import (
     encode_embedded,
 )
 from offsets_log.messages.sticky_user_data import COOPERATIVE_STICKY_USER_DATA
-from offsets_log.rebalance.assignor import NEWEST, Metadata, Rules, TopicPartition
 from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log.rebalance.assignors.assignor import NEWEST, Metadata, Rules, TopicPartition
 from offsets_log.rebalance.classic_group import Joined, Joining, Pending, Synced
 from offsets_log.rebalance.consumer_bytes import by_topic, sticky_user_data, subscription_of, topic_rows
 from offsets_log.rebalance.java_order import java_string_order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from offsets_log.log_format.primitives import MalformedString
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.rebalance.generation import Generation, GenerationMember
 from offsets_log.rebalance.verify import Verification
 from offsets_log.rows.tables import Column, Row, to_base64

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from offsets_log.errors import CorruptRecordError, Damage, ReplayError
+from offsets_log.events import BareBatch, BatchEnd, Event, LogEvent, Passed
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.connect_protocol import decode_assignment as decode_connect_assignment
 from offsets_log.messages.consumer_protocol import decode_assignment
 from offsets_log.messages.registry import OFFSET_COMMIT_TYPES, CoordinatorRecord, record_type_of
-from offsets_log.pipeline import BareBatch, BatchEnd, Event, LogEvent, OnDamage, Passed
 from offsets_log.rebalance.generation import Generation, GenerationMember, Unit
+from offsets_log.replay.fold import OnDamage
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.groups import GROUP_METADATA, GroupFold
 from offsets_log.replay.profile import MODERN, Profile

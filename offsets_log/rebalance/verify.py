@@ -13,13 +13,20 @@ from enum import StrEnum
 
 from offsets_log.errors import CorruptRecordError
 from offsets_log.messages.consumer_protocol import decode_subscription
-from offsets_log.rebalance.assignor import RULES, Assignment, Metadata, Subscription, TopicPartition
 from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log.rebalance.assignors.assignor import (
+    RULES,
+    Assignment,
+    Metadata,
+    Subscription,
+    Subscriptions,
+    TopicPartition,
+)
+from offsets_log.rebalance.assignors.sticky_claims import all_equal, sticky_claim
 from offsets_log.rebalance.consumer_bytes import by_topic, subscription_of
 from offsets_log.rebalance.generation import Generation
-from offsets_log.rebalance.guarantees import broken_guarantees
-from offsets_log.rebalance.sticky_claims import all_equal, sticky_claim
-from offsets_log.replay.group import CLASSIC
+from offsets_log.replay.group import CLASSIC, SHARE
+from offsets_log.words import counted
 
 Counts = dict[str, int]
 MAX_PARTITIONS = 200_000
@@ -237,4 +244,45 @@ def _difference(recorded: Assignment, computed: Assignment, entry: Generation) -
         for topic, number in others[:SHOWN]
     ]
     more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-    return f"{len(others)} partitions are elsewhere: {', '.join(shown)}{more}"
+    return f"{counted(len(others), 'partition is', 'partitions are')} elsewhere: {', '.join(shown)}{more}"
+
+
+# ------------------------------------------------- what an assignment keeps whoever computed it (``A-10``)
+
+BALANCED = ("roundrobin", "sticky")
+"""Assignors whose counts differ by at most one where all subscribe to the same."""
+
+
+def broken_guarantees(entry: Generation, subscriptions: Subscriptions, counts: Mapping[str, int]) -> list[str]:
+    """What this assignment does not keep, in words.
+
+    Args:
+        subscriptions: empty where they are not told: then only what needs none is checked.
+        counts: topic → partitions, as far as known.
+    """
+    found = []
+    if entry.kind != SHARE:
+        twice = sorted(unit for unit, owners in entry.owners.items() if len(owners) > 1)
+        found += [f"{_name(unit)} is assigned to {len(entry.owners[unit])} members" for unit in twice]
+    for member_id, subscription in subscriptions.items():
+        found += [
+            f"{_name(unit)} is assigned to {member_id}, which does not subscribe to it"
+            for unit in entry.assignment.get(member_id, [])
+            if unit[0] not in subscription.topics
+        ]
+    asked = {topic for each in subscriptions.values() for topic in each.topics}
+    everything = {(topic, number) for topic in asked for number in range(counts.get(topic, 0))}
+    missing = sorted(everything - entry.owners.keys())
+    if entry.protocol == "cooperative-sticky":  # what another member has not given back yet waits (A-19)
+        missing = [
+            unit for unit in missing if not any(unit in each.owned_partitions for each in subscriptions.values())
+        ]
+    found += [f"{_name(unit)} is assigned to nobody" for unit in missing]
+    sizes = [len(entry.assignment.get(member_id, [])) for member_id in subscriptions]
+    if entry.protocol in BALANCED and sizes and all_equal(subscriptions) and max(sizes) - min(sizes) > 1:
+        found.append(f"members have from {min(sizes)} to {max(sizes)} partitions")
+    return found
+
+
+def _name(unit: tuple[object, int]) -> str:
+    return f"{unit[0]}-{unit[1]}"

@@ -14,9 +14,9 @@ from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import NO_BOUND, Cursor, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, TailFound
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
-from offsets_log.pipeline import EVERYTHING, TailFound
 from offsets_log.repairing.left_out import LeftOut
 from offsets_log.repairing.picking import LAST_OFFSET, Picked, Picking, Run
 

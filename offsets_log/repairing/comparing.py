@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from offsets_log.cleaner.answers import Answers, differences
 from offsets_log.errors import Damage
+from offsets_log.events import Event
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile

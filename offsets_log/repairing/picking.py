@@ -16,8 +16,9 @@ from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError, Repla
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.completeness import Missing, missing_before, missing_behind, missing_between
+from offsets_log.log_format.control_record import decode_control_record
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment, iter_log
-from offsets_log.log_format.record import Record, decode_control_record, iter_records
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import MAX_QUARANTINED_BYTES, Tail
 from offsets_log.repairing.left_out import (
     CHECKSUM,

@@ -33,6 +33,7 @@ from offsets_log.replay.group import CLASSIC, CONSUMER, NO_EPOCH, SHARE, STREAMS
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import Timeline
+from offsets_log.words import counted
 
 GROUP_METADATA = 2
 
@@ -154,7 +155,9 @@ def replay_metadata(fold: GroupFold, group: Group, record: CoordinatorRecord) ->
         group.validated_topology_epoch = record.value.get("validated_topology_epoch", NO_EPOCH)
         return
     if group.members:
-        raise ReplayError(f"the group {fold.group_id!r} is removed but has {len(group.members)} members", rule="J-17")
+        raise ReplayError(
+            f"the group {fold.group_id!r} is removed but has {counted(len(group.members), 'member')}", rule="J-17"
+        )
     if group.targets:
         raise ReplayError(f"the group {fold.group_id!r} is removed but has target assignments", rule="J-17")
     if group.assignment_epoch != NO_EPOCH:

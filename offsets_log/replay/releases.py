@@ -38,6 +38,13 @@ class Release:
         return RELEASES[self.rules]
 
     @property
+    def other_coordinator(self) -> str | None:
+        """The name of the same release with its other coordinator, in 3.7 to 3.9; None of any other."""
+        if not _is_released(self.version, is_preview=True):
+            return None
+        return self.name.removesuffix("-java") if self.name.endswith("-java") else f"{self.name}-java"
+
+    @property
     def reads_large_batches(self) -> bool:
         """Whether the load buffer grows for larger batches (``L-6``)."""
         return self.version >= (2,)

@@ -17,7 +17,7 @@ from offsets_log.restore import doubts
 from offsets_log.restore.rescue import RescueOptions, count_of, what_was_read
 from offsets_log.rows.tables import Row, partition_name
 
-GROUP_COLUMNS = (
+PAGE_GROUP_COLUMNS = (
     *(column.name for column in GROUPS_COLUMNS if column.name != "commit_age_ms"),
     *(column.name for column in COUNT_COLUMNS if column.name not in ("first_timestamp_ms", "last_timestamp_ms")),
     "generation",
@@ -87,7 +87,7 @@ def make_document(found: ReportInput, **about: Any) -> Row:
         | _bounds(found.asked),
         "tables": {
             "problems": _table(PROBLEM_COLUMNS, _problem_rows(found)),
-            "groups": _table(GROUP_COLUMNS, groups),
+            "groups": _table(PAGE_GROUP_COLUMNS, groups),
             "transactions": _table(TRANSACTION_COLUMNS, transactions),
             "partitions": _table(PARTITION_COLUMNS, partitions),
         },
@@ -133,7 +133,7 @@ def _group_rows(found: ReportInput, generations: Mapping[str, Row]) -> Iterator[
         yield writers.get(row["group"], {}) | row | _of_generations(generations.get(row["group"]))
     for group, row in writers.items():
         if group is not None and group not in seen:
-            yield dict.fromkeys(GROUP_COLUMNS) | row | _of_generations(generations.get(group))
+            yield dict.fromkeys(PAGE_GROUP_COLUMNS) | row | _of_generations(generations.get(group))
 
 
 def _of_generations(line: Row | None) -> Row:

@@ -11,6 +11,7 @@ from offsets_log.restore.policy import Policy, planned, wish
 from offsets_log.restore.rows import by_group
 from offsets_log.restore.target import NO_GROUP, UNKNOWN, Offsets, Target, TopicPartition
 from offsets_log.rows.tables import Row
+from offsets_log.words import counted
 
 SINCE = "moved since an interrupted run was to set it; another --journal sets it all the same"
 
@@ -98,7 +99,7 @@ class _Sight:
         if partitions is None:
             return "the cluster has no such topic"
         if not 0 <= row["partition"] < partitions:
-            return f"the cluster's topic has {partitions} partitions"
+            return f"the cluster's topic has {counted(partitions, 'partition')}"
         return None
 
 

@@ -11,6 +11,7 @@ from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.names import shown
 from offsets_log.restore.tools import left_out
 from offsets_log.rows.tables import Row, partition_name
+from offsets_log.words import counted
 
 NAMED = 20
 """Maximum number of groups or partitions that a sentence names."""
@@ -53,8 +54,9 @@ def of_logs(memory: Memory) -> Iterator[str]:
         tells_gaps = "record_offset" not in part.log.missing_columns and not part.log.cleaned_until
         if part.found.missing_offsets and tells_gaps:
             yield (
-                f"offsets partition {name}: {part.found.missing_offsets} record offsets are in no segment, and no "
-                "cleaner-offset-checkpoint says that they were compacted away"
+                f"offsets partition {name}: "
+                f"{counted(part.found.missing_offsets, 'record offset is', 'record offsets are')} in no segment, and "
+                "no cleaner-offset-checkpoint says that they were compacted away"
             )
         yield from (
             f"offsets partition {name}: {tail}; a commit there, if there was one, is missing"

@@ -96,14 +96,20 @@ def read_journal(text: str, file: str) -> Journal:
     """
     journal, is_undo = Journal(), False
     if not _HEAD.startswith(text[: len(_HEAD)]):
-        raise InputError("it is no restore journal: it does not begin with a run", file=file)
+        raise InputError(
+            "it is no restore journal: it does not begin with a run. Give what restore --execute wrote", file=file
+        )
     for number, row in _rows(text, file):
         try:
             if row["event"] == "run":
                 if row["format"] != FORMAT or row["format_version"] != FORMAT_VERSION:
                     raise InputError(f"line {number}: it is no journal that this version reads", file=file)
                 if journal.has_begun and row["cluster_id"] != journal.cluster_id:
-                    raise InputError(f"line {number}: this run was on another cluster than those before", file=file)
+                    raise InputError(
+                        f"line {number}: this run was on another cluster than those before: each cluster needs its "
+                        f"own journal",
+                        file=file,
+                    )
                 journal.cluster_id, is_undo, journal.has_begun = row["cluster_id"], row["undo"], True
                 continue
             key = row["group"], row["topic"], row["partition"]

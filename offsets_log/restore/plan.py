@@ -13,6 +13,8 @@
 ``end_offsets``         offsets partition → the offset where its log continues
 ``loads``, ``history``  offsets partition → as in ``rebuild``
 ``groups``              ``group``, ``type``, ``state``, ``protocol_type``, ``members`` (how many), ``offsets_partition``
+``topics``              topic of ``offsets`` → how many partitions it has at least, by these and by what members of the
+                        groups were assigned
 ``offsets``             rows of ``compact``: what to restore, no two of one group, topic and partition
 ``pending``             rows of ``rebuild``: offsets of transactions that were open
 ``orphans``             rows of ``compact`` whose group does not exist: a broker serves them to nobody
@@ -70,7 +72,9 @@ def decode_plan(raw: bytes, file: str) -> list[Row]:
         raise InputError(f'it is no rescue plan: "format" is not "{FORMAT}"; give plan.json of rescue', file=file)
     if plan.get("format_version") != FORMAT_VERSION:
         version = to_json(plan.get("format_version"))
-        raise InputError(f"the plan's format version is {version}; this reads {FORMAT_VERSION}", file=file)
+        raise InputError(
+            f"the plan's format version is {version}; this reads {FORMAT_VERSION}: use a newer offsets-log", file=file
+        )
     rows = plan.get("offsets")
     if not isinstance(rows, list):
         raise InputError("the plan has no list of offsets", file=file, field="offsets")

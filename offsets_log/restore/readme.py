@@ -11,6 +11,7 @@ from offsets_log.restore.names import shown
 from offsets_log.restore.rows import by_group, by_topic
 from offsets_log.restore.tools import TOOLS, accepted_by, refused_by_some
 from offsets_log.rows.tables import Row
+from offsets_log.words import counted
 
 COMMANDS_SHOWN = 20
 """Maximum number of commands written out for each tool."""
@@ -18,7 +19,7 @@ COMMANDS_SHOWN = 20
 _HEAD = """Offsets rescued from __consumer_offsets
 =======================================
 
-{offsets} offsets of {groups} groups on {topics} topics, by the rules of a {profile} coordinator{until}.
+{offsets} of {groups} on {topics}, by the rules of a {profile} coordinator{until}.
 Replace HOST:PORT by a broker; run the commands in this directory.
 
 What is missing or doubtful
@@ -146,16 +147,16 @@ def readme(plan: Row) -> Iterator[str]:
     refused = refused_by_some(rows)
     accepted = {tool.name: accepted_by(tool, rows, refused) for tool in TOOLS}
     yield _HEAD.format(
-        offsets=len(rows),
-        groups=len({row["group"] for row in rows}),
-        topics=len({row["topic"] for row in rows}),
+        offsets=counted(len(rows), "offset"),
+        groups=counted(len({row["group"] for row in rows}), "group"),
+        topics=counted(len({row["topic"] for row in rows}), "topic"),
         profile=plan["profile"],
         until="".join(f", {bound}" for bound in bounds),
         doubts="\n".join(f"- {sentence}" for sentence in plan["doubts"]) or "Nothing.",
-        needed="\n".join(_topics_needed(rows)) or "  (none)",
+        needed="\n".join(f"  {shown(topic)}: {count}" for topic, count in plan["topics"].items()) or "  (none)",
         share=_share([row["group"] for row in plan["groups"] if row["type"] == SHARE]),
         active=_active(active, tells_states=all(row["state"] is not None for row in plan["groups"])),
-        counts=" ".join(f"{name}: {len(own)} offsets." for name, own in accepted.items()),
+        counts=" ".join(f"{name}: {counted(len(own), 'offset')}." for name, own in accepted.items()),
         kafka_consumer_groups=_commands(
             kafka_consumer_groups.command(group) for group, _ in by_group(accepted[kafka_consumer_groups.NAME])
         ),
@@ -164,13 +165,6 @@ def readme(plan: Row) -> Iterator[str]:
             kaf.command(group, topic) for group, own in by_group(accepted[kaf.NAME]) for topic, _ in by_topic(own)
         ),
     )
-
-
-def _topics_needed(rows: list[Row]) -> Iterator[str]:
-    partitions: dict[str, int] = {}
-    for row in rows:
-        partitions[row["topic"]] = max(partitions.get(row["topic"], 0), row["partition"] + 1)
-    return (f"  {shown(topic)}: {count}" for topic, count in sorted(partitions.items()))
 
 
 def _active(groups: list[str], *, tells_states: bool) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from offsets_log.coordinator_document import Memory
+from offsets_log.replay.group import STREAMS
 from offsets_log.replay.partition_count import PartitionCount, partition_count
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import doubts
@@ -15,7 +16,7 @@ from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
 from offsets_log.rows.groups import members_count
 from offsets_log.rows.tables import Row
 
-GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partition")
+PLAN_GROUP_COLUMNS = ("group", "type", "state", "protocol_type", "offsets_partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,10 @@ def make_plan(
         "loads": document["loads"],
         "history": document["history"],
         "groups": [
-            {name: row[name] for name in GROUP_COLUMNS} | {"members": members_count(row)} for row in document["groups"]
+            {name: row[name] for name in PLAN_GROUP_COLUMNS} | {"members": members_count(row)}
+            for row in document["groups"]
         ],
+        "topics": partitions_needed(offsets, document["groups"]),
         "offsets": offsets,
         "pending": document["pending"],
         "orphans": document["orphans"],
@@ -83,6 +86,24 @@ def make_plan(
     ]
     plan["problems"] = document["problems"]
     return plan
+
+
+def partitions_needed(offsets: Sequence[Row], groups: Sequence[Row]) -> dict[str, int]:
+    """How many partitions the topics of offsets have at least, by these and by what members were assigned.
+
+    Args:
+        groups: as ``rebuild`` has them.
+    """
+    found = [(row["topic"], row["partition"]) for row in offsets]
+    topics = {topic for topic, _ in found}
+    for group in groups:
+        if group["type"] != STREAMS:  # whose assignments name subtopologies
+            for member in group["members"] or ():
+                found += [(topic, number) for topic, number in member["assignment"] or () if topic in topics]
+    needed: dict[str, int] = {}
+    for topic, number in sorted(found):
+        needed[topic] = number + 1
+    return needed
 
 
 def what_was_read(memory: Memory, asked: RescueOptions, count: PartitionCount) -> Row:

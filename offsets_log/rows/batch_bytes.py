@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from offsets_log.events import BatchEnd, BatchStart, Event, LogEvent
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.pipeline import BatchEnd, BatchStart, Event, LogEvent
 
 Count = Callable[[Event | None, int], None]
 """Called with each record and its bytes; with None and the bytes of a batch that has no records."""

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from offsets_log.errors import Damage, OffsetsLogError, UnknownRecordTypeError
+from offsets_log.events import BareBatch, BatchEnd, BatchStart, Event, LogEnd, LogEvent, Passed, TailFound
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import Segment
-from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.consumer_protocol import decode_assignment, decode_subscription
 from offsets_log.messages.registry import CoordinatorRecord, record_type_of
-from offsets_log.pipeline import BareBatch, BatchEnd, BatchStart, Event, LogEnd, LogEvent, Passed, TailFound
 
 EXPANDED = {"subscription": decode_subscription, "assignment": decode_assignment}
 EXPANDED_TYPE = "consumer"

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from offsets_log.errors import Damage
+from offsets_log.events import BatchStart, Event, LogEvent, TailFound
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import ControlRecord, time_of
+from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
-from offsets_log.pipeline import BatchStart, Event, LogEvent, TailFound
 
 RELEASES_OF_VALUE: dict[tuple[int, int], str] = {
     (0, 0): "0.8.2",

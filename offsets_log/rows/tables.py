@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.errors import Damage
-from offsets_log.log_format.primitives import MalformedString
-from offsets_log.log_format.record import ControlRecord
+from offsets_log.events import Event
+from offsets_log.log_format.control_record import ControlRecord
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.messages.commit_metadata import decode_commit_metadata
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
-from offsets_log.pipeline import Event
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
 

@@ -16,8 +16,9 @@ from offsets_log.cleaner.drops import Drops, dropped
 from offsets_log.cleaner.opening import open_for_cleaning
 from offsets_log.cleaner.settings import Rules, Settings
 from offsets_log.errors import OffsetsLogError
+from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Until, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from tests.builders import TIME, LogBuilder, member

@@ -12,8 +12,9 @@ import pytest
 from offsets_log.broker.failures import BrokerError
 from offsets_log.cleaner.result import kept_after, result_row
 from offsets_log.cleaner.settings import Rules, Settings
+from offsets_log.log_format.building import build_batch, build_marker
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
-from offsets_log.log_format.record import Record, build_batch, build_marker
+from offsets_log.log_format.record import Record
 from tests.builders import TIME
 from tests.cleaner.cases import all_cases, differences, run
 

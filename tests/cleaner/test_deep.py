@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from offsets_log.cleaner.opening import as_opened
 from offsets_log.errors import OffsetsLogError
+from offsets_log.events import Event
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import iter_batches
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7
 from tests.builders import LogBuilder, member
 from tests.cleaner.deep import SETTINGS, answers, contents, deep, in_segments, load, opened, random_log

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from offsets_log.cleaner.drops import Drops
 from offsets_log.cleaner.failures import CleaningError
 from offsets_log.cleaner.opening import as_opened
+from offsets_log.events import Event, Until
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import Event, Until, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.expiry import CLASSIC_ERA, DAY_MS, cycle_of
 from offsets_log.replay.expiry import MODERN as MODERN_ERA
 from offsets_log.replay.profile import CLASSIC, MODERN

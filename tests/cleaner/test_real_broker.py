@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.replay.profile import MODERN
 from tests.builders import TIME
 from tests.cleaner.deep import load

@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import session
+from cli import engine
 from cli.main import main
-from offsets_log import pipeline
+from offsets_log import events
 from offsets_log.checking import loads as checking
 from offsets_log.checking.findings import CHECK_COLUMNS
 from offsets_log.checking.offsets import LONGEST_TRANSACTION_MS
 from offsets_log.checking.partition_check import PartitionCheck
-from offsets_log.log_format.record import Record, build_batch, build_marker
+from offsets_log.log_format.building import build_batch, build_marker
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import (
     RECORD_TYPES,
     CoordinatorRecord,
@@ -625,7 +626,7 @@ def test_pieces_make_no_difference(size: int, recording: Recording, monkeypatch:
     """A load in pieces is the load of the whole."""
     folder = recording("random-java")
     releases = [release_named(name) for name in ("3.9.1", "3.9.1-java", "4.0.0", "4.3.0")]
-    monkeypatch.setattr(pipeline, "PIECE", size)
+    monkeypatch.setattr(events, "PIECE", size)
     for log in read_partitions(folder / "log").values():
         in_pieces = PartitionCheck(log, releases)
         in_pieces.read(iter_events(log), lambda damage: None)
@@ -640,7 +641,7 @@ def test_pieces_make_no_difference(size: int, recording: Recording, monkeypatch:
 
 def test_a_load_that_fails_early_has_the_end_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recovery, which sets it, is over before the load begins."""
-    monkeypatch.setattr(pipeline, "PIECE", 1)
+    monkeypatch.setattr(events, "PIECE", 1)
     log = write(tmp_path, [batch(commit(G), first=i) for i in range(9)])
     document = check(log, "--loads-on", "0.10.0,4.3.0", status=3)
     assert {name: load["log_end_offset"] for name, load in document["loads"]["0"].items()} == {"0.10.0": 9, "4.3.0": 9}
@@ -651,7 +652,7 @@ def test_large_logs_are_checked_alike(name: str, recording: Recording, monkeypat
     """Whatever is read in bulk."""
     folder = log_directories(recording(name))[0]
     one_by_one = run(folder, "-o", "json")
-    monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
+    monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
     in_bulk = run(folder, "-o", "json")
     assert in_bulk.stdout == one_by_one.stdout
     assert in_bulk.exit_code == one_by_one.exit_code
@@ -664,7 +665,7 @@ def test_each_release_keeps_pending_what_its_own_rules_do(
 ) -> None:
     """``J-12``, ``L-18``: behind a plain tombstone Scala and 3.7 hold the offset, Java from 3.8 on does not."""
     if is_bulk:
-        monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
+        monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
     log = write(tmp_path, [transaction(commit(G), first=0), batch(deletion(G), first=1)])
     document = check(log, "--loads-on", "3.4.1,3.7-java,4.3.0", status=0)
     pending = {tuple(row["releases"]): row["detail"]["pending"] for row in findings(document, rule="C-1")}
@@ -678,3 +679,17 @@ def test_a_bound_makes_no_gap_of_what_was_not_read(recording: Callable[[str], Pa
     assert rows
     assert not [row for row in rows if row["rule"] == "D-10"]
     assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        ("3.7.2", "3.7.2 is the Scala coordinator, which is the default; 3.7.2-java is the preview of the Java one"),
+        ("3.9.1-java", "3.9.1-java is the preview of the Java coordinator; 3.9.1 is the Scala one"),
+        ("3.6.1", None),
+        ("4.0.0", None),
+    ],
+)
+def test_of_releases_with_two_coordinators_the_one_tried_is_said(release: str, words: str | None) -> None:
+    said = run(SAMPLE, "-p", "2", "--loads-on", release).stderr
+    assert words in said if words is not None else "coordinator" not in said

@@ -20,8 +20,10 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE
-from offsets_log.log_format.primitives import ZERO_UUID, MalformedString
-from offsets_log.log_format.record import Record, build_batch, build_marker
+from offsets_log.log_format.building import build_batch, build_marker
+from offsets_log.log_format.java_text import MalformedString
+from offsets_log.log_format.primitives import ZERO_UUID
+from offsets_log.log_format.record import Record
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
 from tests.builders import LogBuilder
@@ -168,13 +170,13 @@ def test_offsets_under_an_open_transaction_are_counted_in_words(
     format_name: str, least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``g`` has 120 and 160 pending; of ``h`` nothing but a pending one, which is no answer."""
-    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
     log = LogBuilder().commit(120).commit(7, partition=1).commit(8, group="i").commit(160, producer=5)
     log.commit(9, partition=1, producer=6).end(6).commit(1, group="h", producer=5)
     folder = tmp_path / "__consumer_offsets-0"
     folder.mkdir()
     (folder / "00000000000000000000.log").write_bytes(b"".join(log.batches))
-    words = "of these offsets 1 are under an open transaction (pending); --unstable marks them"
+    words = "of these offsets 1 is under an open transaction (pending); --unstable marks them"
     told = {(): True, ("-g", "g"): True, ("-g", "i"): False, ("--unstable",): False, ("-q",): False}
     for number, (options, is_told) in enumerate(told.items()):
         target = ("--to", tmp_path / f"{number}.parquet") if format_name == "parquet" else ()
@@ -515,7 +517,7 @@ def test_a_full_disk_under_the_quarantine_is_told_of_it(tmp_path: Path, monkeypa
         with Path("/dev/full").open("wb", buffering=0) as file:
             yield file
 
-    monkeypatch.setattr("cli.session.atomic_output", on_a_full_disk)
+    monkeypatch.setattr("cli.account.atomic_output", on_a_full_disk)
     result = run("compact", broken(tmp_path / "data"), "--quarantine", "kept.jsonl", "--to", tmp_path / "offsets")
     assert result.exit_code == 1
     assert "kept.jsonl: cannot be written: No space left on device" in result.stderr

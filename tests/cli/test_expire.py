@@ -16,8 +16,9 @@ from click.testing import CliRunner, Result
 
 from cli.expire import ERA_NAMES
 from cli.main import main
-from offsets_log.log_format.primitives import MalformedString
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.java_text import MalformedString
+from offsets_log.log_format.record import Record
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
 from offsets_log.replay.expiry import ERAS

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import session
+from cli import engine
 from cli.main import main
 from tests.conftest import json_lines, log_directories, read_json
 
@@ -148,7 +148,7 @@ def test_in_bulk_the_same_is_told(
 ) -> None:
     log, _ = damaged
     slow_path = run(command, log, to=tmp_path / "by-hand")
-    monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
+    monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
     in_bulk = run(command, log, to=tmp_path / "in-bulk")
     assert in_bulk.exit_code == slow_path.exit_code == 3
     assert told(in_bulk) == told(slow_path)

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from offsets_log.log_format.record import Record, build_batch, build_marker
+from offsets_log.log_format.building import build_batch, build_marker
+from offsets_log.log_format.record import Record
 from tests.builders import LogBuilder, record_bytes
 
 FILE = "00000000000000000000.log"
@@ -68,7 +69,7 @@ def test_beside_offsets_partitions_it_is_left_out(tmp_path: Path) -> None:
     ours = write(tmp_path / "__consumer_offsets-0", COMMIT)
     result = run("compact", ours, other)
     assert result.exit_code == 0
-    assert "1 directories of other topics are left out" in result.stderr
+    assert "1 directory of another topic is left out" in result.stderr
 
 
 def test_an_empty_log_is_of_another_topic_if_its_name_is_one_of_kafkas(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_threads_count_together() -> None:
 def test_in_a_pipe(options: tuple[str, ...], is_told: bool, least_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if each piece that is read took ten seconds."""
     monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
-    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
     result = CliRunner().invoke(main, ["compact", str(SAMPLE), *options], catch_exceptions=False)
     lines = [line for line in result.stderr.split("\n") if line.startswith("read ")]
     assert bool(lines) == is_told

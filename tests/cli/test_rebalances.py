@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from offsets_log.log_format.primitives import MalformedString
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.java_text import MalformedString
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import encode_coordinator_record
 from offsets_log.rebalance.rows import REBALANCE_COLUMNS, VERIFIED_COLUMNS
 from tests.conftest import json_lines, read_json

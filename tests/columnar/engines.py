@@ -15,9 +15,10 @@ from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.materialize.values import finish as finish_columnar
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TailFound, Until, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.survey import Survey

@@ -16,8 +16,9 @@ from offsets_log.checking.bulk import check_logs
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Until, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.releases import Release, known_releases, release_named
 from tests.columnar.engines import what

@@ -26,7 +26,8 @@ import zipfile
 import numpy as np
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.libraries import Library
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
 
 value = bytes(range(256)) * 8  # stored as it is: copied by the C library
 batch = build_batch([Record(offset=0, key=b"key", value=value)], compression="snappy")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offsets_log.events import EVERYTHING, Until
+from offsets_log.log_format.java_text import decode_java_utf8
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.primitives import decode_java_utf8
-from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.replay.profile import PROFILES
 from tests.builders import TIME, LogBuilder, member, record_bytes
 from tests.columnar.engines import columnar_answer, construct_answer

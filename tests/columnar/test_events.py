@@ -15,13 +15,13 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli import session as cli_session
+from cli import engine as cli_engine
 from cli.main import main
 from offsets_log.columnar.events import export
 from offsets_log.columnar.events.rows import ALL, BOUNDED, RISING, SCHEMA, Shown
 from offsets_log.columnar.events.tables import Room
+from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member
 from tests.columnar.engines import EVENT_NAMES, columnar_rows, construct_rows
@@ -167,7 +167,7 @@ def test_files(
     log = recording("kafka-4.3-mixed") / "log"
     expected = list(json_lines(run("decode", log, "-o", "jsonl", *filters).stdout))
     small = run("decode", log, "-o", "parquet", "--to", tmp_path / "small", *filters)
-    monkeypatch.setattr(cli_session, "BULK_FROM_BYTES", 0)
+    monkeypatch.setattr(cli_engine, "BULK_FROM_BYTES", 0)
     bulk = run("decode", log, "-o", "parquet", "--to", tmp_path / "bulk", *filters)
     assert (small.exit_code, bulk.exit_code) == (0, 0)
     assert small.stderr.splitlines()[-1] == bulk.stderr.splitlines()[-1]
@@ -197,7 +197,7 @@ def test_files_have_one_layout_and_are_read_by_others(
     """Whether a log is small or large; DuckDB reads the same rows, and only of columns with bounds they are told."""
     log = recording("kafka-4.3-mixed") / "log"
     run("decode", log, "-o", "parquet", "--to", tmp_path / "small")
-    monkeypatch.setattr(cli_session, "BULK_FROM_BYTES", 0)
+    monkeypatch.setattr(cli_engine, "BULK_FROM_BYTES", 0)
     run("decode", log, "-o", "parquet", "--to", tmp_path / "bulk")
     layout = physical_layout(tmp_path / "bulk")
     assert layout == physical_layout(tmp_path / "small")

@@ -14,19 +14,9 @@ from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.lines import Press
 from offsets_log.columnar.sinks.marks import NoTemplateError
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.message_struct import UNKNOWN_TAGS
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, encode_coordinator_record
-from offsets_log.messages.schema import (
-    BYTES,
-    INT32,
-    STRING,
-    UNKNOWN_TAGS,
-    UUID,
-    ArrayOf,
-    Field,
-    Message,
-    Scalar,
-    Struct,
-)
+from offsets_log.messages.schema import BYTES, INT32, STRING, UUID, ArrayOf, Field, Message, Scalar, Struct
 from tests.builders import LogBuilder
 from tests.columnar.engines import columnar_rows, construct_rows
 from tests.columnar.test_lines import NASTY, Release, assert_equal, lines_in_bulk, press

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from cli import session
+from cli import engine
 from cli.main import main
 from cli.output import TEXT_FORMATS
 from offsets_log.columnar.history.slow_path import BeyondError
 from offsets_log.disk.scratch import Scratch
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, Event, TailFound, Until
 from offsets_log.investigate.bulk_history import BulkHistory, OrderedHistory
 from offsets_log.investigate.history import HISTORY_COLUMNS, History, history_order, history_row
 from offsets_log.investigate.history_lines import HistoryLines
@@ -30,7 +31,7 @@ from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, Embedded, encode_embedded
-from offsets_log.pipeline import EVERYTHING, Event, TailFound, Until, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import PROFILES
 from tests.builders import LogBuilder, member
 from tests.columnar.engines import what
@@ -258,7 +259,7 @@ def test_parquet_of_small_and_large_inputs_is_the_same(tmp_path: Path, monkeypat
     found = []
     for bulk_from in (1 << 60, 0):
         file = tmp_path / f"{bulk_from}.parquet"
-        monkeypatch.setattr(session, "BULK_FROM_BYTES", bulk_from)
+        monkeypatch.setattr(engine, "BULK_FROM_BYTES", bulk_from)
         done = CliRunner().invoke(main, ["history", str(SAMPLE), "-g", "*", "-o", "parquet", "--to", str(file)])
         assert done.exit_code == 0, done.stderr
         found.append(parquet.read_table(file))

@@ -28,10 +28,11 @@ from offsets_log.columnar.sinks import lines
 from offsets_log.columnar.sinks.forms import dump_log_form, form_of_rows
 from offsets_log.columnar.sinks.lines import Press
 from offsets_log.disk.spool import Spool
+from offsets_log.events import Event
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, TIMESTAMP_TYPE_MASK, decode_batch_header, encode_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member, record_bytes
@@ -261,7 +262,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> tuple[
     answers = []
     monkeypatch.setattr(cli_decode, "PART_BYTES", 5000)
     for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
         done = CliRunner().invoke(main, ["decode", *map(str, arguments), "--threads", "2"], catch_exceptions=False)
         words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
         answers.append((done.exit_code, done.stdout_bytes, words))

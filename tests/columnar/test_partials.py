@@ -13,20 +13,22 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 
-from offsets_log.columnar.folds.replay import Place, Replay
+from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import ScanPlace
 from offsets_log.columnar.shuffle.partials import SCHEMA, Joined, join, partial_table, table_of_partial
 from offsets_log.columnar.shuffle.pieces import Bounds, replay_piece
+from offsets_log.events import BatchStart, LogEvent
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
-from offsets_log.pipeline import BatchStart, LogEvent, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.profile import PROFILES, Profile
 from tests.columnar.test_equal_engines import EACH_PROFILE, STEPS, build
 from tests.conftest import RECORDINGS, log_directories, read_partitions
 
 
-def places(log: PartitionLog) -> list[tuple[Place, int]]:
+def places(log: PartitionLog) -> list[tuple[ScanPlace, int]]:
     """Where whole batches begin behind whole ones, with the offset read before."""
     found = []
     last = -1
@@ -34,7 +36,7 @@ def places(log: PartitionLog) -> list[tuple[Place, int]]:
     for segment, item in iter_log(log):
         if isinstance(item, RecordBatch):
             if is_sure:
-                found.append((Place(log.segments.index(segment), item.position), last))
+                found.append((ScanPlace(log.segments.index(segment), item.position), last))
             last = item.last_offset
         is_sure = isinstance(item, RecordBatch)
     return found
@@ -43,9 +45,9 @@ def places(log: PartitionLog) -> list[tuple[Place, int]]:
 def tables_of_pieces(log: PartitionLog, profile: Profile, count: int) -> Iterator[pa.Table]:
     """The log cut into so many pieces, each read apart."""
     cuts = places(log)[1:]
-    chosen = [(Place(0, 0), -1), *(cuts[len(cuts) * i // count] for i in range(1, count) if cuts)]
+    chosen = [(ScanPlace(0, 0), -1), *(cuts[len(cuts) * i // count] for i in range(1, count) if cuts)]
     chosen = sorted(set(chosen))
-    ends = [place for place, _ in chosen[1:]] + [Place(len(log.segments), 0)]
+    ends = [place for place, _ in chosen[1:]] + [ScanPlace(len(log.segments), 0)]
     for number, ((begin, last_offset), end) in enumerate(zip(chosen, ends, strict=True)):
         bounds = Bounds(begin, last_offset, end, None)
         layout, state, _ = replay_piece(Replay(log, profile), bounds, lambda seen: None)

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from offsets_log.columnar.folds.replay import Place
+from offsets_log.columnar.scan.reading import ScanPlace
 from offsets_log.columnar.shuffle import records as rc
 from offsets_log.columnar.shuffle.pieces import Bounds
+from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
+from offsets_log.pipeline import iter_events
 from tests.columnar.test_equal_engines import STEPS, build
 from tests.columnar.test_partials import places
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
@@ -25,10 +26,10 @@ def check(log: PartitionLog, until: Until = EVERYTHING, room: rc.Room = rc.ROOM)
     events = [event for event in iter_events(log, until=until) if isinstance(event, Event)]
     expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
     cuts = places(log)
-    middle = cuts[len(cuts) // 2] if cuts else (Place(0, 0), -1)
-    end = Place(len(log.segments), 0)
-    whole = [Bounds(Place(0, 0), -1, end, None)]
-    halves = [Bounds(Place(0, 0), -1, middle[0], None), Bounds(*middle, end, None)]
+    middle = cuts[len(cuts) // 2] if cuts else (ScanPlace(0, 0), -1)
+    end = ScanPlace(len(log.segments), 0)
+    whole = [Bounds(ScanPlace(0, 0), -1, end, None)]
+    halves = [Bounds(ScanPlace(0, 0), -1, middle[0], None), Bounds(*middle, end, None)]
     for pieces in (whole, halves) if until is EVERYTHING else (whole,):
         tables = [
             table
@@ -62,7 +63,7 @@ def test_hostile_segments() -> None:
         log = PartitionLog(0, (Segment("fuzz.log", 0, data),))
         events = [event for event in iter_events(log) if isinstance(event, Event)]
         expected = pa.Table.from_pylist([rc.record_row(event) for event in events], rc.SCHEMA).to_pylist()
-        bounds = Bounds(Place(0, 0), -1, Place(1, 0), None)
+        bounds = Bounds(ScanPlace(0, 0), -1, ScanPlace(1, 0), None)
         tables = rc.iter_record_tables(log, bounds, EVERYTHING, None, lambda _: None)
         got = [row for table in tables for row in table.to_pylist()]
         assert [

@@ -21,6 +21,7 @@ from offsets_log.columnar.choose.selected import ROOM, Room, selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.known import plain_programs
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until
 from offsets_log.investigate.history import History, history_order, history_row
 from offsets_log.investigate.holders import TopicIds
 from offsets_log.log_format.completeness import Missing
@@ -28,7 +29,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, decode_key
-from offsets_log.pipeline import EVERYTHING, BareBatch, Event, LogEvent, Passed, TailFound, Until, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.rebalance.timeline import Timelines
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import PROFILES
@@ -142,9 +143,7 @@ def test_generated_logs(steps: Any, glob: str, profile: str, room: int, bound: i
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(test_newer.STEP, max_size=40), glob=st.sampled_from((*GLOBS, "consumer")), room=st.integers(2, 9))
 def test_newer_kinds_of_groups(steps: Any, glob: str, room: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selected, "ROOM", room)
-        assert_equal(test_newer.build(steps).log, globs=(glob,))
+    assert_equal(test_newer.build(steps).log, globs=(glob,), room=Room(room, room))
 
 
 def test_newer_records_are_passed_by_unless_they_name_topics() -> None:
@@ -313,7 +312,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, log: Path, *arguments: str) -> tupl
     """What a command says of a log in bulk, which is what it says otherwise."""
     found = []
     for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
         done = CliRunner().invoke(main, [arguments[0], str(log), *arguments[1:]], catch_exceptions=False)
         words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
         found.append((done.exit_code, done.stdout, words))
@@ -333,7 +332,7 @@ def commands(group: str) -> Iterator[tuple[str, ...]]:
 
 
 def groups_of(monkeypatch: pytest.MonkeyPatch, log: Path) -> list[str]:
-    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", 1 << 40)
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", 1 << 40)
     done = CliRunner().invoke(main, ["decode", str(log), "-o", "jsonl", "-q"], catch_exceptions=False)
     keys = [json.loads(line).get("key") or {} for line in done.stdout.split("\n") if line]
     names = {key.get("group", key.get("groupId")) for key in keys if isinstance(key, dict)} - {None}

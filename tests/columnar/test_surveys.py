@@ -17,8 +17,9 @@ from offsets_log.columnar.folds.surveys import SurveyingReplay
 from offsets_log.columnar.materialize.values import holdings
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Until, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import Holdings, finish
 from offsets_log.replay.profile import PROFILES
 from offsets_log.rows.survey import Survey

@@ -16,15 +16,17 @@ from offsets_log.columnar.folds import replay as folds_replay
 from offsets_log.columnar.folds.writers import HELD, PER, WritersState, count_log
 from offsets_log.columnar.shuffle.counts import join_writers, writers_bytes, writers_of
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.investigate.bulk_clients import HeldWriters
 from offsets_log.investigate.bulk_writers import BulkWriters
 from offsets_log.investigate.groups import Activity
 from offsets_log.investigate.writers import Writers, count_writers, top_rows
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, Embedded, encode_embedded
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events
+from offsets_log.pipeline import iter_events
 from tests.builders import TIME, LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build

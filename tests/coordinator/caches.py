@@ -10,11 +10,13 @@ from offsets_log.coordinator.cache import GroupCoordinatorCache
 from offsets_log.coordinator.config import OffsetConfig
 from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.records import Producer
+from offsets_log.events import Event
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.coordinator_state import CoordinatorState
 
 NOW = 1_700_000_000_000

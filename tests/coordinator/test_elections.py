@@ -9,8 +9,9 @@ from offsets_log.coordinator.errors import CoordinatorError, Errors
 from offsets_log.coordinator.log import MemoryLog
 from offsets_log.coordinator.partition import LoadState
 from offsets_log.coordinator.records import OffsetCommit
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord
 from tests.coordinator.caches import JAVA_AND_SCALA, SMALL, Clock, classic_group, member_row, put, started, with_log
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 
 
 def batch(first: int, last: int | None = None, *, value: bytes = b"v", leader_epoch: int = 0) -> bytes:

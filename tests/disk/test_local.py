@@ -51,7 +51,7 @@ def test_a_hole_of_200_gib_is_told_with_its_size(tmp_path: Path) -> None:
 def test_commands_end_in_seconds(
     command: str, least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
     file = SAMPLE / "__consumer_offsets-3" / name(0)
     directory = sparse(tmp_path, file.read_bytes())
     begin = time.monotonic()

@@ -146,7 +146,7 @@ def test_open_logs_glob_over_all_topics_reads_offsets_only(data):
     (data / "orders-0" / name(0)).write_bytes(segment(0))
     with open_logs([str(data / "*")]) as disk:
         assert numbers(disk.logs) == [3, 12]
-        assert disk.notes == ["1 directories of other topics are left out"]
+        assert disk.notes == ["1 directory of another topic is left out"]
 
 
 def test_open_logs_glob_of_segments_skips_what_is_no_segment(data):

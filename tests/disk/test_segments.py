@@ -2,7 +2,8 @@ import pytest
 
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.segments import next_offset
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.building import build_batch
+from offsets_log.log_format.record import Record
 from tests.disk.logs import batch, name, names, offsets, partition, segment
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from offsets_log.dumps.formats import build_segments, guess_format
 from offsets_log.errors import UnsupportedError
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.events import Event
+from offsets_log.pipeline import iter_events
 from tests.dumps.runs import captured, rows, run, without
 from tests.test_decode_recordings import DUMPS, Dump
 

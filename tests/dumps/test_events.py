@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from offsets_log.dumps import events_parquet
 from offsets_log.dumps.formats import build_segments, guess_format
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.events import Event
+from offsets_log.pipeline import iter_events
 from offsets_log.rows.tables import decoded_row
 from tests.conftest import read_partitions
 from tests.dumps.runs import rows, run, without

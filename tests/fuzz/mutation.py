@@ -16,13 +16,14 @@ from pathlib import Path
 
 from offsets_log.broker.outcome import on_broker
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.events import Event
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header, encode_batch
+from offsets_log.log_format.building import encode_legacy_message
 from offsets_log.log_format.compression import CODECS
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import encode_legacy_message
 from offsets_log.log_format.segment import iter_batches
-from offsets_log.pipeline import Event, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import PROFILES
 from offsets_log.rows import dump_log

@@ -17,9 +17,10 @@ from cli.main import main
 from offsets_log.columnar.choose.selected import selected_events
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.disk.reader import open_logs
+from offsets_log.events import EVERYTHING, LogEvent, Until
 from offsets_log.investigate.removal import removals
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, LogEvent, Until, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.expiry import ERAS
 from offsets_log.replay.profile import PROFILES
@@ -54,7 +55,7 @@ def test_both_engines(
     log = str(recording(name) / "log")
     answers = []
     for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
         done = CliRunner().invoke(main, [arguments[0], log, "-o", "jsonl", *arguments[1:]], catch_exceptions=False)
         words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))
         answers.append((done.exit_code, done.stdout, words))
@@ -73,7 +74,7 @@ def test_both_engines_rescue_the_same_files(
     answers = []
     out = tmp_path / "out"
     for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
         command = ["rescue", str(recording(name) / "log"), "--to", str(out), *arguments]
         done = CliRunner().invoke(main, command, catch_exceptions=False)
         words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))

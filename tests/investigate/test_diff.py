@@ -257,7 +257,7 @@ def test_two_copies_are_compared_as_two_moments_of_one(tmp_path: Path) -> None:
         ("g", 0, "advanced"), ("g", 1, "metadata"), ("g", 2, "rewound"), ("g", 4, "new"), ("gone", 0, "deleted"),
     ]  # fmt: skip
     assert found == rows(b, "--from-offset", 5)
-    assert "1 offsets unchanged" in run(a, b).stderr
+    assert "1 offset unchanged" in run(a, b).stderr
     assert "B is the older copy" in run(b, a).stderr
 
 

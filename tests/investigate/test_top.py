@@ -158,7 +158,7 @@ def test_offsets_that_hold_no_record_are_told(
     least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the begin, between batches, inside a batch, between segments and behind the last batch."""
-    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
     log = LogBuilder().skip(5).commit(1).skip(39_943).commit(2).commit(3, producer=7).end(7)
     folder = folder_of(log, tmp_path)
     assert gone_in(run(folder).stderr) == (39_948, 39_952)
@@ -181,7 +181,7 @@ def test_what_a_real_cleaner_took_is_told(
     least_bytes: int, recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against the end of the log and the records that Kafka's dump shows."""
-    monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
     folder = recording("kafka-4.3-cleaned")
     left = dumped(folder)
     ends = read_json(folder / "answers" / "restart.json")["end_offsets"]

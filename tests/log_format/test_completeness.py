@@ -10,9 +10,10 @@ import pytest
 
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
+from offsets_log.events import Until
 from offsets_log.log_format.completeness import Missing, missing_partition, shows_cleaning
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
-from offsets_log.pipeline import Until, iter_events
+from offsets_log.pipeline import iter_events
 from tests.conftest import RECORDINGS, log_directories
 from tests.disk.logs import batch, segment
 

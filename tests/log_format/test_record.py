@@ -15,18 +15,16 @@ from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, Un
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import compression
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header, encode_batch
-from offsets_log.log_format.compression import CODEC_NAMED
-from offsets_log.log_format.record import (
-    ControlRecord,
-    Record,
+from offsets_log.log_format.building import (
     build_batch,
     build_marker,
-    decode_control_record,
     encode_legacy_message,
     encode_records,
-    iter_records,
     rebuild_batch,
 )
+from offsets_log.log_format.compression import CODEC_NAMED
+from offsets_log.log_format.control_record import ControlRecord, decode_control_record
+from offsets_log.log_format.record import Record, iter_records
 
 ONE = Record(offset=4, timestamp_ms=1000, key=b"k", value=b"v")
 

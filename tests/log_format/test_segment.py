@@ -13,8 +13,9 @@ from offsets_log.errors import CorruptBatchError, CorruptLogError, Damage, Trunc
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import segment
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.building import build_batch, empty_batch, encode_legacy_message
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
-from offsets_log.log_format.record import Record, build_batch, empty_batch, encode_legacy_message, iter_records
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Tail, iter_batches
 from tests.conftest import read_json
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.main import main
-from offsets_log.log_format.primitives import MalformedString
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.messages.commit_metadata import decode_commit_metadata
 from tests.builders import LogBuilder
 from tests.conftest import json_lines

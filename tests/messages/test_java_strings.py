@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from offsets_log.log_format.primitives import decode_java_utf8
+from offsets_log.log_format.java_text import decode_java_utf8
 
 PROGRAM = """
 import java.nio.charset.StandardCharsets;

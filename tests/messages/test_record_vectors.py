@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 from offsets_log.errors import CorruptRecordError, UnknownRecordTypeError, UnsupportedVersionError
-from offsets_log.log_format.primitives import ZERO_UUID, MalformedString, Uuid, decode_java_utf8, parse_prefix
+from offsets_log.log_format.java_text import MalformedString, decode_java_utf8
+from offsets_log.log_format.primitives import ZERO_UUID, Uuid, parse_prefix
+from offsets_log.messages.message_struct import UNKNOWN_TAGS
 from offsets_log.messages.registry import (
     RECORD_TYPES,
     decode_coordinator_record,
     decode_value,
     encode_coordinator_record,
 )
-from offsets_log.messages.schema import UNKNOWN_TAGS, ZEROS, ArrayOf, Field, Message, Scalar, Struct, WireType
+from offsets_log.messages.schema import ZEROS, ArrayOf, Field, Message, Scalar, Struct, WireType
 from tests.conftest import VECTORS, json_lines, read_json_lines
 
 # --------------------------------------------------------------------------------------- Kafka's own classes

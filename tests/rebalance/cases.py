@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 from typing import Any
 
-from offsets_log.rebalance.assignor import Assignment
+from offsets_log.rebalance.assignors.assignor import Assignment
 from offsets_log.rebalance.cases import assignment_answer
 from offsets_log.rebalance.generation import Generation, GenerationMember
 from tests.conftest import VECTORS, json_lines

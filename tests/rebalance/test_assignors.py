@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.assignors import BOUNDS, large_group
 from offsets_log.errors import AssignorError
-from offsets_log.rebalance.assignor import NEWEST, RULES, Metadata, Subscription, rules_of
 from offsets_log.rebalance.assignors import ASSIGNORS
-from offsets_log.rebalance.guarantees import broken_guarantees
+from offsets_log.rebalance.assignors.assignor import NEWEST, RULES, Metadata, Subscription, rules_of
+from offsets_log.rebalance.verify import broken_guarantees
 from tests.rebalance.cases import answered, as_sets, generation_of, is_constrained, vectors
 
 FILES = ("assignors-2.8.2", "assignors-4.3.0", "assignors-claims")

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from offsets_log.errors import AssignorError
-from offsets_log.rebalance.assignor import RULES, Assignment, Metadata, Rules, Subscription
 from offsets_log.rebalance.assignors import ASSIGNORS
+from offsets_log.rebalance.assignors.assignor import RULES, Assignment, Metadata, Rules, Subscription
 from tests.rebalance.cases import as_sets, vectors
 
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -16,7 +16,7 @@ import pytest
 
 from offsets_log.messages.consumer_protocol import decode_subscription
 from offsets_log.pipeline import iter_events
-from offsets_log.rebalance.assignor import Metadata
+from offsets_log.rebalance.assignors.assignor import Metadata
 from offsets_log.rebalance.classic_group import Joining
 from offsets_log.rebalance.generation import Generation, GenerationMember
 from offsets_log.rebalance.rounds import Clock, Consumer, GroupPlay

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from offsets_log.events import Event
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key, encode_coordinator_record
-from offsets_log.pipeline import Event, iter_events
+from offsets_log.pipeline import iter_events
 from offsets_log.rebalance.generation import Generation
 from offsets_log.rebalance.rows import rebalance_row, remarks
 from offsets_log.rebalance.storms import Limits, mark_storms

@@ -14,8 +14,9 @@ from offsets_log.broker.hand_over import hand_over, of_topic
 from offsets_log.cleaner.answers import Answers, differences
 from offsets_log.disk.folder import CHECKPOINTS
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header, encode_batch
+from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
-from offsets_log.log_format.record import Record, build_batch
+from offsets_log.log_format.record import Record
 from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
 from offsets_log.replay.profile import PROFILES
 from tests.builders import LogBuilder, record_bytes

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from offsets_log.pipeline import Until, iter_events, replay
+from offsets_log.events import Until
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
 from tests.conftest import RECORDINGS, log_directories, read_json, read_json_lines, read_partitions

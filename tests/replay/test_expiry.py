@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from offsets_log.events import Event, Until
+from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.primitives import MalformedString
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, Embedded, encode_embedded
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
-from offsets_log.pipeline import Event, Until, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.expiry import (
     ERAS,

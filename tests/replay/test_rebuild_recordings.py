@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from offsets_log.coordinator_document import Memory
+from offsets_log.events import Until
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.pipeline import Until, iter_events, replay
+from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.profile import CLASSIC, PROFILES, RELEASES, Profile
 from offsets_log.rows.survey import Survey

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from offsets_log.log_format.batch import decode_batch_header
-from offsets_log.log_format.record import Record, build_batch, empty_batch, iter_records
+from offsets_log.log_format.building import build_batch, empty_batch
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.embedded import expand_subscription
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, PROFILES, RELEASES, Profile
 from offsets_log.replay.topic_names import TopicNames, is_named_in

@@ -90,7 +90,7 @@ def test_both_engines_make_the_same_page(recording: Recording, tmp_path: Path, m
     ):
         documents = []
         for least_bytes in (1 << 40, 0):
-            monkeypatch.setattr("cli.session.BULK_FROM_BYTES", least_bytes)
+            monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
             documents.append(made(recording(name) / "log", tmp_path / f"{least_bytes}.html", *arguments, status=status))
         assert documents[0] == documents[1]
 

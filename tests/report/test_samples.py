@@ -16,8 +16,10 @@ from offsets_log.columnar.folds import samples as t
 from offsets_log.columnar.folds import sampling as s
 from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 from offsets_log.columnar.folds.state import plain
+from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.pipeline import EVERYTHING, Event, Until, iter_events, replay_into
+from offsets_log.pipeline import iter_events
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.profile import CLASSIC, MODERN, PROFILES, Profile
 from offsets_log.report.lines import generation_lines, offset_lines, values
 from offsets_log.report.samples import Lines, Sampled, Samples

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from offsets_log.restore.plan import FORMAT, FORMAT_VERSION
+from offsets_log.restore.rescue import partitions_needed
 from offsets_log.rows.tables import Row
 
 
@@ -39,6 +40,7 @@ def plan_of(*rows: Row, **values: Any) -> Row:
         "loads": {},
         "history": {},
         "groups": [],
+        "topics": partitions_needed(rows, []),
         "offsets": list(rows),
         "pending": [],
         "orphans": [],

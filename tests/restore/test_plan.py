@@ -34,7 +34,10 @@ def changed(**values: Any) -> bytes:
         (b"[" * 100_000, "plan.json: it is no rescue plan: not JSON"),
         (b"[]", 'plan.json: it is no rescue plan: "format" is not "offsets-log rescue plan"; give plan.json of rescue'),
         (b'{"format": 1}', "plan.json: it is no rescue plan"),
-        (json.dumps(plan_of(format_version=2)).encode(), "plan.json: the plan's format version is 2; this reads 1"),
+        (
+            json.dumps(plan_of(format_version=2)).encode(),
+            "plan.json: the plan's format version is 2; this reads 1: use a newer offsets-log",
+        ),
         (json.dumps(plan_of(offsets={})).encode(), "plan.json: field offsets: the plan has no list of offsets"),
         (json.dumps(plan_of(offsets=[1])).encode(), "plan.json: field offsets[0]: this is no JSON object"),
         (json.dumps(plan_of(offsets=[{}])).encode(), "plan.json: field offsets[0]: group is missing"),

@@ -48,6 +48,7 @@ def test_a_java_clients_file() -> None:
         ("a\\=b\\ c=d = e", {"a=b c": "d = e"}),
         ("a=1\\\n# no comment", {"a": "1# no comment"}),
         ("a=", {"a": ""}),
+        ("a=\\ud83d\\ude00", {"a": "😀"}),
     ],
 )
 def test_lines_are_javas(text: str, found: dict[str, str]) -> None:

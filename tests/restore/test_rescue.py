@@ -21,7 +21,7 @@ from cli.main import main
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore.doubts import is_active
-from offsets_log.restore.rescue import settle_duplicates
+from offsets_log.restore.rescue import partitions_needed, settle_duplicates
 from tests.builders import LogBuilder
 from tests.conftest import json_lines, read_json, read_json_lines
 
@@ -407,3 +407,13 @@ def test_nothing_to_rescue_is_still_a_rescue(tmp_path: Path) -> None:
     script = tmp_path / "out" / "kafka-consumer-groups" / "run.sh"
     assert os.access(script, os.X_OK)
     assert json.loads((tmp_path / "out" / "plan.json").read_text())["offsets_partitions"]["count"] == 50
+
+
+def test_topics_need_the_partitions_of_offsets_and_of_assignments() -> None:
+    """An assigned partition without an offset is one that the topic has; other topics need nothing."""
+    offsets = [{"topic": "b", "partition": 1}, {"topic": "a", "partition": 3}]
+    groups = [
+        {"type": "classic", "members": [{"assignment": [["b", 5], ["other", 9]]}, {"assignment": []}]},
+        {"type": "streams", "members": [{"assignment": [["active", "0", 7]]}]},
+    ]
+    assert partitions_needed(offsets, groups) == {"a": 4, "b": 6}

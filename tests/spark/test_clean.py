@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-import cli.session
+import cli.engine
 import cli.spark
 from benchmarks.generate import Options, generate
 from cli.main import main
@@ -65,7 +65,7 @@ class InProcess:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's place is taken, and no log is too small for many tasks."""
     monkeypatch.setattr(cli.spark, "SparkCluster", lambda spark: InProcess(1))
-    monkeypatch.setattr(cli.spark.SparkSession, "_begun", lambda self: None)
+    monkeypatch.setattr(cli.spark.SparkEngine, "_begun", lambda self: None)
     monkeypatch.setattr(cleaning, "ONE_TASK_BELOW_BYTES", 0)
 
 
@@ -118,7 +118,7 @@ def test_recorded_rounds_of_other_releases(in_process: None, broker: str, tmp_pa
 
 
 def test_recorded_rounds_by_kernels(in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.session, "BULK_FROM_BYTES", 0)
+    monkeypatch.setattr(cli.engine, "BULK_FROM_BYTES", 0)
     for name in CASES[::16]:
         partition = written(all_cases()[name], tmp_path / name)
         same([partition.parent], tmp_path, *case_words(name, is_limited=False))

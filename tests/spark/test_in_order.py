@@ -18,7 +18,7 @@ import pytest
 from pyspark import cloudpickle
 
 from benchmarks.generate import Options, generate
-from cli.spark import SparkSession
+from cli.spark import SparkEngine
 from offsets_log.replay.releases import known_releases
 from spark_jobs import tasks
 from spark_jobs.options import SourceOptions
@@ -80,7 +80,7 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
     def have(pieces: int) -> None:
         context = SimpleNamespace(parallelize=lambda items, count: Rows(items), defaultParallelism=2)
-        monkeypatch.setattr(SparkSession, "_begun", lambda self: SimpleNamespace(sparkContext=context))
+        monkeypatch.setattr(SparkEngine, "_begun", lambda self: SimpleNamespace(sparkContext=context))
         monkeypatch.setattr(tasks, "evenly", lambda spark, reading: replace(reading, pieces=pieces))
 
     return have

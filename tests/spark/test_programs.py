@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.generate import Options, generate
-from cli import session
+from cli import engine
 from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
@@ -121,7 +121,7 @@ def test_errors_are_one_line(spark: Any, tmp_path: Path) -> None:
 def test_both_of_sparks_readers_read_what_decode_writes_in_bulk(
     spark: Any, is_vectorized: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "BULK_FROM_BYTES", 0)
+    monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
     events = tmp_path / "events"
     result = CliRunner().invoke(offsets_log, ["decode", str(SAMPLE), "-o", "parquet", "--to", str(events), "-q"])
     assert result.exit_code == 0

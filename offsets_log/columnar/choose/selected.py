@@ -20,12 +20,12 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Reading, ScanOrder, ScanPlace, Seen
+from offsets_log.events import EVERYTHING, BareBatch, BatchStart, LogEvent, Passed, Until, batch_events
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.java_text import decode_string
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.primitives import decode_string
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
-from offsets_log.pipeline import EVERYTHING, BareBatch, BatchStart, LogEvent, Passed, Until, batch_events
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import may_name
 

@@ -22,9 +22,9 @@ from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TailFound, Until
 
 PART_BYTES = 1 << 27
 

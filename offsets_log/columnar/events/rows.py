@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from offsets_log.columnar.materialize.arrow import schema_of
+from offsets_log.events import Event
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
-from offsets_log.pipeline import Event
 from offsets_log.rows.tables import PLACE_COLUMNS, Column, Row
 
 EVENT_COLUMNS = (

@@ -20,11 +20,11 @@ from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encod
 from offsets_log.columnar.materialize.arrow import flags, numbers, repeated, strings
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.programs import scan_state_of
+from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.compression import CODECS
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
-from offsets_log.pipeline import Event, LogEvent
 from offsets_log.rows.tables import Row
 
 Numbers = npt.NDArray[Any]

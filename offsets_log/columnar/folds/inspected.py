@@ -20,9 +20,10 @@ from offsets_log.columnar.folds.known import rules_of
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan import staging as sc
+from offsets_log.events import LogEvent
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import LogEvent, replay_into
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.profile import MODERN, Profile
 
 WAYS = (

@@ -17,9 +17,9 @@ from offsets_log.columnar.folds.samples import Book, Marks, offset_of, told
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.folds.writers import CountedPiece, Counting
 from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.pipeline import Event, LogEvent
 from offsets_log.replay.partial import EndTransactionMarker
 from offsets_log.replay.profile import Profile
 

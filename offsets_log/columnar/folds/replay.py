@@ -23,10 +23,11 @@ from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import OffsetsLogError
+from offsets_log.events import EVERYTHING, BatchStart, Event, LogEvent, Until
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.registry import decode_key
-from offsets_log.pipeline import EVERYTHING, BatchStart, Event, LogEvent, Until, replay_into
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.profile import Profile
 
 LEAST_PIECE = 1 << 24

@@ -27,9 +27,9 @@ from offsets_log.columnar.folds.sampling import (
     TIME,
     USED,
 )
+from offsets_log.events import Event
 from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.record import INT64_MAX, INT64_MIN, time_of
-from offsets_log.pipeline import Event
 
 MOST = {COMMITS: 1_500_000, GENERATIONS: 20_000}
 """Samples held of all lines together, or one for each line where there are more lines."""

@@ -2,6 +2,8 @@
 
 The same methods take records that were read on the slow path, one by one, so that `pipeline.replay` folds into either;
 `offsets` takes whole segments. `merge` joins neighbouring pieces, `to_partial` gives the plain state.
+
+Over 400 lines: one class, with all arrays that kernels fill and join.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.wire.primitives import be16
+from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format import primitives
 from offsets_log.messages.registry import (
     RECORD_TYPES,
     CoordinatorRecord,
     encode_coordinator_record,
 )
-from offsets_log.pipeline import EVERYTHING, Until
 from offsets_log.replay.partial import EndTransactionMarker, GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile

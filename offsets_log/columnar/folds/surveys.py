@@ -16,10 +16,10 @@ from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage
+from offsets_log.events import LogEvent
 from offsets_log.log_format.compression import codec_name
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.messages.schema import Message
-from offsets_log.pipeline import LogEvent
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.survey import Kinds, Survey, watched
 

@@ -19,11 +19,12 @@ from offsets_log.columnar.folds.replay import Piece, Replay
 from offsets_log.columnar.folds.state import GROUP_METADATA, ColumnarState, canonical_key, plain
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Note
+from offsets_log.events import EVERYTHING, Event, LogEvent, Until
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE, decode_batch_header
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
-from offsets_log.pipeline import EVERYTHING, Event, LogEvent, TakesNothing, Until
+from offsets_log.replay.fold import TakesNothing
 from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.rows.batch_bytes import counted
 

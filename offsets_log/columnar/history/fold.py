@@ -14,11 +14,12 @@ from offsets_log.columnar.history.state import HistoryState
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, ScanPlace
+from offsets_log.events import Event, LogEvent, Until
 from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
-from offsets_log.pipeline import Event, LogEvent, Until, replay_into
+from offsets_log.replay.fold import replay_into
 from offsets_log.replay.topic_names import topic_names_in
 
 

@@ -17,11 +17,12 @@ from offsets_log.columnar.materialize.values import topic_names
 from offsets_log.columnar.scan import interner
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.events import Event
 from offsets_log.log_format import readers
-from offsets_log.log_format.primitives import INT16, PlainStruct, Uuid, decode_string, encode_string
-from offsets_log.log_format.record import ControlRecord
+from offsets_log.log_format.control_record import ControlRecord
+from offsets_log.log_format.java_text import decode_string, encode_string
+from offsets_log.log_format.primitives import INT16, PlainStruct, Uuid
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_key
-from offsets_log.pipeline import Event
 from offsets_log.replay.partial import EndTransactionMarker, GroupTopicPartition, OffsetAndMetadata, offset_and_metadata
 from offsets_log.replay.profile import Profile
 

@@ -12,6 +12,8 @@ instruction   a part for which machine code has an instruction or two that Pytho
 Kernels index arrays and check every position against its enclosing end themselves. With ``NUMBA_BOUNDSCHECK=1`` numba
 checks too, with ``NUMBA_DISABLE_JIT=1`` they are the plain Python that they look like; then, and on processors that
 lack them, instructions run as their Python code.
+
+Over 400 lines: how kernels are declared, kept and linked is one contract, which `numba_backend` keeps too.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from offsets_log.columnar.materialize.timelines import group_names, names_told, 
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire.programs import SIZES, compile_program, table_of
-from offsets_log.log_format.primitives import Uuid, decode_string
+from offsets_log.log_format.java_text import decode_string
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import decode_coordinator_record
 from offsets_log.messages.schema import Message, Scalar

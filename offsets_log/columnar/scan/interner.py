@@ -5,6 +5,8 @@ Two raw keys can name one GroupTopicPartition: of type 0 and type 1 (``L-22``), 
 get their own rows, which refer to its row. Names that are not UTF-8 are left to Python, which registers them.
 
 Hash tables hold the upper half of the hash and the number + 1; 0 is free.
+
+Over 400 lines: tables, the kernels that search them, and what Python registers must agree in each column.
 """
 
 from __future__ import annotations

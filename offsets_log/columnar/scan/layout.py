@@ -119,7 +119,10 @@ class Scanner:
                     self.table[: len(batches), dp.BATCH_AT] = batches
                     progress[2:] = self._fill(data, len(batches)), 0
                 elif outcome == ga.LOST:
-                    raise InputError("the file was changed while it was read", file=layout.log.segments[i].file)
+                    raise InputError(
+                        "the file was changed while it was read: copy it, and read the copy",
+                        file=layout.log.segments[i].file,
+                    )
             used = int(progress[1])
         unordered = np.empty_like(table)
         unordered[order] = table

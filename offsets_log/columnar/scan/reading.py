@@ -22,11 +22,12 @@ from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import Damage
+from offsets_log.events import LogEnd, LogEvent, TailFound, Until, batch_events
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import Tail
-from offsets_log.pipeline import LogEnd, LogEvent, TailFound, Until, batch_events, log_end, tail_found
+from offsets_log.pipeline import log_end, tail_found
 
 PAUSE = 1 << 24
 """Bytes between two reports of progress."""

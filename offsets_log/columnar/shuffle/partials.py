@@ -21,8 +21,10 @@ transaction    of a survey: a producer, the first of its ``number`` records of o
                ``commit_timestamp_ms``), and in ``commits`` whether there was a marker before them
 writers        in place of the rows above: who wrote the piece, in ``value``
 damage         a piece of a file that could not be read: ``facts``, and its bytes in ``value``
-tail, missing  as `pipeline.TailFound` and `completeness.Missing`, in ``facts``
+tail, missing  as `events.TailFound` and `completeness.Missing`, in ``facts``
 =============  ======================================================================================================
+
+Over 400 lines: each kind of row is written and joined here, so that both ways stand together.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.scan.reading import Cursor, Note, ScanOrder, ScanPlace
 from offsets_log.errors import InputError
+from offsets_log.events import Until
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import Until
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,9 @@ from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16
 from offsets_log.errors import Damage
+from offsets_log.events import Event, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import Event, Until
 from offsets_log.rows.tables import Column, Row
 
 HEADERS = Column("headers", "array<struct<key:string,value:binary>>", "null if there are none")

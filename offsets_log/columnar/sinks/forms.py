@@ -7,8 +7,8 @@ from functools import partial
 
 from offsets_log.columnar.sinks.marks import Form
 from offsets_log.errors import Damage
+from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.partition_log import Segment
-from offsets_log.pipeline import Event, LogEvent
 from offsets_log.rows import dump_log
 from offsets_log.rows.tables import Row, decoded_row, to_base64
 

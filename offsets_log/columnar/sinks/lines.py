@@ -26,9 +26,9 @@ from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.marks import Form, escapes_of, event_of, quote_of
 from offsets_log.columnar.sinks.templates import WITHOUT_VALUE, Maker, Templates
 from offsets_log.columnar.sinks.writers import MOST_ESCAPED
+from offsets_log.events import BatchStart, Event, LogEvent
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import decode_coordinator_record
-from offsets_log.pipeline import BatchStart, Event, LogEvent
 
 TEXT_BYTES, MOST_TEMPLATES = 1 << 20, 64
 LEAST_KNOWN, MOST_KNOWN = 1 << 6, 1 << 16

@@ -17,6 +17,7 @@ from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.writers import MOST_ESCAPED
 from offsets_log.columnar.wire import batches as bt
+from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.log_format.record import Record
@@ -32,7 +33,6 @@ from offsets_log.messages.schema import (
     Struct,
     in_versions,
 )
-from offsets_log.pipeline import Event, LogEvent
 from offsets_log.rows.tables import Row, to_json
 
 

@@ -32,8 +32,8 @@ from offsets_log.columnar.sinks.marks import (
 )
 from offsets_log.columnar.sinks.writers import SLACK
 from offsets_log.columnar.wire import batches as bt
+from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import Segment
-from offsets_log.log_format.record import ControlRecord
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.messages.schema import Message
 from offsets_log.rows.tables import Row

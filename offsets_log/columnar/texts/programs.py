@@ -22,8 +22,9 @@ from offsets_log.columnar.sinks.marks import FROM_BYTES, Mark, Marks, NoTemplate
 from offsets_log.columnar.sinks.templates import Operation, program_of
 from offsets_log.columnar.texts import kernels as tk
 from offsets_log.log_format.batch import CONTROL_MASK, DELETE_HORIZON_MASK, TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK
+from offsets_log.log_format.control_record import ControlRecord, control_record
 from offsets_log.log_format.partition_log import Segment
-from offsets_log.log_format.record import ControlRecord, Record, control_record
+from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.messages.schema import INT32, INT64, STRING, Field, Message
 from offsets_log.rows import dump_log

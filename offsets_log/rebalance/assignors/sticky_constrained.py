@@ -13,10 +13,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from offsets_log.errors import AssignorError
-from offsets_log.rebalance.assignor import Assignment, Rules, TopicPartition
+from offsets_log.rebalance.assignors.assignor import Assignment, Rules, TopicPartition
+from offsets_log.rebalance.assignors.racks import Racks
+from offsets_log.rebalance.assignors.sticky_claims import Ownership
 from offsets_log.rebalance.java_order import java_string_order
-from offsets_log.rebalance.racks import Racks
-from offsets_log.rebalance.sticky_claims import Ownership
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ References: ``clients/consumer/StickyAssignor.java``, ``CooperativeStickyAssigno
 
 from __future__ import annotations
 
-from offsets_log.rebalance.assignor import NEWEST, Assignment, Metadata, Rules, Subscriptions, TopicPartition
-from offsets_log.rebalance.racks import NO_RACKS, Racks
-from offsets_log.rebalance.sticky_claims import (
+from offsets_log.rebalance.assignors.assignor import NEWEST, Assignment, Metadata, Rules, Subscriptions, TopicPartition
+from offsets_log.rebalance.assignors.racks import NO_RACKS, Racks
+from offsets_log.rebalance.assignors.sticky_claims import (
     ReadClaim,
     all_equal,
     compare_claims,
@@ -20,9 +20,8 @@ from offsets_log.rebalance.sticky_claims import (
     ordered,
     sticky_claim,
 )
-from offsets_log.rebalance.sticky_constrained import Sticky, fill_quotas, steal
-from offsets_log.rebalance.sticky_general import assign_general
-from offsets_log.rebalance.sticky_history import history_of_claims, history_of_ownership
+from offsets_log.rebalance.assignors.sticky_constrained import Sticky, fill_quotas, steal
+from offsets_log.rebalance.assignors.sticky_general import assign_general, history_of_claims, history_of_ownership
 
 
 class StickyAssignor:

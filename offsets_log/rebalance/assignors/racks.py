@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from offsets_log.rebalance.assignor import Metadata, Subscriptions, TopicPartition, is_rack_aware
+from offsets_log.rebalance.assignors.assignor import Metadata, Subscriptions, TopicPartition, is_rack_aware
 
 NOWHERE: frozenset[str] = frozenset()
 

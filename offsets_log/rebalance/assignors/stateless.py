@@ -1,11 +1,11 @@
-"""``range``: each topic's partitions in consecutive runs, topic by topic (``A-4`` … ``A-7``).
+"""The assignors that do not ask what members had before: ``range`` and ``roundrobin``.
 
-Reference: ``clients/consumer/RangeAssignor.java``.
+References: ``clients/consumer/RangeAssignor.java``, ``RoundRobinAssignor.java``.
 """
 
 from __future__ import annotations
 
-from offsets_log.rebalance.assignor import (
+from offsets_log.rebalance.assignors.assignor import (
     NEWEST,
     Assignment,
     Metadata,
@@ -18,7 +18,7 @@ from offsets_log.rebalance.java_order import java_hash_order, java_string_order
 
 
 class RangeAssignor:
-    """By the rules of a release."""
+    """``range``: each topic's partitions in consecutive runs, topic by topic (``A-4`` … ``A-7``)."""
 
     name = "range"
 
@@ -138,3 +138,29 @@ def _assign_together(topics: list[_Topic], assignment: Assignment) -> None:
             topic.give(found, [number], assignment)
         if not any(topic.room(found) for topic in topics):
             del waiting[found]
+
+
+class RoundRobinAssignor:
+    """``roundrobin``: all partitions in order, one to each subscribed member in a ring (``A-8``).
+
+    The same in every release but 0.9, which fails for a topic that is not there (``A-9``).
+    """
+
+    name = "roundrobin"
+
+    def __init__(self, rules: Rules = NEWEST) -> None:
+        self.rules = rules
+
+    def assign(self, metadata: Metadata, subscriptions: Subscriptions) -> Assignment:
+        """As `assignor.Assignor` has it. The ring goes on from one topic to the next."""
+        assignment: Assignment = {member_id: [] for member_id in subscriptions}
+        ring = member_order(subscriptions)
+        wanted = {member_id: frozenset(subscription.topics) for member_id, subscription in subscriptions.items()}
+        at = 0
+        for topic, count in metadata.subscribed(subscriptions).items():
+            for number in range(count):
+                while topic not in wanted[ring[at % len(ring)]]:
+                    at += 1
+                assignment[ring[at % len(ring)]].append((topic, number))
+                at += 1
+        return assignment

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.errors import CorruptRecordError
 from offsets_log.messages.sticky_user_data import decode_cooperative_sticky, decode_sticky
-from offsets_log.rebalance.assignor import Rules, Subscription, Subscriptions, TopicPartition
+from offsets_log.rebalance.assignors.assignor import Rules, Subscription, Subscriptions, TopicPartition
 from offsets_log.rebalance.java_order import java_hash_order
 
 NO_GENERATION = -1

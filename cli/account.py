@@ -1,0 +1,192 @@
+"""The account of a run: what could not be read, what is missing or wrong; counted, kept, said, and the exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from copy import copy
+from typing import NoReturn
+
+import click
+
+from cli.inputs import Inputs
+from cli.output import visible
+from cli.progress import progress
+from offsets_log.disk.writer import atomic_output, output_errors
+from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
+from offsets_log.events import BatchEnd, Event, LogEvent, TailFound
+from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.rows.survey import Survey, describe_tail
+from offsets_log.rows.tables import Row, damage_row, problem_row, to_json
+from offsets_log.words import counted
+
+EXIT_ERROR = 1
+EXIT_DAMAGED = 3
+DAMAGE_SHOWN = 5
+MAX_DAMAGES_KEPT = 100_000
+
+
+class Account:
+    """What a run tells of its inputs, and ends with.
+
+    Attributes:
+        inputs: what it is about.
+        advance: to be called with a number of bytes read, from any thread.
+        damages: the first of what could not be read, as rows.
+        corrupt: how many pieces Kafka cannot have written.
+        unsupported: how many pieces it may have written, and that are not known here.
+        damaged_logs: by ``id``, those that hold something other than whole batches and records.
+        lost: log that is missing and that nothing explains, absent partitions too.
+        is_wrong: whether a command found something wrong that is no damage, for the exit status.
+        tells_brokers: whether a command says itself what brokers make of damage.
+    """
+
+    def __init__(self, inputs: Inputs, stack: ExitStack, *, shows_progress: bool | None) -> None:
+        self.damaged_logs: set[int] = set()
+        self.damages: list[Row] = []
+        self.lost: list[Missing] = []
+        self.corrupt = 0
+        self.unsupported = 0
+        self.is_wrong = False
+        self.tells_brokers = False
+        self.inputs = inputs
+        self._reading = reading = inputs.reading
+        self._quarantine = (
+            stack.enter_context(atomic_output(reading.quarantine, inputs=inputs.files)) if reading.quarantine else None
+        )
+        total_bytes = sum(log.bytes_to_read for log in inputs.logs)
+        shown = progress(total_bytes, say, is_wanted=shows_progress, is_quiet=reading.quiet)
+        self.advance = stack.enter_context(shown)
+
+    def aside(self, inputs: Inputs) -> Account:
+        """An account of other inputs; what is told and counted there is not told and counted by this run."""
+        other = copy(self)
+        other.inputs, other._reading = inputs, inputs.reading
+        other.damages, other.lost, other._quarantine = [], [], None
+        other.advance = lambda size_bytes: None
+        return other
+
+    def say(self, words: str) -> None:
+        """A line on standard error, unless it was asked for quiet."""
+        if not self._reading.quiet:
+            say(words)
+
+    def tell(self, seen: TailFound | Missing) -> None:
+        """Say what was seen that is no damage; under --strict, raise an error for log that is lost."""
+        if isinstance(seen, TailFound):
+            self.say(f"{seen.segment.file}: {describe_tail(seen)}")
+        elif seen.is_lost:
+            if self._reading.strict:
+                raise MissingLogError(seen.in_words())
+            self.lost.append(seen)
+            self.say(f"missing: {seen.in_words()}")
+
+    def _tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
+        """A tail; zeros that an orderly stop would have cut off are wrong (``D-8``)."""
+        self.damaged_logs.add(id(log))
+        self.tell(seen)
+        if seen.tail.kind == "zeros" and log.checkpoints.stopped_cleanly:
+            self.is_wrong = True
+            self.say(f"{seen.segment.file}: after a clean stop, as here, no broker starts over such zeros")
+
+    def watch(
+        self, log: PartitionLog, events: Iterable[LogEvent], advance: Callable[[int], None]
+    ) -> Iterator[LogEvent]:
+        """The same events of a log; tails and missing log are told on the way."""
+        for event in events:
+            match event:
+                case BatchEnd(batch=batch):
+                    advance(batch.size_bytes)
+                case Damage():
+                    self.damaged_logs.add(id(log))
+                case TailFound():
+                    self._tell_tail(log, event)
+                case Missing():
+                    self.tell(event)
+            yield event
+
+    def drain(self, events: Iterable[LogEvent]) -> None:
+        """Read events to their end for what others note on the way; damage is told."""
+        for event in events:
+            damage = event.damage if isinstance(event, Event) else event
+            if isinstance(damage, Damage):
+                self.on_damage(damage)
+
+    def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | Missing], None]:
+        """What to do with what was seen in a log in bulk."""
+
+        def note(seen: Damage | TailFound | Missing) -> None:
+            if isinstance(seen, Damage):
+                if not seen.is_of_content:
+                    self.damaged_logs.add(id(log))
+                self.on_damage(seen)
+                return
+            if isinstance(seen, TailFound):
+                self._tell_tail(log, seen)
+            else:
+                self.tell(seen)
+            if found is not None:
+                found.saw(seen)
+
+        return note
+
+    def on_damage(self, damage: Damage) -> None:
+        """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
+        self.inputs.locate(damage)
+        if self._reading.strict:
+            raise damage.error
+        if damage.is_unsupported:
+            self.unsupported += 1
+        else:
+            self.corrupt += 1
+        self.keep(damage)
+        if len(self.damages) < MAX_DAMAGES_KEPT:
+            self.damages.append(problem_row(damage))
+        count = self.corrupt + self.unsupported
+        if self._reading.verbose or count <= DAMAGE_SHOWN:
+            kind = "unsupported" if damage.is_unsupported else "corrupt"
+            self.say(f"{kind}: {damage.error}")
+        elif count == DAMAGE_SHOWN + 1:
+            self.say("more pieces could not be read; -v names them all")
+
+    def keep(self, damage: Damage) -> None:
+        """Write a piece where what could not be read is kept, if that was asked for."""
+        if self._quarantine is not None:
+            with output_errors(str(self._reading.quarantine)):
+                self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
+
+    def finish(self, words: str) -> None:
+        """Say the result, and what it lacks."""
+        self.say(words)
+        if self.lost:
+            count = sum(missing.count for missing in self.lost)
+            self.say(
+                f"not all of the log is there: {counted(count, 'offset is', 'offsets are')} missing, and nothing "
+                f"explains it"
+            )
+        if self.corrupt or self.unsupported:
+            self.say(
+                f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
+                + ("" if self._reading.quarantine else "; --quarantine FILE keeps the pieces")
+            )
+        if self.damaged_logs and not self.tells_brokers:
+            self.say("a broker that starts over these files may serve less, or not start: see offsets-log check")
+
+    @property
+    def exit_status(self) -> int:
+        """0, or 3 if something was damaged, unsupported, lost or wrong."""
+        return EXIT_DAMAGED if self.corrupt or self.unsupported or self.lost or self.is_wrong else 0
+
+
+def say(words: str) -> None:
+    """A line on standard error; where that is closed or full the answer matters more than the words."""
+    with suppress(OSError, AttributeError):
+        click.echo(visible(words), err=True)
+
+
+def fail(error: OffsetsLogError) -> NoReturn:
+    """One line, exit status 1."""
+    say(f"offsets-log: error: {error}")
+    sys.exit(EXIT_ERROR)

@@ -1,0 +1,342 @@
+"""What answers a run's questions of its logs: this process, record by record, or in bulk by kernels where it pays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from cli.account import Account
+from cli.inputs import Inputs
+from offsets_log.events import LogEvent
+from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog
+from offsets_log.log_format.record import Record
+from offsets_log.pipeline import iter_events, replay
+from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, finish
+from offsets_log.replay.profile import Profile
+from offsets_log.rows.survey import Survey
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from cli.clean_rounds import Rounds
+    from offsets_log.checking.partition_check import PartitionCheck
+    from offsets_log.cleaner.settings import Settings
+    from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.columnar.events.export import Write
+    from offsets_log.columnar.folds.overviews import OverviewState
+    from offsets_log.columnar.folds.replay import Replay, Replayed
+    from offsets_log.columnar.folds.writers import WritersState
+    from offsets_log.columnar.jit.compiled import Kernel
+    from offsets_log.disk.folders import Place
+    from offsets_log.replay.releases import Release
+
+UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
+"""Columns that a source need not tell to be read in bulk: rows of records have none of them, or null of themselves."""
+BULK_FROM_BYTES = 4 << 20
+"""From here on compiled kernels are worth their start."""
+
+Loaded = tuple[PartitionLog, CoordinatorState, Survey]
+"""A log, what is held of it, and what was seen in it."""
+
+Surveyed = tuple[PartitionLog, Survey, Holdings]
+"""A log, what was seen in it, and how much of it a load makes."""
+
+
+class Watcher(Protocol):
+    """Whoever notes something of the events that pass by."""
+
+    def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """The same events."""
+
+
+class Engine:
+    """Answers from the logs of `inputs`; what it meets on the way goes to `account`.
+
+    Attributes:
+        is_here: whether this process may read the logs itself.
+    """
+
+    is_here = True
+
+    def __init__(self, inputs: Inputs, account: Account) -> None:
+        self.inputs = inputs
+        self.account = account
+
+    def of(self, inputs: Inputs, account: Account) -> Self:
+        """The same engine for other bounds."""
+        other = copy(self)
+        other.inputs, other.account = inputs, account
+        return other
+
+    def events(
+        self, log: PartitionLog, start: int = 0, wants: Callable[[Record], bool] | None = None
+    ) -> Iterator[LogEvent]:
+        """The events of one partition within the bounds, from a record offset on; tails are told on the way.
+
+        ``wants`` as `iter_events`.
+        """
+        events = iter_events(
+            log, start=start, until=self.inputs.until(log), release=self.inputs.reading.kafka, wants=wants
+        )
+        return self.account.watch(log, events, self.account.advance)
+
+    def selected(
+        self,
+        log: PartitionLog,
+        selection: Selection,
+        wants: Callable[[Record], bool] | None = None,
+        start: int | None = None,
+    ) -> Iterator[LogEvent]:
+        """The same of a question about few records: of bulk, batches that hold none of them are passed by.
+
+        Args:
+            start: given where this log alone is asked, and no other by the same selection.
+        """
+        if not self.is_bulk:
+            return self.events(log, start or 0, wants)
+        from offsets_log.columnar.choose.choice import choose
+        from offsets_log.columnar.choose.selected import selected_events
+
+        self.compile_first(choose)
+        until, release = self.inputs.until(log), self.inputs.reading.kafka
+        events = selected_events(
+            log, selection, start=start or 0, until=until, release=release, wants=wants, advance=self.account.advance
+        )
+        return self.account.watch(log, events, lambda size_bytes: None)
+
+    def load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
+        """A coordinator's memory after loading the partition up to the bounds, as far as filters show it.
+
+        Args:
+            found: notes what passes by.
+        """
+        return self._load(log, profile, found).showing(self.inputs.shows_group, self.inputs.shows_topic)
+
+    def _load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
+        events = found.watch(self.events(log))
+        return replace(
+            finish(replay(events, profile, on_damage=self.account.on_damage)), missing_columns=log.missing_columns
+        )
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether there is so much to read that it is done by `offsets_log.columnar`."""
+        is_whole = not any(log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
+        return is_whole and sum(log.bytes_to_read for log in self.inputs.logs) >= BULK_FROM_BYTES
+
+    def compile_first(self, largest: Kernel[Any]) -> None:
+        """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""
+        from offsets_log.columnar.jit.compiled import compile_beside, is_kept
+
+        if not is_kept(largest):
+            self.account.say(
+                "compiling for this machine, once: about ten seconds; for other commands in the background"
+            )
+            compile_beside(but=largest)
+
+    def replay_in_bulk(
+        self,
+        profile: Profile,
+        found: Mapping[int, Survey] | None = None,
+        *,
+        replay: Callable[..., Replay] | None = None,
+        largest: Kernel[Any] | None = None,
+    ) -> Iterator[Replayed]:
+        """All partitions replayed up to the bounds, in their order.
+
+        Args:
+            found: by ``id`` of the log, what was seen in it.
+            replay: makes another kind of replays.
+            largest: the largest kernel that these need.
+        """
+        from offsets_log.columnar.folds.offsets import scan
+        from offsets_log.columnar.folds.replay import Replay, replay_logs
+
+        self.compile_first(largest or scan)
+        return replay_logs(
+            self.inputs.logs,
+            profile,
+            note=lambda log: self.account.noting(log, None if found is None else found[id(log)]),
+            until=self.inputs.until,
+            release=self.inputs.reading.kafka,
+            threads=self.inputs.reading.threads or processors(),
+            advance=self.account.advance,
+            replay=replay or Replay,
+        )
+
+    def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
+        """The records of one partition up to the bounds, counted for who wrote them: see `writers.count_log`.
+
+        Args:
+            how: more for it.
+        """
+        from offsets_log.columnar.folds.tally import scan
+        from offsets_log.columnar.folds.writers import count_log
+
+        self.compile_first(scan)
+        return count_log(
+            log,
+            per,
+            is_filtered=is_filtered,
+            note=self.account.noting(log),
+            until=self.inputs.until(log),
+            release=self.inputs.reading.kafka,
+            threads=self.inputs.reading.threads or processors(),
+            advance=self.account.advance,
+            **how,
+        )
+
+    def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
+        """All partitions up to the bounds loaded by the rules of releases, in their order."""
+        from offsets_log.checking.bulk import check_logs
+        from offsets_log.checking.bulk_answers import partition_check
+        from offsets_log.columnar.folds.offsets import scan
+
+        self.compile_first(scan)
+        checked = check_logs(
+            self.inputs.logs,
+            releases,
+            note=self.account.noting,
+            until=self.inputs.until,
+            release=self.inputs.reading.kafka,
+            threads=self.inputs.reading.threads or processors(),
+            advance=self.account.advance,
+        )
+        for replayed, state in checked:
+            until = self.inputs.until(replayed.log)
+            yield partition_check(
+                replayed, state, releases, until=until, release=self.inputs.reading.kafka, shutdown=shutdown
+            )
+
+    def export_in_bulk(self, write: Write, *, is_filtered: bool = False, **how: Any) -> int:
+        """All records up to the bounds as Arrow tables or otherwise, in parts; how many there are.
+
+        Args:
+            write: takes what is made of a part.
+            is_filtered: only records of the groups and topics that are shown; markers belong to none.
+            how: more for `Export`.
+        """
+        from offsets_log.columnar.events.export import Export
+        from offsets_log.columnar.events.kernels import fill
+        from offsets_log.columnar.events.rows import ALL, Shown
+
+        self.compile_first(fill)
+        group = self.inputs.shows_group if self.inputs.reading.group else None
+        topic = self.inputs.shows_topic if self.inputs.reading.topic else None
+        export = Export(
+            write,
+            note=self.account.noting,
+            shown=Shown(group, topic) if is_filtered else ALL,
+            until=self.inputs.until,
+            release=self.inputs.reading.kafka,
+            threads=self.inputs.reading.threads or processors(),
+            advance=self.account.advance,
+            **how,
+        )
+        return export.run(self.inputs.logs)
+
+    def rounds(self, settings: Settings) -> Rounds:
+        """Who opens and cleans partitions."""
+        from cli.clean_rounds import Rounds
+
+        return Rounds(settings, self.account.advance)
+
+    def place(self, to: str, stack: ExitStack) -> Place:
+        """A new directory for partition folders, outside of what is read, which appears whole or not at all.
+
+        Args:
+            stack: at its end it appears.
+        """
+        from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
+        from offsets_log.disk.writer import atomic_directory, left_beside
+
+        refuse_inside_inputs(to, self.inputs.reading.paths, self.inputs.files)
+        for left in left_beside(to):
+            self.account.say(f"{left} is of a run that was killed, or that is still at work; it is left as it is")
+        return DiskPlace(str(stack.enter_context(atomic_directory(to))))
+
+    def load_all(self, profile: Profile, *, whole_groups: bool = True) -> Iterator[Loaded]:
+        """Every partition as `load` has it, and what was seen in it; of bulk only what `rebuild` tells.
+
+        Args:
+            whole_groups: with the members of classic groups.
+        """
+        for log, state, found in self.load_whole(profile, whole_groups=whole_groups):
+            yield log, state.showing(self.inputs.shows_group, self.inputs.shows_topic), found
+
+    def load_whole(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
+        """The same with all groups and topics, whichever are asked for."""
+        if not self.is_bulk:
+            for log in self.inputs.logs:
+                found = Survey.of(log)
+                yield log, self._load(log, profile, found), found
+            return
+        seen = {id(log): Survey.of(log) for log in self.inputs.logs}
+        for replayed in self.replay_in_bulk(profile, seen):
+            yield finished(replayed, seen[id(replayed.log)], whole_groups=whole_groups)
+
+    def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
+        """In bulk, every partition as `load_all` has it, and what else was noted of its records on the way."""
+        from offsets_log.columnar.folds.overview import scan
+        from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
+
+        kind = partial(
+            OverviewReplay,
+            shows_group=self.inputs.shows_group if self.inputs.reading.group else None,
+            shows_topic=self.inputs.shows_topic if self.inputs.reading.topic else None,
+        )
+        seen = {id(log): Survey.of(log) for log in self.inputs.logs}
+        for replayed in self.replay_in_bulk(profile, seen, replay=kind, largest=scan):
+            assert isinstance(replayed.state, OverviewState)
+            log, state, found = finished(replayed, seen[id(replayed.log)], whole_groups=True)
+            yield log, state.showing(self.inputs.shows_group, self.inputs.shows_topic), found, replayed.state
+
+    def survey_all(self, profile: Profile) -> Iterator[Surveyed]:
+        """What every partition holds, and how much of it a load makes."""
+        if not self.is_bulk:
+            for log in self.inputs.logs:
+                found = Survey.of(log)
+                yield log, found, self.load(log, profile, found).holdings()
+            return
+        from offsets_log.columnar.folds.surveys import SurveyingReplay
+
+        seen = {id(log): Survey.of(log) for log in self.inputs.logs}
+        for replayed in self.replay_in_bulk(profile, seen, replay=SurveyingReplay):
+            from offsets_log.columnar.materialize.values import holdings
+            from offsets_log.columnar.scan.layout import Scanner
+
+            with Scanner() as scanner:
+                held = holdings(
+                    replayed.layout,
+                    replayed.state,
+                    scanner,
+                    shows_group=self.inputs.shows_group,
+                    shows_topic=self.inputs.shows_topic if self.inputs.reading.topic else None,
+                )
+            found = seen[id(replayed.log)]
+            replayed.state.tell(found)
+            yield replayed.log, found, held
+
+
+def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded:
+    """What a load makes of a replay in bulk, with all groups and topics.
+
+    Args:
+        whole_groups: with the members of classic groups.
+    """
+    from offsets_log.columnar.materialize.values import finish as finish_bulk
+    from offsets_log.columnar.scan.layout import Scanner
+
+    with Scanner() as scanner:
+        state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
+    replayed.state.tell(found)
+    return replayed.log, replace(state, missing_columns=replayed.log.missing_columns), found
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,164 @@
+"""What a run reads: opened logs, the bounds and filters asked for, and what is told of them before they are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Set
+from copy import copy
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from cli.options import ReadOptions
+from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
+from offsets_log.disk.reader import DiskLogs
+from offsets_log.errors import InputError
+from offsets_log.events import Until
+from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.other_topic import is_of_another_topic
+from offsets_log.rows.tables import partition_name
+from offsets_log.words import counted
+
+
+class Inputs:
+    """The opened logs, and what of them is asked for.
+
+    Attributes:
+        reading: the options that say what is read.
+        files: real paths of the files that were opened: what no output may replace.
+        absent: partitions that the data directory knows and that have no segment.
+        partitions: how many were read.
+        damages: what could not be read of dumps and archives when they were opened.
+        locate: sets the position of damage in a dump to its line there.
+        shows_group: whether ``--group`` shows a group of this name.
+        shows_topic: whether ``--topic`` shows a topic of this name.
+    """
+
+    def __init__(self, reading: ReadOptions, opened: DiskLogs) -> None:
+        self.reading = reading
+        self.logs = opened.logs
+        self.files = opened.files
+        self.absent = opened.absent
+        self.damages = opened.damages
+        self.partitions = len(opened.logs)
+        self.locate = opened.locate
+        self.shows_group = matcher(reading.group)
+        self.shows_topic = matcher(reading.topic)
+        self._opened = opened
+
+    @property
+    def topic_ids(self) -> dict[bytes, str]:
+        """Topic id → name, from the folders of other topics beside the partitions."""
+        return self._opened.topic_ids
+
+    @property
+    def partitions_read(self) -> str:
+        """How many partitions, in words."""
+        return counted(self.partitions, "partition")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is told of the inputs before they are read, one sentence each."""
+        return (*self._opened.notes, *(note for log in self.logs for note in log.notes))
+
+    @property
+    def missing_columns(self) -> frozenset[str]:
+        """Columns that one log or another does not tell."""
+        return frozenset().union(*(log.missing_columns for log in self.logs))
+
+    def until(self, log: PartitionLog) -> Until:
+        """Where the replay of this partition stops."""
+        offsets = [
+            offset
+            for partition, offset in self.reading.until_offset
+            if partition is None or partition == log.offsets_partition
+        ]
+        return Until(min(offsets, default=None), self.reading.until_time)
+
+    def bounded(self, until_offset: tuple[tuple[int | None, int], ...], until_time: int | None) -> Inputs:
+        """The same logs with other bounds, of which nothing is said."""
+        other = copy(self)
+        other.reading = replace(self.reading, until_offset=until_offset, until_time=until_time, quiet=True)
+        return other
+
+    def check(self, needs: Set[str]) -> None:
+        """Refuse what cannot answer: sources without a needed column, and logs of other topics.
+
+        Args:
+            needs: columns without which the answer would be guessed.
+
+        Raises:
+            InputError: names the columns, or the first log of another topic.
+        """
+        if missing := sorted((needs | self._needed_by_bounds()) & self.missing_columns):
+            raise InputError(
+                f"this source does not tell {', '.join(missing)}, which would have to be guessed here: read the "
+                f"segments of a broker's data directory"
+            )
+        for log in self.logs:
+            self._check_topic(log)
+
+    def _needed_by_bounds(self) -> set[str]:
+        """Columns without which bounds would bound nothing."""
+        bounds = {"timestamp_ms": self.reading.until_time is not None, "record_offset": bool(self.reading.until_offset)}
+        return {name for name, is_given in bounds.items() if is_given}
+
+    def _check_topic(self, log: PartitionLog) -> None:
+        """Refuse a log that no directory's name says to be of `__consumer_offsets`, and that is not."""
+        told = self.reading.as_partition  # by the user, who may have meant another file
+        if log.offsets_partition not in (None, told) or log.missing_columns:
+            return
+        file = log.segments[0].file
+        topic = DirectoryName.parse(re.split("[/!]", f"/{file}")[-2]).topic
+        is_empty = not any(len(segment.buffer) for segment in log.segments)
+        if is_of_another_topic(log) or (is_empty and topic.startswith("__")):
+            raise InputError(
+                (f"this is another topic, {topic}" if topic else f"this does not look like {OFFSETS_TOPIC}")
+                + ": no group coordinator wrote its records. Give a broker's data directory (log.dirs), or of its "
+                f"directories those named {OFFSETS_TOPIC}-N",
+                file=file,
+            )
+
+    def iter_idle_bounds(self) -> Iterator[str]:
+        """Bounds that bound nothing, one sentence each: of partitions that are not there, of records without a time."""
+        found = {log.offsets_partition for log in self.logs}
+        for partition, offset in self.reading.until_offset:
+            if partition is not None and partition not in found:
+                yield f"--until-offset {partition}:{offset} bounds nothing: no such offsets partition was found"
+        if self.reading.until_time is not None:
+            yield from self.iter_timeless()
+
+    def iter_timeless(self) -> Iterator[str]:
+        """Logs that begin with records without a time, which no time bounds, one sentence each."""
+        for log in self.logs:
+            first = next((item for _, item in iter_log(log) if isinstance(item, RecordBatch)), None)
+            if first is not None and first.max_timestamp_ms == NO_TIMESTAMP:
+                yield (
+                    f"offsets partition {partition_name(log.offsets_partition)} has records without a time (before "
+                    "Kafka 0.10), which are read whatever time is asked for: bound them by record offset"
+                )
+
+
+def read_topic_ids(file: str | None) -> dict[bytes, str]:
+    """The file of --topic-ids: a JSON object topic id → name.
+
+    Raises:
+        InputError: if it is anything else.
+    """
+    if file is None:
+        return {}
+    try:
+        names = json.loads(Path(file).read_bytes())
+        return {Uuid.from_text(topic_id): str(name) for topic_id, name in names.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"it is not a JSON object topic id -> name: {error}", file=file) from None
+
+
+def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a name fits one of the globs, or there are none."""
+    if not globs:
+        return lambda name: True
+    return lambda name: any(fnmatchcase(name, glob) for glob in globs)

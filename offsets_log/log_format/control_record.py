@@ -1,0 +1,79 @@
+"""Control records: what ends a transaction, and what else a broker writes between data (``records.md`` §4).
+
+References: ``ControlRecordType.java``, ``EndTransactionMarker.java``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import construct as c
+
+from offsets_log.errors import CorruptRecordError
+from offsets_log.log_format import primitives as p
+from offsets_log.log_format.record import Record
+
+CONTROL_KEY = c.Struct("version" / p.INT16, "type" / p.INT16)
+END_TXN_MARKER = c.Struct("version" / p.INT16, "coordinator_epoch" / p.INT32)
+CONTROL_TYPES = {
+    0: "ABORT",
+    1: "COMMIT",
+    2: "LEADER_CHANGE",
+    3: "SNAPSHOT_HEADER",
+    4: "SNAPSHOT_FOOTER",
+    5: "KRAFT_VERSION",
+    6: "KRAFT_VOTERS",
+}
+UNKNOWN_CONTROL_TYPE = 0x7FFF
+END_TRANSACTION = frozenset({"ABORT", "COMMIT"})
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRecord:
+    """What a control record says: ``COMMIT``, ``ABORT`` or another of `CONTROL_TYPES`, else ``UNKNOWN``."""
+
+    type: str
+    coordinator_epoch: int | None
+
+    @property
+    def ends_transaction(self) -> bool:
+        """COMMIT or ABORT."""
+        return self.type in END_TRANSACTION
+
+
+def control_type(record: Record) -> str:
+    """What a control record's key says, all of it that a coordinator's load looks at (``records:C2``).
+
+    Raises:
+        CorruptRecordError: a key below 4 bytes or of a negative version.
+    """
+    key, _ = p.parse_prefix(CONTROL_KEY, record.key or b"", "control.key")
+    if key.version < 0:
+        raise CorruptRecordError(f"the version is {key.version}", field="control.key.version")
+    return CONTROL_TYPES.get(key.type, "UNKNOWN")
+
+
+def decode_control_record(record: Record) -> ControlRecord:
+    """Read a control record's key and, of a transaction marker, its value (``records:C2``, ``C3``).
+
+    Raises:
+        CorruptRecordError: a key that says nothing, a marker's value that is cut off.
+    """
+    name = control_type(record)
+    if name not in END_TRANSACTION:
+        return ControlRecord(name, None)
+    marker, _ = p.parse_prefix(END_TXN_MARKER, record.value or b"", "control.value")
+    if marker.version < 0:
+        raise CorruptRecordError(f"the version is {marker.version}", field="control.value.version")
+    return ControlRecord(name, marker.coordinator_epoch)
+
+
+def control_record(record: Record, control: ControlRecord) -> Record:
+    """A record with a control record's key and value; `CONTROL_TYPES` that end no transaction have no value here."""
+    number = next((number for number, name in CONTROL_TYPES.items() if name == control.type), UNKNOWN_CONTROL_TYPE)
+    marker = {"version": 0, "coordinator_epoch": control.coordinator_epoch or 0}
+    return replace(
+        record,
+        key=p.build(CONTROL_KEY, {"version": 0, "type": number}, "control.key"),
+        value=p.build(END_TXN_MARKER, marker, "control.value") if control.ends_transaction else b"",
+    )

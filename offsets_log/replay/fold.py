@@ -1,0 +1,134 @@
+"""Events folded into a state: which record changes it, and which one would end a coordinator's load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from offsets_log.errors import Damage
+from offsets_log.events import BatchEnd, BatchStart, Event, LogEnd, LogEvent
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.replay.partial import (
+    EndTransactionMarker,
+    GroupTopicPartition,
+    OffsetAndMetadata,
+    offset_and_metadata,
+)
+from offsets_log.replay.problem import Problem
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.refusal import Verdict, refusal_of_batch, verdict_on
+from offsets_log.replay.topic_names import topic_names_in
+
+OnDamage = Callable[[Damage], None]
+"""What to do with a piece that could not be read: count it, keep it, or raise its error."""
+
+
+class State(Protocol):
+    """What records are replayed into: `PartialState`, or its like for bulk."""
+
+    profile: Profile
+    problems: list[Problem]
+    end_offset: int
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """A type 0 or 1 record with a value."""
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """A type 0 or 1 record without a value."""
+
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
+        """The end of a transaction."""
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """A record of any other type."""
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """What a record tells of a topic id."""
+
+
+class TakesNothing:
+    """The records' part of what they are replayed into, where something else is asked of them."""
+
+    def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
+        """Nothing."""
+
+    def add_tombstone(
+        self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
+    ) -> None:
+        """Nothing."""
+
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
+        """Nothing."""
+
+    def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
+        """Nothing."""
+
+    def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
+        """Nothing."""
+
+
+def replay_into(state: State, events: Iterable[LogEvent], *, on_damage: OnDamage) -> None:
+    """Fold the events that follow into a state."""
+    profile = state.profile
+    control_batch: RecordBatch | None = None
+    for event in events:
+        match event:
+            case Damage():
+                on_damage(event)
+            case BatchStart(batch=batch):
+                if (refused := refusal_of_batch(batch, profile)) is not None:
+                    state.problems.append(refused)
+            case BatchEnd(read_until=end_offset) | LogEnd(end_offset):
+                state.end_offset = max(state.end_offset, end_offset)
+            case Event() if event.batch.is_control:
+                is_first = event.batch is not control_batch
+                control_batch = event.batch
+                if is_first or not profile.reads_first_control_record_only:
+                    _replay_control(state, event, on_damage)
+            case Event():
+                _replay_data(state, event, on_damage)
+
+
+def _replay_control(state: State, event: Event, on_damage: OnDamage) -> None:
+    if event.damage is not None:
+        on_damage(event.damage)
+        state.problems.append(Problem(event.record.offset, "records:C2", event.damage.error.problem))
+        return
+    assert event.control is not None
+    if event.control.ends_transaction or state.profile.unknown_marker_aborts:
+        state.add_marker(
+            event.batch.producer_id, EndTransactionMarker(event.control.type == "COMMIT", event.record.offset)
+        )
+
+
+def _replay_data(state: State, event: Event, on_damage: OnDamage) -> None:
+    """Replay what can be read, also where a load would end; note where it would."""
+    error = None
+    if event.damage is not None:
+        on_damage(event.damage)
+        error = event.damage.error
+    verdict = verdict_on(event.record, event.decoded, error, state.profile)
+    if isinstance(verdict, Problem):
+        state.problems.append(verdict)
+    if event.decoded is not None:
+        for topic_id, name in topic_names_in(event.decoded):
+            state.add_topic_name(topic_id, name, event.record.offset)
+        if verdict is not Verdict.SKIP:
+            _replay_record(state, event, event.decoded)
+
+
+def _replay_record(state: State, event: Event, record: CoordinatorRecord) -> None:
+    batch, record_offset = event.batch, event.record.offset
+    if not record.is_offset_commit:
+        state.add_group_record(record, record_offset)
+        return
+    transactional = state.profile.is_transactional(batch)
+    if record.is_tombstone:
+        key = (record.key["group"], record.key["topic"], record.key["partition"])
+        state.add_tombstone(key, record_offset, batch.producer_id, transactional)
+    else:
+        value = offset_and_metadata(record, record_offset, batch.producer_id, batch.producer_epoch)
+        state.add_offset(value, transactional)
