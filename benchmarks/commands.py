@@ -166,6 +166,8 @@ COMMANDS = {
     "info": Command("info", ("-o", "jsonl"), "info.jsonl", _counts),
     "check, all releases": Command("check", ("-o", "json"), "check.json", _loads),
     "clean": Command("clean", ("-o", "jsonl"), "cleaned", _serves_when_cleaned),
+    "clean --deep": Command("clean", ("--deep", "-o", "jsonl"), "cleaned", _serves_when_cleaned),
+    "repair": Command("repair", ("-o", "jsonl"), "repaired", _serves_when_cleaned),
     "rebuild": Command("rebuild", ("-o", "json"), "memory.json", _serves),
     "rescue": Command("rescue", (), "rescue", _plans_all_offsets),
     "expire": Command("expire", ("-o", "jsonl"), "expire.jsonl", _has_rows),

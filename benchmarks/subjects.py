@@ -52,6 +52,8 @@ SUBJECTS = (
     Subject("CRC-32C, one call", bounds.checksums),
     *(Subject(f"compact, {codec}", COMPACT.measure, codec) for codec in CODECS),
     *(Subject(what, command.measure, at_most=AT_MOST.get(what)) for what, command in COMMANDS.items()),
+    Subject("clean, lz4", COMMANDS["clean"].measure, "lz4"),
+    Subject("repair, lz4", COMMANDS["repair"].measure, "lz4"),
     Subject("compact, modern", COMPACT.measure, mix="modern"),
     Subject("rebuild, modern", COMMANDS["rebuild"].measure, mix="modern"),
     Subject("decode to jsonl, modern", COMMANDS["decode to jsonl"].measure, mix="modern", at_most=TEXT_BYTES),

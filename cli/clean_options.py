@@ -117,6 +117,7 @@ class Changes:
         Raises:
             OffsetsLogError: something of it cannot be read.
         """
+        from cli.clean_rounds import is_bulk
         from offsets_log.cleaner.deep import clean_deep, round_of
         from offsets_log.cleaner.drops import dropped
         from offsets_log.disk.scratch import mapped
@@ -124,12 +125,13 @@ class Changes:
         def store(pieces: Any) -> Any:
             return mapped(stack, pieces)
 
+        in_bulk = is_bulk(log)
         drops = self._drops(session, log)
         if drops:
-            log, opened = dropped(log, opened, drops, settings, store)
+            log, opened = dropped(log, opened, drops, settings, store, in_bulk=in_bulk)
         if not self.deep:
             return log, opened, None
-        deep = clean_deep(log, opened, settings, store)
+        deep = clean_deep(log, opened, settings, store, in_bulk=in_bulk)
         return deep.log, deep.opened, round_of(deep, settings)
 
     def tell_of_others(self, session: Session, partitions: Set[int | None]) -> None:

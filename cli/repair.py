@@ -158,12 +158,14 @@ class _Repairing:
 
     def repair(self, log: PartitionLog) -> Row:
         """One partition; its folder is made in the directory."""
+        from cli.engine import BULK_FROM_BYTES
         from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
         from offsets_log.repairing.unloadable import NOTHING
         from offsets_log.repairing.writing import repair
 
         partition = partition_of(log)
+        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
         with ExitStack() as stack:
             made = _Made(self._folders, partition, stack)
             done = repair(
@@ -173,10 +175,13 @@ class _Repairing:
                 tell=self._leave_out,
                 miss=self._session.account.tell,
                 advance=self._session.account.advance,
+                in_bulk=in_bulk,
             )
             self._folders.end(partition, done.checkpoints())
             undecodable = self._undecodable(made.log)
-            compared = None if self._release is None else self._compare(log, made.log, self._release)
+            compared = None
+            if self._release is not None:
+                compared = self._compare(log, made.log, self._release, in_bulk=in_bulk)
         return repair_row(done, undecodable, compared)
 
     def _leave_out(self, left_out: LeftOut) -> None:
@@ -207,11 +212,11 @@ class _Repairing:
             )
         return len(found)
 
-    def _compare(self, log: PartitionLog, made: PartitionLog, release: Release) -> Compared:
+    def _compare(self, log: PartitionLog, made: PartitionLog, release: Release, *, in_bulk: bool) -> Compared:
         """Replay what was read and what was made of it by the release's rules."""
         from offsets_log.repairing.comparing import compare
 
-        compared = compare(log, made, release.profile)
+        compared = compare(log, made, release.profile, in_bulk=in_bulk)
         where = f"offsets partition {log.offsets_partition}"
         if compared.problem is not None:
             self._session.account.is_wrong = True

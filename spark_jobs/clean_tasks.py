@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from offsets_log.cleaner.bounds import Bounds
 from offsets_log.cleaner.bulk import PackedKeys, fill, packed
 from offsets_log.cleaner.folder import FolderFile, new_files, segment_files
 from offsets_log.cleaner.kept import Kept
-from offsets_log.cleaner.offset_map import OffsetMap, enter_segment
+from offsets_log.cleaner.offset_map import enter_segment
 from offsets_log.cleaner.result import records_in
 from offsets_log.cleaner.round import GroupCleaning, NewSegment, clean, new_offset_map
 from offsets_log.cleaner.settings import Settings
@@ -128,29 +129,30 @@ class KeysWork:
     def tables(self) -> Iterator[pa.Table]:
         """Keys that are entered with their last offsets, the others without; or the error that ends pass 1."""
         if self.start == 0 and not self.meets_aborted:
-            found = new_offset_map(self.settings, in_bulk=self.in_bulk)
-            if (error := self._enter(found, 0, LEAST_OFFSET)) is not None:
+            keys, error = self._entered(0, LEAST_OFFSET)
+            if error is not None:
                 yield self._failed(error)
-            elif (keys := packed(found)).last_offsets.min(initial=self.first_dirty) >= self.first_dirty:
+            elif keys.last_offsets.min(initial=self.first_dirty) >= self.first_dirty:
                 yield self._table(keys, with_offsets=True)
                 return
         if self.start is not None:
-            found = new_offset_map(self.settings, in_bulk=self.in_bulk)
-            if (error := self._enter(found, self.start, self.first_dirty)) is not None:
+            keys, error = self._entered(self.start, self.first_dirty)
+            if error is not None:
                 yield self._failed(error)
-            yield self._table(packed(found), with_offsets=True)
+            yield self._table(keys, with_offsets=True)
         everything = replace(self, transactions=Transactions())
-        found = new_offset_map(self.settings, in_bulk=self.in_bulk)
-        everything._enter(found, 0, LEAST_OFFSET)  # what cannot be read ends pass 2 there
-        yield self._table(packed(found), with_offsets=False)
+        keys, _ = everything._entered(0, LEAST_OFFSET)  # what cannot be read ends pass 2 there
+        yield self._table(keys, with_offsets=False)
 
-    def _enter(self, found: OffsetMap, start: int, first_dirty: int) -> OffsetsLogError | None:
+    def _entered(self, start: int, first_dirty: int) -> tuple[PackedKeys, OffsetsLogError | None]:
+        """The segment's keys from a position on, up to where an error ends the pass."""
         transactions = pickle.loads(pickle.dumps(self.transactions))
-        try:
-            enter_segment(self.file, start, first_dirty, found, transactions)
-        except OffsetsLogError as error:
-            return error
-        return None
+        with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as found:
+            try:
+                enter_segment(self.file, start, first_dirty, found, transactions)
+            except OffsetsLogError as error:
+                return packed(found), error
+            return packed(found), None
 
     def _failed(self, error: OffsetsLogError) -> pa.Table:
         row = {"unit": -1, "key": None, "last": self.number, "work": pickle.dumps(error)}
@@ -221,19 +223,19 @@ class GroupWork:
 
     def run(self, keys: PackedKeys) -> GroupMade:
         """Pass 2."""
-        offset_map = new_offset_map(self.settings, in_bulk=self.in_bulk)
-        fill(offset_map, keys)
-        offset_map.latest = self.latest
         expected = {file.base_offset: found for file, found in zip(self.files, self.expected, strict=True)}
-        group = GroupCleaning(
-            offset_map, self.producers, self.first_uncleanable, self.settings, self.old_tombstones_until,
-            self.transactions, lambda file, end: expected[file.base_offset] or [], _no_advance,
-        )  # fmt: skip
         kept = Kept()
-        try:
-            new = group.clean(self.files, kept)
-        except OffsetsLogError as error:
-            return GroupMade(None, kept, (), error)
+        with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as offset_map:
+            fill(offset_map, keys)
+            offset_map.latest = self.latest
+            group = GroupCleaning(
+                offset_map, self.producers, self.first_uncleanable, self.settings, self.old_tombstones_until,
+                self.transactions, lambda file, end: expected[file.base_offset] or [], _no_advance,
+            )  # fmt: skip
+            try:
+                new = group.clean(self.files, kept)
+            except OffsetsLogError as error:
+                return GroupMade(None, kept, (), error)
         return GroupMade(_bare(new), kept, _written(new, self.folder))
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.cleaning import kernels
+from offsets_log.columnar.cleaning import indexing as ix
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.log_format.segment import Buffer
 
 DUE_ENTRIES = 1 << 12
 ANY_EPOCH = 1 << 31
@@ -55,7 +56,7 @@ class Follower:
         round_state[d.RECORDS_READ], round_state[d.EPOCH] = 0, leader_epoch
         while True:
             round_state[d.DUE] = 0
-            why = kernels.follow(round_state, self._data, self._due, self.checks)
+            why = ix.follow(round_state, self._data, self._due, self.checks)
             latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
             indexing.take_run(self._due[: int(round_state[d.DUE])].tolist(), latest, int(round_state[d.INDEXED_AT]))
             if why != d.NEEDS_ROOM:
@@ -64,6 +65,29 @@ class Follower:
             self.next_offset = int(round_state[d.LATEST]) + 1
         self.records += int(round_state[d.RECORDS_READ])
         return int(round_state[d.POSITION])
+
+
+def index_run(indexing: Indexing, size_bytes: int, buffer: Buffer, begin: int, end: int) -> None:
+    """Note in a segment's indexes whole batches of magic 2 that are written behind so many bytes.
+
+    Args:
+        buffer: holds them from ``begin`` to ``end``.
+
+    Raises:
+        BrokerError: an index cannot hold an entry that is due.
+    """
+    round_state = np.zeros(d.STATE_SIZE, np.int64)
+    due = np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64)
+    round_state[d.INTERVAL], round_state[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
+    round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
+    round_state[d.SIZE] = size_bytes
+    data = np.frombuffer(buffer, np.uint8, end - begin, begin)
+    at = 0
+    while at < len(data):
+        round_state[d.DUE] = 0
+        at = int(ix.index(round_state, data, due, at))
+        latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
+        indexing.take_run(due[: round_state[d.DUE]].tolist(), latest, int(round_state[d.INDEXED_AT]))
 
 
 def bytes_of(file: LogFile) -> a.Bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch
@@ -51,22 +51,30 @@ class SegmentWriter:
         self._pieces.append(raw)
         self._index(len(raw), last_offset, max_timestamp_ms, last_offset if largest_offset is None else largest_offset)
 
-    def write_run(self, raw: bytes, due: Iterable[Sequence[int]], latest: tuple[int, int], indexed_at: int) -> None:
-        """Append consecutive new batches; as `Indexing.take_run`. Raises as `write` does."""
+    def write_run(self, raw: bytes) -> None:
+        """Append consecutive new batches, which the caller has noted in `indexing`."""
         self._end_run()
         self._pieces.append(raw)
-        self.indexing.take_run(due, latest, indexed_at)
         self.size_bytes += len(raw)
 
     def copy(self, batch: FileBatch) -> None:
         """Append a batch unchanged. Raises as `write` does."""
+        self._copy(batch.view, batch.position, batch.end)
+        self._index(batch.size_bytes, batch.last_offset, batch.max_timestamp_ms, batch.last_offset)
+
+    def copy_run(self, buffer: Buffer, begin: int, end: int) -> None:
+        """Append consecutive batches unchanged, which the caller has noted in `indexing`."""
+        self._copy(memoryview(buffer), begin, end)
+        self.size_bytes += end - begin
+
+    def _copy(self, view: memoryview, begin: int, end: int) -> None:
+        """Append a piece of a buffer; pieces that touch each other become one."""
         run = self._copied
-        if run is not None and run[0] is batch.view and run[2] == batch.position:
-            self._copied = run[0], run[1], batch.end
+        if run is not None and run[0].obj is view.obj and run[2] == begin:
+            self._copied = run[0], run[1], end
         else:
             self._end_run()
-            self._copied = batch.view, batch.position, batch.end
-        self._index(batch.size_bytes, batch.last_offset, batch.max_timestamp_ms, batch.last_offset)
+            self._copied = view, begin, end
 
     def flush(self) -> None:
         """Index what was written since the last call. Raises as `write` does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,8 @@ from offsets_log.pipeline import iter_events
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.group import Group
-from offsets_log.replay.partial import GroupTopicPartition, PartialState
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
+from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
 from offsets_log.replay.topic_names import topic_names_in
 
@@ -23,49 +24,96 @@ OF_OFFSETS = (*OF_GROUPS, MODERN_3_7)
 """Whose offsets do. The preview of 3.7 does not load what Kafka's own cleaner leaves of newer groups (``J-18``)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The offsets that a profile answers from, or holds for open transactions.
+
+    Attributes:
+        record_offsets: where they stand in the log.
+        digest: equal only where all of them are.
+        values: reads them.
+    """
+
+    record_offsets: Collection[int]
+    digest: object
+    values: Callable[[], Set[OffsetAndMetadata]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The memory of a profile after a load; see `CoordinatorState`."""
+
+    standing: Standing
+    groups: Mapping[str, Group]
+    problems: Sequence[Problem]
+    topic_names: Mapping[bytes, str]
+
+
+def _answer(state: CoordinatorState) -> Answer:
+    values = frozenset((*state.committed, *state.pending))
+    standing = Standing([value.record_offset for value in values], values, lambda: values)
+    return Answer(standing, state.groups, state.problems, state.topic_names)
+
+
 @dataclass(slots=True)
 class Answers:
     """The memory of every profile after a load.
 
     Attributes:
         states: as the profiles asked for.
-        naming: topic id → offset and group of the last record that tells its name.
+        log: that they were made of.
     """
 
-    states: tuple[CoordinatorState, ...]
-    naming: dict[bytes, tuple[int, str]]
+    states: tuple[Answer, ...]
+    log: PartitionLog
 
     @classmethod
-    def of(cls, log: PartitionLog, profiles: Sequence[Profile] = OF_OFFSETS, *, passes_damage: bool = False) -> Answers:
-        """Read a log once.
+    def of(
+        cls,
+        log: PartitionLog,
+        profiles: Sequence[Profile] = OF_OFFSETS,
+        *,
+        passes_damage: bool = False,
+        in_bulk: bool = False,
+    ) -> Answers:
+        """Read a log.
 
         Args:
             profiles: whose answers; of the first two also groups count.
             passes_damage: read on behind what cannot be read.
+            in_bulk: by kernels, which always do so.
 
         Raises:
             OffsetsLogError: a batch or record in it cannot be read at all.
         """
+        if in_bulk:
+            from offsets_log.cleaner.bulk_answers import answers_in_bulk
+
+            return cls(tuple(answers_in_bulk(log, profiles)), log)
         states = [PartialState(profile) for profile in profiles]
-        naming: dict[bytes, tuple[int, str]] = {}
         events = iter_events(log)
         for piece in pieces(events if passes_damage else undamaged(events)):
             for state in states:
                 replay_into(state, piece, on_damage=lambda damage: None)
-            for event in piece:
-                if isinstance(event, Event) and event.decoded is not None:
-                    for topic_id, _ in topic_names_in(event.decoded):
-                        naming[topic_id] = event.record.offset, event.decoded.group
-        return cls(tuple(map(finish, states)), naming)
+        return cls(tuple(_answer(finish(state)) for state in states), log)
+
+    def naming(self) -> dict[bytes, tuple[int, str]]:
+        """Topic id → offset and group of the last record that tells its name."""
+        return {
+            topic_id: (event.record.offset, event.decoded.group)
+            for event in iter_events(self.log)
+            if isinstance(event, Event) and event.decoded is not None
+            for topic_id, _ in topic_names_in(event.decoded)
+        }
 
     @property
-    def of_groups(self) -> tuple[CoordinatorState, ...]:
+    def of_groups(self) -> tuple[Answer, ...]:
         """The states whose groups count."""
         return self.states[: len(OF_GROUPS)]
 
     def standing_offsets(self) -> set[int]:
         """Offsets of records that some profile answers from, or holds for an open transaction."""
-        return {value.record_offset for state in self.states for value in (*state.committed, *state.pending)}
+        return {offset for state in self.states for offset in state.standing.record_offsets}
 
 
 def undamaged(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
@@ -102,8 +150,8 @@ def differences(before: Answers, after: Answers) -> Differences:
     """Between a log and what is left of it."""
     found = Differences()
     for one, other in zip(before.states, after.states, strict=True):
-        values = {*one.committed, *one.pending} ^ {*other.committed, *other.pending}
-        found.keys |= {value.key for value in values}
+        if one.standing.digest != other.standing.digest:
+            found.keys |= {value.key for value in one.standing.values() ^ other.standing.values()}
     for one, other in zip(before.of_groups, after.of_groups, strict=True):
         both = one.groups.keys() | other.groups.keys()
         found.groups |= {name for name in both if one.groups.get(name) != other.groups.get(name)}

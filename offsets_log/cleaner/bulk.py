@@ -1,8 +1,13 @@
-"""Both passes by kernels, over runs of plain batches: the others stay to be read one by one, in their places."""
+"""Both passes by kernels, over runs of plain batches: the others stay to be read one by one, in their places.
+
+Compressed batches are decompressed many a call; those that lose records are compressed anew when they are handed over.
+"""
 
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,23 +15,24 @@ from typing import NamedTuple
 import numpy as np
 
 from offsets_log.broker.batches import FileBatch
-from offsets_log.broker.bulk import bytes_of
+from offsets_log.broker.bulk import bytes_of, index_run
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.kept import BEYOND_MAP, LATEST, MARKERS_WITH_DATA, TOMBSTONES, Kept
 from offsets_log.cleaner.offset_map import OffsetMap
+from offsets_log.cleaner.repacking import repacked
 from offsets_log.cleaner.retention import Retention
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions
-from offsets_log.cleaner.unpacking import repacked, unpacked
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import kernels, table
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.scan.layout import Scanner
 
 MOST_STAGED = 1 << 20
 """Records of a batch; one with more is read on the slow path."""
 OUT_BYTES = 1 << 22
-DUE_ENTRIES = 1 << 12
+PACKS = 1 << 12
 REASONS = {
     LATEST: d.KEPT_LATEST,
     TOMBSTONES: d.KEPT_TOMBSTONES,
@@ -82,7 +88,9 @@ class KeyTable(OffsetMap):
     """The offset map in arrays."""
 
     round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
-    staged: a.Int64s = field(default_factory=lambda: np.zeros((1 << 12, a.STAGED_SIZE), np.int64))
+    _scanner: Scanner = field(default_factory=Scanner)
+    _file: LogFile | None = None
+    _data: a.Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     _slots: a.Int64s = field(default_factory=lambda: np.zeros(1 << 15, np.int64))
     _keys: a.Int64s = field(default_factory=lambda: np.zeros((1 << 14, d.KEY_COLUMNS), np.int64))
     _arena: a.Bytes = field(default_factory=lambda: np.zeros(1 << 21, np.uint8))
@@ -125,25 +133,34 @@ class KeyTable(OffsetMap):
         self.round_state[d.KEYS], self.round_state[d.ARENA_USED] = count, len(packed.arena)
         table.rehash(*self.arrays)
 
+    def close(self) -> None:
+        """Free what the decompressors work in."""
+        self._scanner.__exit__(None, None, None)
+
     def sieve(self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile) -> Sieve:
         """What does pass 2 of a segment in bulk."""
         return Sieve(self, retention, transactions, writer, file)
 
-    def tell_open(self, transactions: Transactions) -> None:
-        """Let kernels know of transactions; with too many of them they take no data of any."""
-        committed, aborted = transactions.committed, transactions.aborted
+    def tell_open(self, committed: Collection[int], aborted: Collection[int], next_aborted: int) -> None:
+        """Let kernels know of transactions; with too many of them they take no data of any.
+
+        Args:
+            committed, aborted: their producers.
+            next_aborted: where the next one begins of which it is not to be taken that it commits.
+        """
         round_state = self.round_state
         are_few = max(len(committed), len(aborted)) < d.MOST_OPEN
-        round_state[d.NEXT_ABORTED] = transactions.next_aborted if are_few else d.NEVER_BEFORE
+        round_state[d.NEXT_ABORTED] = next_aborted if are_few else d.NEVER_BEFORE
         if are_few:
             round_state[d.COMMITTED], round_state[d.ABORTED] = len(committed), len(aborted)
             self._open[: len(committed)] = [*committed]
             self._open[d.MOST_OPEN : d.MOST_OPEN + len(aborted)] = [*aborted]
 
-    def learn_open(self, transactions: Transactions) -> None:
-        """What a kernel has met of them."""
-        if self.round_state[d.NEXT_ABORTED] != d.NEVER_BEFORE:
-            transactions.committed = set(self._open[: self.round_state[d.COMMITTED]].tolist())
+    def learn_open(self, committed: set[int]) -> set[int]:
+        """The producers that have data in transactions now, if kernels were let know of them."""
+        if self.round_state[d.NEXT_ABORTED] == d.NEVER_BEFORE:
+            return committed
+        return set(self._open[: self.round_state[d.COMMITTED]].tolist())
 
     def enter(
         self,
@@ -154,38 +171,55 @@ class KeyTable(OffsetMap):
         batch: FileBatch | None = None,
     ) -> int:
         """Enter a run of plain batches from a position on, or the one given; where it ends."""
-        if batch is not None and (plain := unpacked(batch)) is not None:
-            is_done = self._enter(np.frombuffer(plain, np.uint8), 0, len(plain), first_dirty, allowed_at=0) == len(
-                plain
-            )
-            return batch.end if is_done else position
-        self.tell_open(transactions)
-        end, allowed_at = (file.size_bytes, -1) if batch is None else (batch.end, position)
-        reached = self._enter(bytes_of(file), position, end, first_dirty, allowed_at=allowed_at)
-        self.learn_open(transactions)
-        return reached
-
-    def _enter(self, data: a.Bytes, position: int, end: int, first_dirty: int, *, allowed_at: int) -> int:
+        self.read(file)
+        self.tell_open(transactions.committed, transactions.aborted, transactions.next_aborted)
         round_state = self.round_state
-        round_state[d.POSITION], round_state[d.END], round_state[d.ALLOWED_AT] = position, end, allowed_at
+        round_state[d.POSITION], round_state[d.END] = position, file.size_bytes if batch is None else batch.end
+        round_state[d.ALLOWED_AT] = -1 if batch is None else position
         round_state[d.FIRST_DIRTY], round_state[d.LATEST] = first_dirty, self.latest
-        while (why := kernels.enter(*self.arrays, self._open, data, self.staged)) != d.FINISHED:
-            if why == d.NEEDS_ROOM:
-                self._grow()
-            elif why == d.SLOW_PATH or not self.more_records():
-                break
+        while self._enter() != d.FINISHED:
+            pass
         self.latest = int(round_state[d.LATEST])
+        transactions.committed = self.learn_open(transactions.committed)
         return int(round_state[d.POSITION])
 
-    def sift(self, data: a.Bytes, producers: a.Int64s, out: a.Bytes, due: a.Int64s) -> int:
-        """Run the kernel of pass 2; why it came back."""
-        return int(kernels.sift(*self.arrays, self._open, data, self.staged, producers, out, due))
+    def _enter(self) -> int:
+        """Run the kernel of pass 1; FINISHED if it has nothing more to do here."""
+        scanner = self._scanner
+        why = int(
+            kernels.enter(*self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table)
+        )  # fmt: skip
+        if why == d.NEEDS_ROOM:
+            self._grow()
+        return why if why == d.NEEDS_ROOM or self.provides(why) else d.FINISHED
 
-    def more_records(self) -> bool:
-        """Room for the records of a larger batch; False if there is enough."""
-        if len(self.staged) >= MOST_STAGED:
+    def read(self, file: LogFile) -> None:
+        """A segment is the one that kernels read from now on."""
+        if file is not self._file:
+            self._file, self._data = file, bytes_of(file)
+            self.round_state[d.WINDOW_COUNT] = 0
+
+    def sift(self, producers: a.Int64s, chosen: a.Int64s, out: a.Bytes, packs: a.Int64s) -> int:
+        """Run the kernel of pass 2; why it came back."""
+        scanner = self._scanner
+        return int(
+            kernels.sift(
+                *self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table, producers,
+                chosen, out, packs,
+            )
+        )  # fmt: skip
+
+    def provides(self, why: int) -> bool:
+        """Whether a kernel may go on: with the next compressed batches, or with room for one of more records."""
+        round_state, scanner = self.round_state, self._scanner
+        if why == d.NEEDS_WINDOW:
+            position, end = int(round_state[d.POSITION]), int(round_state[d.END])
+            round_state[d.WINDOW_COUNT] = scanner.fill_window(self._data, position, end)
+            round_state[d.WINDOW_NEXT] = 0
+            return True
+        if why != d.NEEDS_RECORDS or len(scanner.staged) >= MOST_STAGED:
             return False
-        self.staged = np.zeros((4 * len(self.staged), a.STAGED_SIZE), np.int64)
+        scanner.more_records(2 * len(scanner.staged))
         return True
 
     def _grow(self) -> None:
@@ -195,101 +229,115 @@ class KeyTable(OffsetMap):
         table.rehash(*self.arrays)
 
 
-@dataclass(slots=True)
-class Sieve:
-    """Pass 2 of one segment."""
+class Sifting(ABC):
+    """Pass 2 over a segment, whatever is made of what stays.
 
-    map: KeyTable
-    retention: Retention
-    transactions: Transactions
-    writer: SegmentWriter
-    file: LogFile
-    _data: a.Bytes = field(init=False)
-    _producers: a.Int64s = field(init=False)
-    _out: a.Bytes = field(default_factory=lambda: np.zeros(OUT_BYTES, np.uint8))
-    _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
+    Args:
+        map: its round state tells the rule.
+    """
 
-    def __post_init__(self) -> None:
-        settings, round_state = self.retention.settings, self.map.round_state
-        self._data = bytes_of(self.file)
-        self._producers = np.array([*self.retention.producers], np.int64)
-        round_state[d.RECORDS_READ] = 0
+    def __init__(self, map: KeyTable, file: LogFile, base_offset: int) -> None:
+        self.map, self.file = map, file
+        self.producers = self.chosen = np.zeros(0, np.int64)
+        self._out = np.zeros(OUT_BYTES, np.uint8)
+        self._packs = np.zeros((PACKS, d.PACK_COLUMNS), np.int64)
+        map.read(file)
+        round_state = map.round_state
+        round_state[d.RULE] = d.BY_KEYS
+        round_state[d.UNTIL_OFFSET], round_state[d.LAST_BATCH_OFFSET] = d.NO_HORIZON, d.NO_BATCH
+        round_state[d.BASE_OFFSET] = base_offset
+        round_state[[d.RECORDS_READ, d.PRODUCERS, d.OUT_USED, d.PACKS, d.CHANGED]] = 0
         round_state[d.KEPT_LATEST : d.FIRST_HORIZON] = 0
         round_state[d.FIRST_HORIZON] = d.NO_HORIZON
-        round_state[d.BASE_OFFSET], round_state[d.INTERVAL] = (
-            self.writer.base_offset,
-            self.writer.indexing.interval_bytes,
-        )
-        round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
-        is_kept = settings.rules.keeps_last_batch
-        round_state[d.LAST_BATCH_OFFSET] = self.retention.first_uncleanable if is_kept else d.NO_BATCH
-        round_state[d.PRODUCERS] = len(self._producers)
-        round_state[d.OUT_USED] = round_state[d.DUE] = 0
 
-    def sift(self, position: int, batch: FileBatch | None = None) -> int:
-        """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
-        if batch is not None and (plain := unpacked(batch)) is not None:
-            return batch.end if self._sift_packed(batch, plain) else position
-        round_state, indexing = self.map.round_state, self.writer.indexing
-        round_state[d.POSITION], round_state[d.END] = position, self.file.size_bytes if batch is None else batch.end
-        round_state[d.ALLOWED_AT] = -1 if batch is None else position
-        round_state[d.SIZE], round_state[d.INDEXED_AT] = self.writer.size_bytes, indexing.indexed_at
-        round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
-        self.map.tell_open(self.transactions)
-        while self._run(self._data):
-            self._drain()
+    @abstractmethod
+    def hand_over(self, raw: bytes) -> None:
+        """Take batches that were written behind each other; there may be none."""
+
+    def go(self, position: int, end: int) -> int:
+        """Write what is kept of a run of plain batches from a position on; where it ends."""
+        round_state = self.map.round_state
+        round_state[d.POSITION], round_state[d.END] = position, end
+        while self._run():
+            pass
         self._drain()
-        self.map.learn_open(self.transactions)
         return int(round_state[d.POSITION])
 
-    def _sift_packed(self, batch: FileBatch, plain: bytes) -> bool:
-        """One compressed batch; False, and nothing is done, if it is not plain inside."""
-        round_state = self.map.round_state
-        round_state[d.POSITION], round_state[d.END], round_state[d.ALLOWED_AT] = 0, len(plain), 0
-        round_state[d.SIZE] = round_state[d.INDEXED_AT] = 0
-        before = round_state[d.KEPT_LATEST : d.FIRST_HORIZON].copy()
-        while self._run(np.frombuffer(plain, np.uint8)):
-            pass
-        kept = self._out[: round_state[d.OUT_USED]].tobytes()
-        round_state[d.OUT_USED] = round_state[d.DUE] = 0
-        if round_state[d.POSITION] != len(plain):
-            return False
-        if kept == plain:
-            self.writer.copy(batch)
-            size_bytes = batch.size_bytes
-        elif kept:
-            made = repacked(kept, batch)
-            self.writer.write(made.raw, batch.last_offset, made.max_timestamp_ms)
-            size_bytes = len(made.raw)
-        if kept:  # what was counted are bytes that are not compressed
-            (reason,) = np.flatnonzero(round_state[d.KEPT_LATEST : d.FIRST_HORIZON : 3] - before[::3])
-            round_state[d.KEPT_LATEST + 3 * reason + 2] += size_bytes - len(kept)
+    def _run(self) -> bool:
+        """Run the kernel, with room for what it makes; whether it has to go on."""
+        why = self.map.sift(self.producers, self.chosen, self._out, self._packs)
+        if why != d.NEEDS_ROOM:
+            return self.map.provides(why)
+        if not self.map.round_state[d.OUT_USED]:
+            self._out = np.zeros(2 * len(self._out), np.uint8)
+        self._drain()
         return True
 
-    def _run(self, data: a.Bytes) -> bool:
-        """Run the kernel, with room for what it makes; whether it has to go on."""
-        self.map.round_state[d.LATEST] = self.map.latest
-        why = self.map.sift(data, self._producers, self._out, self._due)
-        if why == d.NEEDS_ROOM and not self.map.round_state[d.OUT_USED]:
-            self._out = np.zeros(2 * len(self._out), np.uint8)
-        return why == d.NEEDS_ROOM or (why == d.NEEDS_RECORDS and self.map.more_records())
+    def tell_kept(self, kept: Kept, reasons: Mapping[str, int]) -> None:
+        """Add what was counted of batches that stay.
 
-    def tell(self, kept: Kept) -> None:
-        """Add what was counted."""
+        Args:
+            reasons: what to call them → where they are counted.
+        """
         round_state = self.map.round_state
-        kept.records_read += int(round_state[d.RECORDS_READ])
-        for reason, at in REASONS.items():
+        for reason, at in reasons.items():
             batches, records, size_bytes = map(int, round_state[at : at + 3])
             until_ms = int(round_state[d.FIRST_HORIZON]) if reason == TOMBSTONES else d.NO_HORIZON
             if batches:
                 kept.count(reason, size_bytes, records, None if until_ms == d.NO_HORIZON else until_ms, batches)
 
     def _drain(self) -> None:
-        """Hand over what was written."""
+        raw, round_state = self._written(), self.map.round_state
+        round_state[d.OUT_USED] = round_state[d.PACKS] = 0
+        self.hand_over(raw)
+        round_state[d.CHANGED] = 0
+
+    def _written(self) -> bytes:
+        """What the kernel made, with the batches compressed that are to be."""
         round_state = self.map.round_state
-        used, due = int(round_state[d.OUT_USED]), int(round_state[d.DUE])
-        if used:
-            latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
-            entries = self._due[:due].tolist()
-            self.writer.write_run(self._out[:used].tobytes(), entries, latest, int(round_state[d.INDEXED_AT]))
-        round_state[d.OUT_USED] = round_state[d.DUE] = 0
+        plain = self._out[: round_state[d.OUT_USED]].tobytes()
+        pieces: list[bytes] = []
+        at = 0
+        for begin, end, reason in self._packs[: round_state[d.PACKS]].tolist():
+            packed = repacked(plain[begin:end])
+            pieces += plain[at:begin], packed
+            round_state[reason + 2] += len(packed) - (end - begin)
+            at = end
+        return b"".join((*pieces, plain[at:])) if pieces else plain
+
+
+class Sieve(Sifting):
+    """Pass 2 of one segment."""
+
+    def __init__(
+        self, map: KeyTable, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile
+    ) -> None:
+        super().__init__(map, file, writer.base_offset)
+        self._transactions, self._writer = transactions, writer
+        self.producers = np.array([*retention.producers], np.int64)
+        settings, round_state = retention.settings, map.round_state
+        round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
+        if settings.rules.keeps_last_batch:
+            round_state[d.LAST_BATCH_OFFSET] = retention.first_uncleanable
+        round_state[d.PRODUCERS] = len(self.producers)
+
+    def sift(self, position: int, batch: FileBatch | None = None) -> int:
+        """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
+        round_state = self.map.round_state
+        round_state[d.ALLOWED_AT] = -1 if batch is None else position
+        round_state[d.LATEST] = self.map.latest
+        transactions = self._transactions
+        self.map.tell_open(transactions.committed, transactions.aborted, transactions.next_aborted)
+        reached = self.go(position, self.file.size_bytes if batch is None else batch.end)
+        transactions.committed = self.map.learn_open(transactions.committed)
+        return reached
+
+    def tell(self, kept: Kept) -> None:
+        """Add what was counted."""
+        kept.records_read += int(self.map.round_state[d.RECORDS_READ])
+        self.tell_kept(kept, REASONS)
+
+    def hand_over(self, raw: bytes) -> None:
+        if raw:
+            index_run(self._writer.indexing, self._writer.size_bytes, raw, 0, len(raw))
+            self._writer.write_run(raw)

@@ -17,15 +17,14 @@ from dataclasses import dataclass, field, replace
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.answers import Answers, differences
 from offsets_log.cleaner.batches import batches, records
-from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION, bounds_of
+from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, bounds_of
 from offsets_log.cleaner.editing import Store, packed, pieces_of
-from offsets_log.cleaner.kept import LATEST, MARKERS_WITH_DATA, TOMBSTONES_AT_WORK, Kept
+from offsets_log.cleaner.kept import Kept, why_in_deep
 from offsets_log.cleaner.opening import as_opened, reopened
 from offsets_log.cleaner.round import CLEANED, Round
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.survivors import Needs, Surviving, survivors
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import iter_events
 
 
 @dataclass(slots=True)
@@ -42,27 +41,32 @@ class Deep:
     kept: Kept = field(default_factory=Kept)
 
 
-def clean_deep(log: PartitionLog, opened: OpenLog, settings: Settings, store: Store = b"".join) -> Deep:
+def clean_deep(
+    log: PartitionLog, opened: OpenLog, settings: Settings, store: Store = b"".join, *, in_bulk: bool = False
+) -> Deep:
     """Clean a log that a broker has opened.
+
+    Args:
+        in_bulk: by kernels, which is worth their start for a large log.
 
     Raises:
         OffsetsLogError: some of it cannot be read, so nobody knows what it answers.
     """
     base = as_opened(log, opened)
-    before = Answers.of(base)
+    before = Answers.of(base, in_bulk=in_bulk)
     needs = Needs.of(before)
     rules = replace(settings.rules, makes_magic_2=False)
     first = next(iter(opened.files.values()))
     while True:
-        choice = Surviving(survivors(iter_events(base), needs))
-        pieces = pieces_of(opened, choice, rules, opened.end_offset or 0)
+        choice = Surviving(survivors(base, needs, in_bulk=in_bulk))
+        pieces = pieces_of(opened, choice, rules, opened.end_offset or 0, in_bulk=in_bulk)
         left = packed(log, pieces, settings.segment_bytes, first=first, store=store)
-        found = differences(before, Answers.of(left))
+        found = differences(before, Answers.of(left, in_bulk=in_bulk))
         if not found:
             break
         needs.grow(found, before)
-    after = reopened(left, settings)
-    return Deep(left, after, _kept(after))
+    after = reopened(left, settings, in_bulk=in_bulk)
+    return Deep(left, after, _kept(after, in_bulk))
 
 
 def round_of(deep: Deep, settings: Settings) -> Round:
@@ -73,18 +77,15 @@ def round_of(deep: Deep, settings: Settings) -> Round:
     return Round(deep.opened, whole, settings, CLEANED, end, kept=deep.kept)
 
 
-def _kept(opened: OpenLog) -> Kept:
+def _kept(opened: OpenLog, in_bulk: bool) -> Kept:
     """Why each batch is there."""
+    if in_bulk:
+        from offsets_log.cleaner.bulk_editing import count_kept
+
+        return count_kept(opened)
     kept = Kept()
     open_since = opened.producers.open_since()
-    for file in opened.files.values():
-        for batch in batches(file):
-            found = list(records(batch))
-            if batch.is_control:
-                why = MARKERS_WITH_DATA
-            elif batch.is_transactional and batch.offset >= open_since.get(batch.producer_id, 1 << 63):
-                why = OPEN_TRANSACTION
-            else:
-                why = TOMBSTONES_AT_WORK if any(record.value is None for record in found) else LATEST
-            kept.count(why, batch.size_bytes, len(found))
+    for batch in (batch for file in opened.files.values() for batch in batches(file)):
+        found = list(records(batch))
+        kept.count(why_in_deep(batch, found, open_since), batch.size_bytes, len(found))
     return kept

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.answers import undamaged
 from offsets_log.cleaner.batches import batches
-from offsets_log.cleaner.editing import Choice, Store, edited
+from offsets_log.cleaner.editing import Choice, Named, Store, edited
 from offsets_log.cleaner.failures import CleaningError
 from offsets_log.cleaner.opening import reopened
 from offsets_log.cleaner.settings import Settings
@@ -56,31 +57,48 @@ NOTHING = Drops()
 
 
 def dropped(
-    log: PartitionLog, opened: OpenLog, drops: Drops, settings: Settings, store: Store = b"".join
+    log: PartitionLog,
+    opened: OpenLog,
+    drops: Drops,
+    settings: Settings,
+    store: Store = b"".join,
+    *,
+    in_bulk: bool = False,
 ) -> tuple[PartitionLog, OpenLog]:
     """A log without them, and as a broker opens it: with indexes and snapshots made anew.
 
     What has expired is told by the log as it is once the rest has gone.
 
+    Args:
+        in_bulk: by kernels where no group is named, which is worth their start for a large log.
+
     Raises:
         OffsetsLogError: something cannot be read, or a record that is to go is not there.
     """
     staying = Staying(drops, _end_of(opened, drops.until))
-    log, opened = _without(log, opened, staying, staying.end_offset, settings, store)
+    without = partial(_without, settings=settings, store=store, in_bulk=in_bulk)
+    log, opened = without(log, opened, staying, staying.end_offset)
     if staying.missed:
         numbers = ", ".join(map(str, sorted(staying.missed)))
         raise CleaningError(f"no record of data with offset {numbers} is there to be dropped")
     if drops.retention is not None:
         unexpired = _unexpired(log, opened, settings.now_ms, drops.retention)
-        log, opened = _without(log, opened, unexpired, opened.end_offset or 0, settings, store)
+        log, opened = without(log, opened, unexpired, opened.end_offset or 0)
     return log, opened
 
 
 def _without(
-    log: PartitionLog, opened: OpenLog, choice: Choice, end_offset: int, settings: Settings, store: Store
+    log: PartitionLog,
+    opened: OpenLog,
+    choice: Choice,
+    end_offset: int,
+    *,
+    settings: Settings,
+    store: Store,
+    in_bulk: bool,
 ) -> tuple[PartitionLog, OpenLog]:
-    left = edited(log, opened, choice, settings.rules, end_offset=end_offset, store=store)
-    return left, reopened(left, settings)
+    left = edited(log, opened, choice, settings.rules, end_offset=end_offset, store=store, in_bulk=in_bulk)
+    return left, reopened(left, settings, in_bulk=in_bulk)
 
 
 def _end_of(opened: OpenLog, until: Until) -> int:
@@ -107,6 +125,13 @@ class Staying:
 
     def __post_init__(self) -> None:
         self.missed = set(self.drops.records)
+
+    @property
+    def named(self) -> Named | None:
+        """All of it, unless groups are named."""
+        if self.drops.keeps_group is not _all:
+            return None
+        return Named(self.drops.records, stay=False, until_offset=self.end_offset)
 
     def end_within(self, batch: FileBatch) -> int | None:
         """Where the log is to end."""
@@ -147,6 +172,10 @@ class Unexpired:
     groups: set[str]
     pending: set[GroupTopicPartition]
     open_since: dict[int, int]
+
+    @property
+    def named(self) -> None:
+        """Only keys tell."""
 
     def end_within(self, batch: FileBatch) -> int | None:
         """Nowhere."""

@@ -8,11 +8,11 @@ has its marker there (``CL-35``). Where the log's last batch goes, an empty one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from offsets_log.broker.batches import NEWEST_MAGIC, FileBatch
+from offsets_log.broker.batches import NEWEST_MAGIC, FileBatch, entry_in_memory
 from offsets_log.broker.leader_epochs import LEADER_EPOCHS
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.recovery import OpenLog
@@ -31,8 +31,33 @@ Store = Callable[[list[Buffer]], Buffer]
 """Where a segment's pieces are put together."""
 
 
+NO_OFFSET = (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class Named:
+    """A choice by the offsets of records, as far as kernels can make it: other batches are asked for one by one.
+
+    Attributes:
+        stay: whether records with these offsets stay, and others go; else batches without them stay as they are.
+        until_offset: batches that end behind it are asked for.
+        open_from: so are those of transactions from here on.
+        with_data: producers of whose transactions data stays, up to the place that is read.
+    """
+
+    offsets: Set[int]
+    stay: bool
+    until_offset: int = NO_OFFSET
+    open_from: int = NO_OFFSET
+    with_data: set[int] = field(default_factory=set)
+
+
 class Choice(Protocol):
     """What stays. It is asked in the log's order, of every batch and of every record of data."""
+
+    @property
+    def named(self) -> Named | None:
+        """The same in offsets, where it goes by them alone."""
 
     def end_within(self, batch: FileBatch) -> int | None:
         """Where the log ends, if it ends before this batch does: no record from there on stays."""
@@ -48,7 +73,7 @@ class Choice(Protocol):
 
 
 class CutPiece(NamedTuple):
-    """A batch of the new log."""
+    """A batch of the new log, or several of magic 2 behind each other."""
 
     raw: Buffer
     base_offset: int
@@ -57,17 +82,32 @@ class CutPiece(NamedTuple):
     is_copied: bool
 
 
-def pieces_of(opened: OpenLog, choice: Choice, rules: Rules, end_offset: int) -> Iterator[CutPiece]:
+class Run(NamedTuple):
+    """Batches that were taken in bulk: what is left of them, and the last one."""
+
+    pieces: Sequence[CutPiece] = ()
+    last: FileBatch | None = None
+
+
+def pieces_of(
+    opened: OpenLog, choice: Choice, rules: Rules, end_offset: int, *, in_bulk: bool = False
+) -> Iterator[CutPiece]:
     """The batches that stay, or what is left of them.
 
     Args:
         end_offset: where the new log goes on.
+        in_bulk: by kernels where they can choose.
 
     Raises:
         OffsetsLogError: something cannot be read, or not be written.
     """
     next_offset, last = min(opened.files), None
-    for file, batch in ((each, batch) for each in opened.files.values() for batch in batches(each)):
+    for file, batch, run in _batches(opened, choice.named if in_bulk else None):
+        yield from run.pieces
+        next_offset = run.pieces[-1].last_offset + 1 if run.pieces else next_offset
+        last = last if run.last is None else (file, run.last)
+        if batch is None:
+            continue
         end = choice.end_within(batch)
         piece = _piece(file, batch, choice, rules, end)
         if piece is not None:
@@ -82,6 +122,17 @@ def pieces_of(opened: OpenLog, choice: Choice, rules: Rules, end_offset: int) ->
         yield CutPiece(
             last_batch(offset, whole.partition_leader_epoch, whole.max_timestamp_ms), offset, offset, file, False
         )  # fmt: skip
+
+
+def _batches(opened: OpenLog, named: Named | None) -> Iterator[tuple[LogFile, FileBatch | None, Run]]:
+    """Each batch that is to be looked at, None at the end of a segment; and what was taken in bulk before it."""
+    if named is None:
+        yield from ((file, batch, Run()) for file in opened.files.values() for batch in batches(file))
+        return
+    from offsets_log.cleaner.bulk_editing import edit
+
+    for editing, batch in edit(opened, named):
+        yield editing.file, batch, editing.taken()
 
 
 def last_batch(offset: int, leader_epoch: int, max_timestamp_ms: int) -> bytes:
@@ -135,15 +186,23 @@ def _ending_before(raw: bytes, end: int) -> bytes:
 
 
 def edited(
-    log: PartitionLog, opened: OpenLog, choice: Choice, rules: Rules, *, end_offset: int, store: Store = b"".join
+    log: PartitionLog,
+    opened: OpenLog,
+    choice: Choice,
+    rules: Rules,
+    *,
+    end_offset: int,
+    store: Store = b"".join,
+    in_bulk: bool = False,
 ) -> PartitionLog:
     """The log in the same segments; those that lose nothing are not copied.
 
     Args:
         end_offset: where the new log goes on.
+        in_bulk: see `pieces_of`.
     """
     held: dict[int, list[CutPiece]] = {}
-    for piece in pieces_of(opened, choice, rules, end_offset):
+    for piece in pieces_of(opened, choice, rules, end_offset, in_bulk=in_bulk):
         held.setdefault(piece.file.base_offset, []).append(piece)
     files = [file for base_offset, file in opened.files.items() if base_offset <= end_offset]
     segments = [_segment(file, held.get(file.base_offset, []), store) for file in files or [*opened.files.values()][:1]]
@@ -171,14 +230,39 @@ def packed(
         segments.append(Segment(f"{base_offset:020}.log", base_offset, raw, modified_ms=written))
 
     for piece in pieces:
-        is_far = piece.last_offset - base_offset >= MAX_OFFSETS_IN_SEGMENT
-        if held and (size + len(piece.raw) > segment_bytes or is_far):
-            close()
-            held, base_offset, size = [], piece.base_offset, 0
-        held.append(piece)
-        size += len(piece.raw)
+        rest: CutPiece | None = piece
+        while rest is not None:
+            part, rest = _divided(rest, segment_bytes - size, base_offset, is_first=not held)
+            if part is not None:
+                held.append(part)
+                size += len(part.raw)
+            if rest is not None:
+                close()
+                held, base_offset, size = [], rest.base_offset, 0
     close()
     return _log_of(log, segments)
+
+
+def _divided(
+    piece: CutPiece, room: int, base_offset: int, *, is_first: bool
+) -> tuple[CutPiece | None, CutPiece | None]:
+    """What of a piece fits into the rest of a segment, at least a batch if it is the first, and what does not."""
+    if len(piece.raw) <= room and piece.last_offset - base_offset < MAX_OFFSETS_IN_SEGMENT:
+        return piece, None
+    view, end, last_offset = memoryview(piece.raw), 0, piece.last_offset
+    while (batch := entry_in_memory(piece.file.file, view, end, len(view))) is not None:
+        is_far = batch.last_offset - base_offset >= MAX_OFFSETS_IN_SEGMENT
+        if (batch.end > room or is_far) and not (is_first and not end):
+            break
+        end, last_offset = batch.end, batch.last_offset
+    if not end:
+        return None, piece
+    if batch is None:
+        return piece, None
+    return (
+        piece._replace(raw=view[:end], last_offset=last_offset),
+        piece._replace(raw=view[end:], base_offset=batch.offset),
+    )
 
 
 def _log_of(log: PartitionLog, segments: list[Segment]) -> PartitionLog:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch
+from offsets_log.cleaner.bounds import OPEN_TRANSACTION
 from offsets_log.cleaner.offset_map import OffsetMap
 from offsets_log.log_format.record import Record
 
@@ -60,6 +61,20 @@ class Kept:
     def records(self) -> int:
         """That stay."""
         return sum(counted.records for counted in self.reasons.values())
+
+
+def why_in_deep(batch: FileBatch, found: Iterable[Record], open_since: Mapping[int, int]) -> str:
+    """Why a batch is there of a log that was cleaned deeply.
+
+    Args:
+        found: its records.
+        open_since: producer → where its open transaction begins.
+    """
+    if batch.is_control:
+        return MARKERS_WITH_DATA
+    if batch.is_transactional and batch.offset >= open_since.get(batch.producer_id, 1 << 63):
+        return OPEN_TRANSACTION
+    return TOMBSTONES_AT_WORK if any(record.value is None for record in found) else LATEST
 
 
 def why_kept(batch: FileBatch, left: Iterable[Record], offset_map: OffsetMap, can_discard: bool) -> str:

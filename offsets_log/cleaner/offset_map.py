@@ -57,6 +57,9 @@ class OffsetMap:
         """The offset of a key, −1 without one."""
         return self.offsets.get(key, -1)
 
+    def close(self) -> None:
+        """Nothing more is asked of it."""
+
     def sieve(
         self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile
     ) -> Sieve | None:

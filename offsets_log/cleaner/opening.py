@@ -78,13 +78,13 @@ def was_believed(log: PartitionLog) -> bool:
     return any(f"{segment.base_offset or 0:020}.index" in log.beside for segment in log.segments)
 
 
-def reopened(log: PartitionLog, settings: Settings) -> OpenLog:
+def reopened(log: PartitionLog, settings: Settings, *, in_bulk: bool = False) -> OpenLog:
     """A log that was made here, with its indexes and snapshots.
 
     Raises:
         BrokerError: no broker opens it.
     """
-    opened = open_for_cleaning(log, settings, stopped_cleanly=True)
+    opened = open_for_cleaning(log, settings, stopped_cleanly=True, in_bulk=in_bulk)
     if opened.refusal is not None:
         raise opened.refusal
     return opened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -108,9 +109,9 @@ def clean(
     if not bounds.cleanable_bytes:
         return done
     try:
-        offset_map = new_offset_map(settings, in_bulk=in_bulk)
-        build_offset_map(offset_map, opened, bounds)
-        _Cleaning(done, offset_map, emit, advance).run()
+        with closing(new_offset_map(settings, in_bulk=in_bulk)) as offset_map:
+            build_offset_map(offset_map, opened, bounds)
+            _Cleaning(done, offset_map, emit, advance).run()
         done.outcome = CLEANED
     except SegmentOverflowError as error:
         done.outcome, done.problem = ABORTED, error

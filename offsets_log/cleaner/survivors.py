@@ -9,17 +9,21 @@ of that key or group: in the end all of it, and then it is answered from as befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.cleaner.answers import Answers, Differences
+from offsets_log.cleaner.editing import Named
 from offsets_log.cleaner.failures import CleaningError
 from offsets_log.errors import OffsetsLogError
-from offsets_log.events import Event, LogEvent
+from offsets_log.events import Event
+from offsets_log.log_format.batch import NO_PRODUCER_ID
 from offsets_log.log_format.control_record import ControlRecord, decode_control_record
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.messages.registry import CoordinatorRecord
+from offsets_log.pipeline import iter_events
 from offsets_log.replay.partial import GroupTopicPartition
 
 VALUES, TOMBSTONES, LAST_OFFSET, ALL = range(4)
@@ -61,7 +65,8 @@ class Needs:
         self.keys |= found.keys
         self.offsets |= found.offsets
         groups = set(found.groups)
-        for offset, group in (answers.naming[topic_id] for topic_id in found.names if topic_id in answers.naming):
+        naming = answers.naming() if found.names else {}
+        for offset, group in (naming[topic_id] for topic_id in found.names if topic_id in naming):
             if offset in self.offsets:
                 groups.add(group)
             self.offsets.add(offset)
@@ -71,12 +76,31 @@ class Needs:
             raise CleaningError("what is left of the log would be answered from otherwise; it stays as it is")
 
 
-def survivors(events: Iterable[LogEvent], needs: Needs) -> set[int]:
-    """Offsets of the records that stay. Memory: by these, and by open transactions."""
+def survivors(log: PartitionLog, needs: Needs, *, in_bulk: bool = False) -> set[int]:
+    """Offsets of the records that stay. Memory: by these, and by open transactions.
+
+    Args:
+        in_bulk: by kernels, which find the batches that are asked for.
+
+    Raises:
+        OffsetsLogError: a batch or record in the log cannot be read at all.
+    """
     found = _Survivors(needs)
-    for event in events:
-        if isinstance(event, Event):
-            found.take(event)
+    if in_bulk:
+        from offsets_log.cleaner.bulk_survivors import asked_for, of_transactions
+
+        for event in asked_for(log, needs):
+            found.take_record(event)
+        for item in of_transactions(log):
+            if isinstance(item, Event):
+                found.take_transaction(item)
+            else:
+                found.take_data(*item)
+    else:
+        for found_event in iter_events(log):
+            if isinstance(found_event, Event):
+                found.take_record(found_event)
+                found.take_transaction(found_event)
     return found.all()
 
 
@@ -88,14 +112,24 @@ class _Survivors:
     last_offset: dict[str, tuple[GroupTopicPartition, list[int]]] = field(default_factory=dict)
     open: dict[int, list[int]] = field(default_factory=dict)
 
-    def take(self, event: Event) -> None:
-        batch, offset, decoded = event.batch, event.record.offset, event.decoded
+    def take_transaction(self, event: Event) -> None:
+        """Data or the end of a transaction."""
+        batch = event.batch
         if batch.is_control:
             if event.control is not None and event.control.ends_transaction and batch.records_count == 1:
                 self.open.pop(batch.producer_id, None)
+        elif batch.is_transactional:
+            self.take_data(batch.producer_id, event.record.offset)
+
+    def take_data(self, producer_id: int, offset: int) -> None:
+        """A record of data of a transaction."""
+        self.open.setdefault(producer_id, []).append(offset)
+
+    def take_record(self, event: Event) -> None:
+        """Data that may be asked for."""
+        offset, decoded = event.record.offset, event.decoded
+        if event.batch.is_control:
             return
-        if batch.is_transactional:
-            self.open.setdefault(batch.producer_id, []).append(offset)
         if decoded is None or self.needs.levels.get(decoded.group) == ALL:
             self.kept.add(offset)
         elif decoded.is_offset_commit:
@@ -127,12 +161,16 @@ class _Survivors:
         return kept
 
 
-@dataclass(slots=True)
 class Surviving:
     """These records, and of control batches those that end a transaction with data among them."""
 
-    offsets: set[int]
-    _with_data: set[int] = field(default_factory=set)
+    def __init__(self, offsets: Set[int]) -> None:
+        self._named = Named(offsets, stay=True)
+
+    @property
+    def named(self) -> Named:
+        """All of it."""
+        return self._named
 
     def end_within(self, batch: FileBatch) -> int | None:
         """Nowhere."""
@@ -144,9 +182,10 @@ class Surviving:
 
     def keeps_record(self, batch: FileBatch, record: Record) -> bool:
         """By its offset."""
-        if record.offset not in self.offsets:
+        if record.offset not in self._named.offsets:
             return False
-        self._with_data.add(batch.producer_id)
+        if batch.producer_id != NO_PRODUCER_ID:
+            self._named.with_data.add(batch.producer_id)
         return True
 
     def keeps_bare(self, batch: FileBatch) -> bool:
@@ -155,8 +194,8 @@ class Surviving:
             return False
         if not _is_marker(batch):
             return True
-        has_data = batch.producer_id in self._with_data
-        self._with_data.discard(batch.producer_id)
+        has_data = batch.producer_id in self._named.with_data
+        self._named.with_data.discard(batch.producer_id)
         return has_data
 
 

@@ -34,19 +34,22 @@ class Compared:
         return not self.offsets and not self.groups
 
 
-def compare(before: PartitionLog, after: PartitionLog, profile: Profile) -> Compared:
+def compare(before: PartitionLog, after: PartitionLog, profile: Profile, *, in_bulk: bool = False) -> Compared:
     """Replay a log and what was made of it by the same rules.
 
     A record that ends a load is read over in the first, as `compact` does it.
+
+    Args:
+        in_bulk: by kernels, which is worth their start for a large log.
     """
-    read, made = (Answers.of(log, (profile,), passes_damage=True) for log in (before, after))
+    read, made = (Answers.of(log, (profile,), passes_damage=True, in_bulk=in_bulk) for log in (before, after))
     problem = next((problem for problem in made.states[0].problems if not problem.is_served), None)
     found = differences(_without_problems(read), _without_problems(made))
     return Compared(tuple(sorted(found.keys)), tuple(sorted(found.groups)), problem)
 
 
 def _without_problems(answers: Answers) -> Answers:
-    return Answers(tuple(replace(state, problems=()) for state in answers.states), answers.naming)
+    return Answers(tuple(replace(state, problems=()) for state in answers.states), answers.log)
 
 
 def undecodable(log: PartitionLog) -> list[Damage]:

@@ -68,6 +68,22 @@ class Picked:
         return before if self.producer is None else before | {self.batch.producer_id: self.producer}
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Whole batches of one segment behind each other, that stay as they are.
+
+    Attributes:
+        latest_ms: the largest timestamp of the last one.
+    """
+
+    segment: Segment
+    begin: int
+    end: int
+    batches: int
+    last_offset: int
+    latest_ms: int
+
+
 class _LeavesOutError(Exception):
     """A batch does not stay."""
 
@@ -84,6 +100,9 @@ class Picking:
         producers: what a broker knows of them behind the batches picked so far.
         next_offset: where the log goes on behind them.
         end_offset: the same of the whole log, whatever of its end is left out: from there on a leader writes.
+        segment: of the last batch picked.
+        leader_epoch: the latest that was told, by whoever takes the batches.
+        in_bulk: whether runs of batches are picked by a kernel.
     """
 
     log: PartitionLog
@@ -91,13 +110,21 @@ class Picking:
     producers: ProducerState = field(default_factory=lambda: ProducerState(Snapshots({})))
     next_offset: int = 0
     end_offset: int = 0
+    segment: Segment | None = None
+    leader_epoch: int = -1
+    in_bulk: bool = False
 
     def __post_init__(self) -> None:
         last = self.log.segments[-1].base_offset or 0
         self.end_offset = min(last, LAST_OFFSET)  # the name of an empty segment alone tells it (``CL-55``)
 
-    def items(self) -> Iterator[Picked | LeftOut | Missing]:
+    def items(self) -> Iterator[Picked | Run | LeftOut | Missing]:
         """What stays, what does not, and what is not there, in log order."""
+        if self.in_bulk and self.unloadable.reads_newest:
+            from offsets_log.repairing.bulk import picked_in_bulk
+
+            yield from picked_in_bulk(self)
+            return
         yield from missing_before(self.log)
         entered, read_until, is_broken = self.log.segments[0], self.log.segments[0].base_offset or 0, False
         for segment, item in iter_log(self.log):
@@ -107,15 +134,29 @@ class Picking:
             match item:
                 case RecordBatch():
                     read_until, is_broken = item.next_offset, False
-                    yield from self._take(segment, item)
+                    yield from self.take(segment, item)
                 case Damage():
                     is_broken = True
-                    yield LeftOut(self._reason(item), item, len(item.raw))
-                case Tail(kind="torn"):
-                    yield _torn(segment, item)
+                    yield from self.lose(item)
+                case Tail():
+                    yield from self.end(segment, item)
         if (last := self.log.segments[-1]) is not entered:
             yield from missing_between(self.log, last, read_until, is_broken=is_broken)
         yield from missing_behind(self.log, read_until, is_broken=is_broken)
+
+    def lose(self, damage: Damage) -> Iterator[LeftOut]:
+        """What is no batch."""
+        yield LeftOut(self._reason(damage), damage, len(damage.raw))
+
+    def end(self, segment: Segment, tail: Tail) -> Iterator[LeftOut]:
+        """What stands behind the last batch of a segment."""
+        if tail.kind == "torn":
+            yield _torn(segment, tail)
+
+    def pass_to(self, next_offset: int) -> None:
+        """Batches up to an offset stay."""
+        self.next_offset = next_offset
+        self.end_offset = max(self.end_offset, next_offset)
 
     def _reason(self, damage: Damage) -> str:
         error = damage.error
@@ -123,7 +164,8 @@ class Picking:
             return OVERLAP if (error.record_offset or 0) < self.next_offset else MISPLACED
         return CHECKSUM if error.field == "crc" else NO_BATCH
 
-    def _take(self, segment: Segment, header: RecordBatch) -> Iterator[Picked | LeftOut]:
+    def take(self, segment: Segment, header: RecordBatch) -> Iterator[Picked | LeftOut]:
+        """The next batch that was read whole."""
         batch = entry_at(segment.file, memoryview(segment.buffer), header.position, len(segment.buffer))
         assert batch is not None
         try:
@@ -142,8 +184,8 @@ class Picking:
             yield LeftOut(error.reason, Damage(problem, header.raw), header.size_bytes, count)
             return
         yield from left_out
-        self.next_offset = header.next_offset
-        self.end_offset = max(self.end_offset, self.next_offset)
+        self.pass_to(header.next_offset)
+        self.segment = segment
         yield picked
 
     def _pick(self, segment: Segment, batch: FileBatch, header: RecordBatch) -> tuple[Picked, list[LeftOut]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from offsets_log.broker.batches import NEWEST_MAGIC
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.replay.problem import Problem
@@ -24,11 +25,22 @@ class Unloadable:
     release: Release | None = None
     problems: Mapping[int, Problem] = field(default_factory=dict)
 
+    @property
+    def most_batch_bytes(self) -> int | None:
+        """Larger batches end the load; None for no bound."""
+        return None if self.release is None or self.release.reads_large_batches else LOAD_BUFFER_BYTES
+
+    @property
+    def reads_newest(self) -> bool:
+        """Whether batches of magic 2 are loaded, whatever their codec."""
+        profile = None if self.release is None else self.release.profile
+        return profile is None or (profile.newest_magic >= NEWEST_MAGIC and profile.reads_zstd)
+
     def of_batch(self, batch: RecordBatch) -> Problem | None:
         """Why a batch as a whole ends the load, or holds it up for ever (``records:M1``, ``L-6``)."""
         if self.release is None:
             return None
-        if batch.size_bytes > LOAD_BUFFER_BYTES and not self.release.reads_large_batches:
+        if self.most_batch_bytes is not None and batch.size_bytes > self.most_batch_bytes:
             problem = f"the batch of {batch.size_bytes} bytes is larger than offsets.load.buffer.size"
             return Problem(batch.base_offset, "L-6", problem)
         return refusal_of_batch(batch, self.release.profile)

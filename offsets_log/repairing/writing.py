@@ -23,7 +23,7 @@ from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, Checkpoints, PartitionLog, Segment
 from offsets_log.repairing.left_out import LeftOut, Sum
-from offsets_log.repairing.picking import Picked, Picking
+from offsets_log.repairing.picking import Picked, Picking, Run
 from offsets_log.repairing.unloadable import NOTHING, Unloadable
 
 MAX_SEGMENT_BYTES = (1 << 31) - 1
@@ -86,6 +86,7 @@ def repair(
     tell: Tell = lambda left_out: None,
     miss: Miss = lambda missing: None,
     advance: Advance = lambda count: None,
+    in_bulk: bool = False,
 ) -> Repaired:
     """Write a partition anew from all that can be read of it.
 
@@ -94,13 +95,17 @@ def repair(
         tell: takes what is left out, in log order.
         miss: takes what is not there, explained or not.
         advance: to be told of bytes that were read.
+        in_bulk: by kernels where batches are whole, which is worth their start for a large log.
     """
-    repairing = _Repairing(log, emit, unloadable)
+    repairing = _Repairing(log, emit, unloadable, in_bulk=in_bulk)
     for item in repairing.picking.items():
         match item:
             case Picked():
                 repairing.take(item)
                 advance(item.header.size_bytes)
+            case Run():
+                repairing.take_run(item)
+                advance(item.end - item.begin)
             case LeftOut():
                 repairing.done.left_out.setdefault(item.reason, Sum()).add(item)
                 tell(item)
@@ -114,9 +119,9 @@ def repair(
 class _Repairing:
     """Batches on their way into new segments."""
 
-    def __init__(self, log: PartitionLog, emit: Emit, unloadable: Unloadable) -> None:
+    def __init__(self, log: PartitionLog, emit: Emit, unloadable: Unloadable, *, in_bulk: bool) -> None:
         self.done = Repaired(log)
-        self.picking = Picking(log, unloadable)
+        self.picking = Picking(log, unloadable, in_bulk=in_bulk)
         self._emit = emit
         self._writer: SegmentWriter | None = None
         self._segment: Segment | None = None
@@ -138,10 +143,23 @@ class _Repairing:
         epoch = picked.header.partition_leader_epoch
         if epoch >= 0 and epoch > max(self._epochs, default=-1):
             self._epochs[epoch] = picked.first_offset
+            self.picking.leader_epoch = epoch
         self._end = picked.batch.next_offset
         self._latest_ms = picked.header.max_timestamp_ms
         self.done.batches += 1
         self.done.size_bytes += picked.batch.size_bytes
+
+    def take_run(self, run: Run) -> None:
+        """Batches behind the last one, in its segment."""
+        from offsets_log.broker.bulk import index_run
+
+        assert self._writer is not None
+        index_run(self._writer.indexing, self._writer.size_bytes, run.segment.buffer, run.begin, run.end)
+        self._writer.copy_run(run.segment.buffer, run.begin, run.end)
+        self._end = run.last_offset + 1
+        self._latest_ms = run.latest_ms
+        self.done.batches += run.batches
+        self.done.size_bytes += run.end - run.begin
 
     def close(self) -> None:
         """All batches were taken: the end of the log, and what lies beside the segments."""

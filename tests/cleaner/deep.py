@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches
@@ -12,6 +15,7 @@ from offsets_log.cleaner.deep import Deep, clean_deep
 from offsets_log.cleaner.drops import Drops, dropped
 from offsets_log.cleaner.opening import open_for_cleaning
 from offsets_log.cleaner.settings import Rules, Settings
+from offsets_log.errors import OffsetsLogError
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events, replay
@@ -29,11 +33,24 @@ def opened(log: PartitionLog) -> OpenLog:
 
 
 def deep(log: PartitionLog, settings: Settings = SETTINGS) -> Deep:
-    return clean_deep(log, opened(log), settings)
+    """The same by kernels and without."""
+    try:
+        made = clean_deep(log, opened(log), settings)
+    except OffsetsLogError as error:
+        with pytest.raises(type(error), match=re.escape(str(error))):
+            clean_deep(log, opened(log), settings, in_bulk=True)
+        raise
+    in_bulk = clean_deep(log, opened(log), settings, in_bulk=True)
+    assert contents(in_bulk.log) == contents(made.log)
+    assert in_bulk.kept == made.kept
+    return made
 
 
 def without(log: PartitionLog, drops: Drops, settings: Settings = SETTINGS) -> PartitionLog:
-    return dropped(log, opened(log), drops, settings)[0]
+    """The same by kernels and without."""
+    made = dropped(log, opened(log), drops, settings)[0]
+    assert contents(dropped(log, opened(log), drops, settings, in_bulk=True)[0]) == contents(made)
+    return made
 
 
 def load(log: PartitionLog, profile: Profile, until: Until = EVERYTHING) -> CoordinatorState:

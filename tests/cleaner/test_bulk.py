@@ -33,6 +33,7 @@ def test_a_recorded_round_in_bulk(name: str, release: str) -> None:
 
 def random_log(random: Random) -> tuple[list[bytes], list[int]]:
     """Batches of few keys, tombstones among them, of transactions and of none; and where each begins."""
+    codecs = random.choice((("none",) * 12 + ("lz4", "gzip"), ("lz4", "lz4", "gzip", "snappy", "zstd", "none")))
     batches: list[bytes] = []
     begins: list[int] = []
     open_: dict[int, int] = {}
@@ -67,7 +68,7 @@ def random_log(random: Random) -> tuple[list[bytes], list[int]]:
             open_.setdefault(producer, random.randrange(3))
             facts = {"producer_id": producer, "producer_epoch": open_[producer], "base_sequence": 0}
             facts["is_transactional"] = True
-        facts["compression"] = random.choice(("none",) * 12 + ("lz4", "gzip"))
+        facts["compression"] = random.choice(codecs)
         facts["timestamp_type"] = random.choice(("create",) * 12 + ("log_append",))
         batches.append(build_batch(records, **facts))
     return batches, begins

@@ -13,10 +13,12 @@ from offsets_log.checking.findings import DAMAGE, FAILS
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.cleaner.folder import FolderFile
 from offsets_log.errors import Damage
+from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import iter_records
 from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import iter_events
+from offsets_log.repairing.comparing import compare
 from offsets_log.repairing.left_out import LeftOut
 from offsets_log.repairing.refusals import find_unloadable
 from offsets_log.repairing.unloadable import NOTHING
@@ -32,16 +34,30 @@ OF_FILES = ("records:T", "L-7", "C-24", "D-8")
 
 
 def repaired(log: PartitionLog, release: str | None = None) -> tuple[Repaired, Files, list[LeftOut]]:
-    """A log repaired: what is told, every file, what is left out."""
+    """A log repaired: what is told, every file, what is left out; kernels do the same."""
+    done, files, told = _repaired(log, release, in_bulk=False)
+    in_bulk, files_in_bulk, told_in_bulk = _repaired(log, release, in_bulk=True)
+    assert in_bulk == done
+    assert files_in_bulk == files
+    assert [str(one) for one in told_in_bulk] == [str(one) for one in told]
+    if release is not None:
+        made, profile = read_again(done, files), release_named(release).profile
+        assert compare(log, made, profile, in_bulk=True) == compare(log, made, profile)
+    return done, files, [one for one in told if isinstance(one, LeftOut)]
+
+
+def _repaired(
+    log: PartitionLog, release: str | None, *, in_bulk: bool
+) -> tuple[Repaired, Files, list[LeftOut | Missing]]:
     files: Files = {}
-    left_out: list[LeftOut] = []
+    told: list[LeftOut | Missing] = []
 
     def emit(file: FolderFile) -> None:
         assert file.name not in files
         files[file.name] = b"".join(file.pieces)
 
     unloadable = NOTHING if release is None else find_unloadable(log, release_named(release))
-    return repair(log, emit, unloadable=unloadable, tell=left_out.append), files, left_out
+    return repair(log, emit, unloadable=unloadable, tell=told.append, miss=told.append, in_bulk=in_bulk), files, told
 
 
 def read_again(done: Repaired, files: Files) -> PartitionLog:

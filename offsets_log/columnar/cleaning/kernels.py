@@ -1,9 +1,8 @@
-"""Both passes of the cleaner over plain batches: of magic 2, not compressed, with a key in each record and no headers.
+"""Both passes of the cleaner over plain batches: of magic 2, with a key in each record and no headers.
 
-Of batches of transactions Python says first that they may be taken; whatever is not plain stays to
-`offsets_log.cleaner`, whose rules these are.
-
-Over 400 lines: both passes read the same batches by the same parts.
+Records of compressed batches are read in a window of decompressed ones (`wire.decompressed`). A compressed batch that
+loses records is written plain, and noted to be compressed again. Of batches of transactions Python says first that
+they may be taken; whatever is not plain stays to `offsets_log.cleaner`, whose rules these are.
 """
 
 from __future__ import annotations
@@ -14,28 +13,22 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.cleaning.indexing import fits, newest_at
+from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK, can_be_rewritten, rewrite
 from offsets_log.columnar.cleaning.table import has_room, last_offset, put
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
+from offsets_log.columnar.scan.staging import find_in_window
 from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire import decompressed as dp
+from offsets_log.columnar.wire.decompress import copy_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 from offsets_log.log_format import batch as b
 
-HORIZON_MASK = b.DELETE_HORIZON_MASK
-KEPT_BITS = b.TRANSACTIONAL_MASK
 MOST_RECORD_OVERHEAD = 32
 """More bytes than a record takes beside its key and value."""
-MAX_OFFSETS_IN_SEGMENT = 1 << 31
 MARKER_SIZE = 78
 """Of a transaction marker as coordinators write it."""
-
-
-@inlined
-def _newest_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the batch of magic 2 that a position seems to hold, or NOT_PLAIN."""
-    if end - at < bt.HEADER_SIZE or bt.is_older(data, at):
-        return np.int64(bt.NOT_PLAIN)
-    return bt.size_at(data, at, end)
 
 
 @inlined
@@ -71,7 +64,7 @@ def _commit_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any) -> An
 
     Else 0, and nothing is done.
     """
-    size = _newest_at(data, at, end)
+    size = newest_at(data, at, end)
     unusual = bt.CODEC_MASK | HORIZON_MASK
     if size != MARKER_SIZE or be16(data, at + bt.ATTRIBUTES) & (unusual | bt.CONTROL_MASK) != bt.CONTROL_MASK:
         return np.int64(0)
@@ -90,52 +83,70 @@ def _commit_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any) -> An
 
 
 @part
-def _plain_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any) -> Any:
-    """The number of records of the batch at a position, which are staged; negative: minus why it is not taken."""
-    size = _newest_at(data, at, end)
+def _plain_at(
+    round_state: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any, window: Any, table: Any
+) -> Any:  # fmt: skip
+    """The number of records of the batch at a position, which are staged; negative: minus why it is not taken.
+
+    Whether they stand in the window, and how large the batch is when it is not compressed, is noted in the round state.
+    """
+    size = newest_at(data, at, end)
     if size < 0:
         return np.int64(-d.SLOW_PATH)
     attributes = be16(data, at + bt.ATTRIBUTES)
-    if attributes & (bt.CODEC_MASK | bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
+    if attributes & (bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
         return np.int64(-d.SLOW_PATH)
-    count = be32(data, at + bt.RECORDS_COUNT)
-    if count > len(staged):
-        return np.int64(-d.NEEDS_RECORDS if count <= size else -d.SLOW_PATH)
+    source, start, stop = data, at + bt.HEADER_SIZE, at + size
+    round_state[d.IN_WINDOW] = attributes & bt.CODEC_MASK != 0
+    if round_state[d.IN_WINDOW]:
+        place = find_in_window(round_state, table, at)
+        if place < 0:
+            return np.int64(-d.NEEDS_WINDOW)
+        source, start, stop = window, table[place, dp.BEGIN], table[place, dp.END]
+        if stop < 0:
+            return np.int64(-d.SLOW_PATH)
+    round_state[d.PLAIN_SIZE] = bt.HEADER_SIZE + stop - start
+    count = bt.count_of(source, start, stop, data, at)
     base = be64(data, at)
     delta = be32(data, at + bt.LAST_OFFSET_DELTA)
     if base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1 or count <= 0:
         return np.int64(-d.SLOW_PATH)
-    start = at + bt.HEADER_SIZE
-    if bt.records_of(data, start, at + size, count, data, at, staged, np.int64(0)) != count:
+    if count > len(staged):
+        return np.int64(-d.NEEDS_RECORDS)
+    if bt.records_of(source, start, stop, count, data, at, staged, np.int64(0)) != count:
         return np.int64(-d.SLOW_PATH)
-    is_open = attributes & bt.TRANSACTIONAL_MASK and at != round_state[d.ALLOWED_AT]
+    is_open = attributes & bt.TRANSACTIONAL_MASK and round_state[d.RULE] == d.BY_KEYS
+    is_open = is_open and at != round_state[d.ALLOWED_AT]
     return np.int64(-d.SLOW_PATH) if is_open and not _is_of_commit(round_state, open_, data, at) else count
 
 
 @kernel
 def enter(
-    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows
-) -> int:
+    round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows,
+    window: Bytes, table: LongRows,
+) -> int:  # fmt: skip
     """Pass 1: keys of the batches from the position on, and where they stand."""
     at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
         round_state[d.POSITION] = at
         marker_size = _commit_at(round_state, open_, data, at, end)
-        count = np.int64(0) if marker_size else _plain_at(round_state, open_, data, at, end, staged)
+        round_state[d.IN_WINDOW] = round_state[d.PLAIN_SIZE] = 0
+        count = np.int64(0) if marker_size else _plain_at(round_state, open_, data, at, end, staged, window, table)
         if count < 0:
             return int(-count)
-        size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if not has_room(round_state, slots, keys, arena, count, size):
+        if not has_room(round_state, slots, keys, arena, count, round_state[d.PLAIN_SIZE]):
             return d.NEEDS_ROOM
+        source = window if round_state[d.IN_WINDOW] else data
         for number in range(count):
             i = U(number)
             if staged[i, a.OFFSET] >= round_state[d.FIRST_DIRTY]:
-                put(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.OFFSET])
+                key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+                put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET])
                 round_state[d.LATEST] = staged[i, a.OFFSET]
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
         if last >= round_state[d.FIRST_DIRTY]:
             round_state[d.LATEST] = last
-        at += size
+        at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
     round_state[d.POSITION] = at
     return d.FINISHED
 
@@ -143,26 +154,36 @@ def enter(
 @kernel
 def sift(
     round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, open_: Longs, data: Bytes, staged: LongRows,
-    producers: Longs, out: Bytes, due: LongRows,
+    window: Bytes, table: LongRows, producers: Longs, chosen: Longs, out: Bytes, packs: LongRows,
 ) -> int:  # fmt: skip
-    """Pass 2: what is kept of the batches from the position on, written behind each other."""
+    """Pass 2: what is kept of the batches from the position on, written behind each other.
+
+    Args:
+        chosen: offsets of records, rising, that stay or go by the rule, if it does not ask the keys.
+    """
     at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
         round_state[d.POSITION] = at
-        if round_state[d.OUT_USED] + MARKER_SIZE > len(out) or round_state[d.DUE] >= len(due):
+        if round_state[d.OUT_USED] + MARKER_SIZE > len(out) or round_state[d.PACKS] >= len(packs):
             return d.NEEDS_ROOM
-        if _take_marker(round_state, open_, data, out, due, at, end):
+        if _take_marker(round_state, open_, data, out, at, end):
+            round_state[d.LAST_AT] = at
             at += MARKER_SIZE
             continue
-        count = _plain_at(round_state, open_, data, at, end, staged)
+        count = _plain_at(round_state, open_, data, at, end, staged, window, table)
         if count < 0:
             return int(-count)
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
-        if round_state[d.OUT_USED] + size + MOST_RECORD_OVERHEAD * count > len(out):
+        room = max(size, round_state[d.PLAIN_SIZE]) + MOST_RECORD_OVERHEAD * count
+        if round_state[d.OUT_USED] + room > len(out):
             return d.NEEDS_ROOM
-        outcome = _take(round_state, slots, keys, arena, data, staged, producers, out, due, at, size, count)
+        source = window if round_state[d.IN_WINDOW] else data
+        outcome = _take(
+            round_state, slots, keys, arena, open_, data, source, staged, producers, chosen, out, packs, at, size, count
+        )  # fmt: skip
         if outcome != d.FINISHED:
             return int(outcome)
+        round_state[d.LAST_AT] = at
         round_state[d.RECORDS_READ] += count
         at += size
     round_state[d.POSITION] = at
@@ -170,23 +191,25 @@ def sift(
 
 
 @inlined
-def _fits(round_state: Any, data: Any, at: Any) -> Any:
-    """Whether a batch's last offset can be in the segment that is written."""
+def _is_within(round_state: Any, data: Any, at: Any) -> Any:
+    """Whether the log that is written may hold a batch as it is."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return 0 <= last - round_state[d.BASE_OFFSET] < MAX_OFFSETS_IN_SEGMENT
+    return last < round_state[d.UNTIL_OFFSET] and fits(round_state, data, at)
 
 
 @inlined
-def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, due: Any, at: Any, end: Any) -> Any:
+def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, at: Any, end: Any) -> Any:
     """Copy a marker that commits a transaction with data; False, and nothing is done, if there is none."""
-    if end - at < MARKER_SIZE or not _fits(round_state, data, at) or _commit_at(round_state, open_, data, at, end) == 0:
+    if (
+        end - at < MARKER_SIZE
+        or not _is_within(round_state, data, at)
+        or _commit_at(round_state, open_, data, at, end) == 0
+    ):
         return False
     begin = round_state[d.OUT_USED]
-    for n in range(MARKER_SIZE):
-        out[U(begin + n)] = data[U(at + n)]
+    copy_bytes(data, at, out, begin, np.int64(MARKER_SIZE))
     round_state[d.OUT_USED] = begin + MARKER_SIZE
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    _index(round_state, due, np.int64(MARKER_SIZE), last, be64(data, at + bt.MAX_TIMESTAMP))
+    round_state[d.LAST_KEPT] = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     round_state[d.KEPT_MARKERS] += 1
     round_state[d.KEPT_MARKERS + 1] += 1
     round_state[d.KEPT_MARKERS + 2] += MARKER_SIZE
@@ -196,36 +219,48 @@ def _take_marker(round_state: Any, open_: Any, data: Any, out: Any, due: Any, at
 
 @part
 def _take(
-    round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, staged: Any, producers: Any, out: Any, due: Any,
-    at: Any, size: Any, count: Any,
+    round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, data: Any, source: Any, staged: Any,
+    producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
 ) -> Any:  # fmt: skip
     """One batch; SLOW_PATH, and nothing is done, if something about it is unusual."""
     has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
-    if has_horizon and horizon < 0:
+    if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
         return d.SLOW_PATH
-    keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
-    kept, tombstones = _choose(round_state, slots, keys, arena, data, staged, count, keeps_tombstones)
-    if kept == 0:
-        return d.SLOW_PATH if _may_stay_empty(round_state, data, at, producers) else d.FINISHED
-    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    if not _fits(round_state, data, at):
-        return d.SLOW_PATH
-    begin = round_state[d.OUT_USED]
-    if kept == count and (has_horizon or tombstones == 0):
-        for i in range(size):
-            out[U(begin + i)] = data[U(at + i)]
-        round_state[d.OUT_USED] = begin + size
-        latest = be64(data, at + bt.MAX_TIMESTAMP)
+    by_keys = round_state[d.RULE] == d.BY_KEYS
+    if by_keys:
+        keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
+        kept, tombstones = _choose(round_state, slots, keys, arena, source, staged, count, keeps_tombstones)
     else:
-        if tombstones and not has_horizon:
-            horizon = round_state[d.NEW_HORIZON]
-        if not _can_be_rewritten(data, at, staged, kept):
+        kept, tombstones = _choose_among(round_state, chosen, staged, count)
+        if round_state[d.RULE] == d.CHOSEN_GO and kept < count:
             return d.SLOW_PATH
-        latest = _rewrite(round_state, data, at, staged, kept, horizon, out)
-    written = round_state[d.OUT_USED] - begin
-    _index(round_state, due, written, last, latest)
-    _tell(round_state, kept, tombstones, written, horizon, last)
+    if kept == 0:
+        round_state[d.CHANGED] += 1
+        return d.SLOW_PATH if _may_stay_empty(round_state, data, at, producers) else d.FINISHED
+    is_of_producer = be64(data, at + bt.PRODUCER_ID) != b.NO_PRODUCER_ID
+    if not by_keys and is_of_producer and not _is_of_commit(round_state, open_, data, at):
+        return d.SLOW_PATH
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    begin = round_state[d.OUT_USED]
+    if kept == count and (has_horizon or tombstones == 0 or not by_keys):
+        copy_bytes(data, at, out, begin, size)
+        round_state[d.OUT_USED] = begin + size
+    else:
+        round_state[d.CHANGED] += 1
+        if tombstones and not has_horizon and by_keys:
+            horizon = round_state[d.NEW_HORIZON]
+        if not can_be_rewritten(data, at, staged, kept):
+            return d.SLOW_PATH
+        rewrite(round_state, data, at, source, staged, kept, horizon, out)
+        if round_state[d.IN_WINDOW]:
+            pack = U(round_state[d.PACKS])
+            packs[pack, d.PACK_BEGIN] = begin
+            packs[pack, d.PACK_END] = round_state[d.OUT_USED]
+            packs[pack, d.PACK_REASON] = _reason(round_state, tombstones, last)
+            round_state[d.PACKS] += 1
+    round_state[d.LAST_KEPT] = last
+    _tell(round_state, kept, tombstones, round_state[d.OUT_USED] - begin, horizon, last)
     return d.FINISHED
 
 
@@ -242,10 +277,37 @@ def _choose(
             last = last_offset(round_state, slots, keys, arena, data, staged[i, a.KEY], staged[i, a.KEY_SIZE])
             if staged[i, a.OFFSET] < last or (is_tombstone and not keeps_tombstones):
                 continue
-        for column in range(a.RECORD_AT):
-            staged[U(kept), column] = staged[i, column]
+        _keep(staged, i, kept)
         kept += 1
         tombstones += is_tombstone
+    return kept, tombstones
+
+
+@inlined
+def _keep(staged: Any, i: Any, place: Any) -> None:
+    """Move what is staged of a record."""
+    for column in range(a.RECORD_AT):
+        staged[U(place), column] = staged[i, column]
+
+
+@inlined
+def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any:
+    """The same where single records are named: those stay, or the others do."""
+    kept, tombstones = np.int64(0), np.int64(0)
+    for number in range(count):
+        i = U(number)
+        low, high = np.int64(0), np.int64(len(chosen))
+        while low < high:
+            middle = low + high >> 1
+            if chosen[U(middle)] < staged[i, a.OFFSET]:
+                low = middle + 1
+            else:
+                high = middle
+        is_named = low < len(chosen) and chosen[U(low)] == staged[i, a.OFFSET]
+        if is_named == (round_state[d.RULE] == d.CHOSEN_STAY):
+            _keep(staged, i, kept)
+            kept += 1
+            tombstones += staged[i, a.VALUE_SIZE] < 0
     return kept, tombstones
 
 
@@ -263,159 +325,19 @@ def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any
 
 
 @inlined
-def _can_be_rewritten(data: Any, at: Any, staged: Any, kept: Any) -> Any:
-    """Whether Kafka's builder would take producer and times as they are."""
-    if be64(data, at + bt.PRODUCER_ID) != -1:
-        if be16(data, at + bt.PRODUCER_EPOCH) == -1 or be32(data, at + bt.BASE_SEQUENCE) < 0:
-            return False
-    elif be16(data, at + bt.ATTRIBUTES) & bt.TRANSACTIONAL_MASK:
-        return False
-    base = be64(data, at + bt.BASE_TIMESTAMP)
-    if base < -1:
-        return False
-    for number in range(kept):
-        delta = staged[U(number), a.TIMESTAMP_DELTA]
-        if delta < -1 - base or (base > 0 and delta > bt.INT64_MAX - base):
-            return False
-    return True
-
-
-@part
-def _rewrite(round_state: Any, data: Any, at: Any, staged: Any, kept: Any, horizon: Any, out: Any) -> Any:
-    """Write the batch with the records that are kept; its largest timestamp."""
-    begin = round_state[d.OUT_USED]
-    for n in range(bt.HEADER_SIZE):
-        out[U(begin + n)] = data[U(at + n)]
-    before = be64(data, at + bt.BASE_TIMESTAMP)
-    base = horizon if horizon >= 0 else before + staged[0, a.TIMESTAMP_DELTA]
-    latest = np.int64(-1)
-    to = begin + bt.HEADER_SIZE
-    for number in range(kept):
-        i = U(number)
-        time = before + staged[i, a.TIMESTAMP_DELTA]
-        latest = max(latest, time)
-        to = _put_record(data, staged, i, time - base, staged[i, a.OFFSET] - be64(data, at), out, to)
-    attributes = be16(data, at + bt.ATTRIBUTES) & KEPT_BITS | (HORIZON_MASK if horizon >= 0 else 0)
-    _put(out, begin + bt.LENGTH, to - begin - bt.LOG_OVERHEAD, np.int64(4))
-    _put(out, begin + bt.ATTRIBUTES, np.int64(attributes), np.int64(2))
-    _put(out, begin + bt.BASE_TIMESTAMP, base, np.int64(8))
-    _put(out, begin + bt.MAX_TIMESTAMP, latest, np.int64(8))
-    _put(out, begin + bt.RECORDS_COUNT, kept, np.int64(4))
-    _put(out, begin + bt.CRC, bt.crc32c(out, begin + bt.ATTRIBUTES, to), np.int64(4))
-    round_state[d.OUT_USED] = to
-    return latest
-
-
-@inlined
-def _put(out: Any, at: Any, value: Any, size: Any) -> None:
-    """A number of so many bytes, most significant first."""
-    for i in range(size):
-        out[U(at + i)] = value >> 8 * (size - 1 - i) & 0xFF
-
-
-@inlined
-def _varint_size(value: Any) -> Any:
-    """Of a zigzag varint."""
-    bits = U(value << 1 ^ value >> 63)
-    size = np.int64(1)
-    while bits >= U(0x80):
-        bits = bits >> U(7)
-        size += 1
-    return size
-
-
-@inlined
-def _put_varint(out: Any, at: Any, value: Any) -> Any:
-    """A zigzag varint; where it ends."""
-    bits = U(value << 1 ^ value >> 63)
-    while bits >= U(0x80):
-        out[U(at)] = bits & U(0x7F) | U(0x80)
-        bits = bits >> U(7)
-        at += 1
-    out[U(at)] = bits
-    return at + 1
-
-
-@inlined
-def _put_record(data: Any, staged: Any, i: Any, time: Any, offset: Any, out: Any, to: Any) -> Any:
-    """A record, with the deltas of its time and offset; where it ends."""
-    key_size, value_size = staged[i, a.KEY_SIZE], staged[i, a.VALUE_SIZE]
-    size = 2 + _varint_size(time) + _varint_size(offset) + _varint_size(key_size) + _varint_size(value_size)
-    to = _put_varint(out, to, size + key_size + max(value_size, np.int64(0)))
-    out[U(to)] = 0  # attributes
-    to = _put_varint(out, to + 1, time)
-    to = _put_varint(out, to, offset)
-    to = _put_varint(out, to, key_size)
-    key = staged[i, a.KEY]
-    for n in range(key_size):
-        out[U(to + n)] = data[U(key + n)]
-    to = _put_varint(out, to + key_size, value_size)
-    value = staged[i, a.VALUE_AT]
-    for n in range(value_size):
-        out[U(to + n)] = data[U(value + n)]
-    to += max(value_size, np.int64(0))
-    out[U(to)] = 0  # headers
-    return to + 1
-
-
-@inlined
-def _index(round_state: Any, due: Any, size: Any, last: Any, latest: Any) -> None:
-    """Note the entries that are due in the indexes before a batch of that size (``CL-41``, ``CL-42``)."""
-    if latest > round_state[d.LATEST_TIME]:
-        round_state[d.LATEST_TIME] = latest
-        round_state[d.LATEST_TIME_OFFSET] = last
-    position = round_state[d.SIZE]
-    if position - round_state[d.INDEXED_AT] > round_state[d.INTERVAL]:
-        entry = U(round_state[d.DUE])
-        due[entry, d.DUE_OFFSET] = last
-        due[entry, d.DUE_POSITION] = position
-        due[entry, d.DUE_TIME] = round_state[d.LATEST_TIME]
-        due[entry, d.DUE_TIME_OFFSET] = round_state[d.LATEST_TIME_OFFSET]
-        round_state[d.DUE] += 1
-        round_state[d.INDEXED_AT] = position
-    round_state[d.SIZE] = position + size
+def _reason(round_state: Any, tombstones: Any, last: Any) -> Any:
+    """Where it is counted why a batch stays that ends with an offset."""
+    if last > round_state[d.LATEST]:
+        return np.int64(d.KEPT_BEYOND)
+    return np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)
 
 
 @inlined
 def _tell(round_state: Any, kept: Any, tombstones: Any, size: Any, horizon: Any, last: Any) -> None:
     """Count a batch that stays."""
-    reason = np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)
-    if last > round_state[d.LATEST]:
-        reason = np.int64(d.KEPT_BEYOND)
+    reason = _reason(round_state, tombstones, last)
     round_state[reason] += 1
     round_state[reason + 1] += kept
     round_state[reason + 2] += size
     if tombstones and horizon >= 0:
         round_state[d.FIRST_HORIZON] = min(round_state[d.FIRST_HORIZON], horizon)
-
-
-@kernel
-def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
-    """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
-
-    Their last offsets rise.
-
-    Args:
-        checks: whether a checksum that is wrong leaves a batch to Python.
-    """
-    at, end = round_state[d.POSITION], round_state[d.END]
-    while at < end:
-        round_state[d.POSITION] = at
-        size = _newest_at(data, at, end)
-        if checks and size >= 0:
-            size = bt.batch_at(data, at, end)
-        if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
-            return d.SLOW_PATH
-        if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
-            return d.SLOW_PATH
-        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        if not _fits(round_state, data, at) or last < round_state[d.LATEST]:
-            return d.SLOW_PATH
-        if round_state[d.DUE] >= len(due):
-            return d.NEEDS_ROOM
-        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
-        round_state[d.LATEST] = last
-        round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
-        at += size
-    round_state[d.POSITION] = at
-    return d.FINISHED

@@ -9,6 +9,7 @@ FINISHED = 0  # the end of the segment is reached
 SLOW_PATH = 1  # the batch at the position is for `offsets_log.cleaner`
 NEEDS_ROOM = 2  # for keys, for what is written, or for entries of indexes
 NEEDS_RECORDS = 3  # for the records of one batch
+NEEDS_WINDOW = 4  # the batch at the position is compressed
 
 # Columns of the table of keys, whose places in the arena `scan.interner` finds.
 KEY_AT = a.KEY_AT
@@ -22,8 +23,11 @@ DUE_TIME = 2
 DUE_TIME_OFFSET = 3
 DUE_COLUMNS = 4
 
-# Columns of active producers.
-PRODUCER_ID = 0
+# Columns of what is to be compressed again of what is written.
+PACK_BEGIN = 0
+PACK_END = 1
+PACK_REASON = 2  # where it is counted
+PACK_COLUMNS = 3
 
 # The round state. Of the segment that is read:
 POSITION = 0  # where to go on
@@ -34,8 +38,8 @@ RECORDS_READ = 3
 FIRST_DIRTY = 4
 LATEST = 5
 KEYS = 6
-ARENA_USED = 7
-SEED = 8
+ARENA_USED = 38
+SEED = 39
 # Of the segment that is written:
 BASE_OFFSET = 9
 INTERVAL = 10
@@ -61,7 +65,22 @@ COMMITTED = 34
 ABORTED = 35
 NEXT_ABORTED = 36  # where the next transaction begins of which it is known that it aborts
 EPOCH = 37  # of leaders, the latest so far
-STATE_SIZE = 38
+# Of compressed batches, where `scan.staging` has the same.
+IN_WINDOW = a.IN_WINDOW
+WINDOW_NEXT = a.WINDOW_NEXT
+WINDOW_COUNT = a.WINDOW_COUNT
+PLAIN_SIZE = 40  # of the batch that is read, decompressed
+PACKS = 41
+# Of logs that are written for another reason than a round.
+RULE = 42  # what stays
+UNTIL_OFFSET = 43  # batches that hold this offset or a later one are for Python
+LAST_AT = 44  # where the last batch begins that was taken
+LAST_KEPT = 45  # the last offset of the last batch that was written
+CHANGED = 46  # batches that were not copied
+STATE_SIZE = WINDOW_COUNT + 1
+
+BY_KEYS, CHOSEN_STAY, CHOSEN_GO = range(3)
+"""Rules."""
 
 MOST_OPEN = 64
 """Transactions of either kind; with more of them their batches are taken one by one."""

@@ -203,18 +203,19 @@ def holdings(
 def _groups(
     layout: Layout, state: ColumnarState, scanner: Scanner, found: ReferencedRows, *, whole: bool
 ) -> dict[str, Group]:
-    names = group_names(state)
     groups, _ = settle_groups(
         state.profile,
         dict(timelines(layout, state, scanner, whole)),
-        committed=_groups_of(state, names, found.committed),
-        pending=_groups_of(state, names, found.pending[:, 0]),
+        committed=groups_of_rows(state, found.committed),
+        pending=groups_of_rows(state, found.pending[:, 0]),
         end_offset=state.end_offset,
     )
     return groups
 
 
-def _groups_of(state: ColumnarState, names: list[str], rows: a.Int64s) -> set[str]:
+def groups_of_rows(state: ColumnarState, rows: a.Int64s) -> set[str]:
+    """The names of the groups of some rows."""
+    names = group_names(state)
     is_there = np.bincount(state.arrays.rows[rows, a.GROUP])
     return {names[number] for number in np.flatnonzero(is_there).tolist()}
 

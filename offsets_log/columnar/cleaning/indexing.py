@@ -1,0 +1,100 @@
+"""Find the entries that are due in a segment's indexes: of batches that are written, and of those that stand in one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.columnar.jit.compiled import U, inlined, kernel
+from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
+from offsets_log.columnar.wire import batches as bt
+from offsets_log.columnar.wire.primitives import be32, be64
+
+MAX_OFFSETS_IN_SEGMENT = 1 << 31
+
+
+@inlined
+def newest_at(data: Any, at: Any, end: Any) -> Any:
+    """The size of the batch of magic 2 that a position seems to hold, or NOT_PLAIN."""
+    if end - at < bt.HEADER_SIZE or bt.is_older(data, at):
+        return np.int64(bt.NOT_PLAIN)
+    return bt.size_at(data, at, end)
+
+
+@inlined
+def fits(round_state: Any, data: Any, at: Any) -> Any:
+    """Whether a batch's last offset can be in the segment that is written."""
+    last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    return 0 <= last - round_state[d.BASE_OFFSET] < MAX_OFFSETS_IN_SEGMENT
+
+
+@inlined
+def _index(round_state: Any, due: Any, size: Any, last: Any, latest: Any) -> None:
+    """Note the entries that are due in the indexes before a batch of that size (``CL-41``, ``CL-42``)."""
+    if latest > round_state[d.LATEST_TIME]:
+        round_state[d.LATEST_TIME] = latest
+        round_state[d.LATEST_TIME_OFFSET] = last
+    position = round_state[d.SIZE]
+    if position - round_state[d.INDEXED_AT] > round_state[d.INTERVAL]:
+        entry = U(round_state[d.DUE])
+        due[entry, d.DUE_OFFSET] = last
+        due[entry, d.DUE_POSITION] = position
+        due[entry, d.DUE_TIME] = round_state[d.LATEST_TIME]
+        due[entry, d.DUE_TIME_OFFSET] = round_state[d.LATEST_TIME_OFFSET]
+        round_state[d.DUE] += 1
+        round_state[d.INDEXED_AT] = position
+    round_state[d.SIZE] = position + size
+
+
+@kernel
+def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
+    """Note which entries are due for batches that were written, of which the first stands behind `SIZE` bytes.
+
+    Args:
+        data: whole batches of magic 2.
+        begin: where the first of them is.
+
+    Returns:
+        Where to go on when the entries were taken; at the end of the data nothing is left to do.
+    """
+    at = np.int64(begin)
+    while at < len(data) and round_state[d.DUE] < len(due):
+        size = bt.size_of(data, at)
+        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
+        at += size
+    return at
+
+
+@kernel
+def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
+    """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
+
+    Their last offsets rise.
+
+    Args:
+        checks: whether a checksum that is wrong leaves a batch to Python.
+    """
+    at, end = round_state[d.POSITION], round_state[d.END]
+    while at < end:
+        round_state[d.POSITION] = at
+        size = newest_at(data, at, end)
+        if checks and size >= 0:
+            size = bt.batch_at(data, at, end)
+        if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
+            return d.SLOW_PATH
+        if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
+            return d.SLOW_PATH
+        last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+        if not fits(round_state, data, at) or last < round_state[d.LATEST]:
+            return d.SLOW_PATH
+        if round_state[d.DUE] >= len(due):
+            return d.NEEDS_ROOM
+        _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
+        round_state[d.LATEST] = last
+        round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
+        at += size
+    round_state[d.POSITION] = at
+    return d.FINISHED

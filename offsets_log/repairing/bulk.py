@@ -1,0 +1,95 @@
+"""Runs of whole batches found by a kernel; what is near damage, or is anybody's transaction, is picked one by one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.cleaning.whole import whole
+from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import NO_BOUND, Cursor, Reading, ScanOrder, ScanPlace, Seen
+from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, TailFound
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.completeness import Missing
+from offsets_log.repairing.left_out import LeftOut
+from offsets_log.repairing.picking import LAST_OFFSET, Picked, Picking, Run
+
+Found = Picked | Run | LeftOut | Missing
+
+MOST_SEGMENT_BYTES = 1 << 30
+"""Of a segment whose batches all fit into one again, whatever some of them become."""
+
+
+def picked_in_bulk(picking: Picking) -> Iterator[Found]:
+    """Yield what `Picking.items` does, with runs of batches in the place of single ones."""
+    order = ScanOrder(picking.log, EVERYTHING, None)
+    cursor = order.begin(ScanPlace(0, 0)) or Cursor(ScanPlace(0, 0), -1, 0, entered=0)
+    found: deque[Found] = deque()
+    with Scanner() as scanner:
+        reading = _Reading(order, cursor, scanner, picking, found)
+        order.note_begin(reading.note)
+        for _ in reading.steps(order.end, lambda count: None):
+            while found:
+                yield found.popleft()
+    deque(order.note_end(cursor, reading.note), maxlen=0)
+    yield from found
+
+
+class _Reading(Reading):
+    def __init__(
+        self, order: ScanOrder, cursor: Cursor, scanner: Scanner, picking: Picking, found: deque[Found]
+    ) -> None:
+        super().__init__(order, cursor, scanner, self._miss)
+        self.found, self._picking = found, picking
+        self._scan_state = a.new_scan_state(np.zeros(0, np.int64), seed=0)
+        self._scan_state[a.MOST_BYTES] = NO_BOUND
+        most_bytes = picking.unloadable.most_batch_bytes
+        if most_bytes is not None:
+            self._scan_state[a.MOST_BYTES] = most_bytes
+        self._bounds = sorted({*picking.unloadable.problems, LAST_OFFSET + 1})
+
+    def _miss(self, seen: Seen) -> None:
+        """Keep offsets that are in no segment; damage and tails have methods of their own."""
+        if isinstance(seen, Missing):
+            self.found.append(seen)
+
+    @property
+    def scan_state(self) -> a.Int64s:
+        return self._scan_state
+
+    def scan(self, index: int, data: a.Bytes) -> int:
+        segment, scan_state, scanner = self.order.log.segments[index], self._scan_state, self.scanner
+        is_begun = segment is self._picking.segment and segment.base_offset is not None
+        if not is_begun or len(data) > MOST_SEGMENT_BYTES:
+            return sc.NOT_PLAIN
+        begin = int(scan_state[a.AT])
+        scan_state[a.BATCHES] = 0
+        scan_state[a.UNTIL_OFFSET] = self._bound()
+        outcome = whole(
+            scan_state, scanner.staged, data, scanner.window, scanner.table, self._picking.leader_epoch
+        )  # fmt: skip
+        if scan_state[a.AT] > begin:
+            end, last_offset = int(scan_state[a.AT]), int(scan_state[a.LAST_OFFSET])
+            batches, latest_ms = int(scan_state[a.BATCHES]), int(scan_state[a.NEWEST_MS])
+            self._picking.pass_to(last_offset + 1)
+            self.found.append(Run(segment, begin, end, batches, last_offset, latest_ms))
+        return int(outcome)
+
+    def _bound(self) -> int:
+        """Batches that hold this offset are looked at one by one."""
+        return self._bounds[min(bisect_right(self._bounds, self.cursor.last_offset), len(self._bounds) - 1)]
+
+    def take(self, index: int, batch: RecordBatch) -> None:
+        self.found += self._picking.take(self.order.log.segments[index], batch)
+
+    def lose(self, damage: Damage) -> None:
+        self.found += self._picking.lose(damage)
+
+    def end(self, found: TailFound) -> None:
+        self.found += self._picking.end(found.segment, found.tail)
