@@ -14,7 +14,7 @@ Opener = Callable[[], Buffer]
 
 LOCK = ".lock"
 FUTURE, STRAY = "future", "stray"
-"""Suffixes of partition folders beside ``delete``: being moved here; not of this broker, as it found when it started."""
+"""Suffixes of partition folders beside ``delete``: being moved here; not of this broker, as its start found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

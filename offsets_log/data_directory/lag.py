@@ -45,6 +45,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+
 _INT64 = 1 << 63
 
 Opener = Callable[[], Buffer]
@@ -105,7 +107,8 @@ class CopiedLogs:
         self.of_leaders = self.of_others = 0
 
     def __bool__(self) -> bool:
-        return bool(self._copies)
+        """Whether there is a topic that users write to: the logs of internal ones alone tell no lag."""
+        return any(topic not in INTERNAL_TOPICS for topic, _ in self._copies)
 
     def ends(self, topic: str, partition: int) -> LogEnds | None:
         """Where the log begins and ends; None without a copy that can be read."""

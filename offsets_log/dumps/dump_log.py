@@ -5,11 +5,9 @@
 3.0 and on   one line for each batch, and lines ``| `` of records with their own facts; 3.8 prints Kafka's JSON
 
 An entry continues until a line that begins another one: metadata may hold line breaks, a console breaks long lines, and
-blank lines may stand between them. The printed sizes of key and value decide which of these a break is: the first
-reading of an entry that has these sizes is taken.
+blank lines may stand between them. The printed sizes of key and value decide: the first reading that has them is taken.
 
-Keys and values are read by `dump_log_text`. References: ``DumpLogSegments.scala``, ``DumpLogSegments.java``;
-``formats.md`` §3c.
+Keys and values are read by `dump_log_text`. References: ``DumpLogSegments`` (Scala, Java); ``formats.md`` §3c.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsets_log.data_directory import transactions as t
@@ -128,6 +128,7 @@ BATCHES = st.builds(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(batches=st.lists(BATCHES, max_size=8), start=st.integers(-1, 30))
 def test_batches_combine_offset_by_offset(batches: list[StateBatch], start: int) -> None:
     """The larger count of deliveries wins, then the larger state; nothing below the start, neighbours joined."""
