@@ -25,19 +25,10 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.replay.fold import TakesNothing, replay_into
+from offsets_log.replay.fold import FoundProblems, replay_into
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.releases import Release
-
-
-@dataclass(slots=True)
-class _Problems(TakesNothing):
-    """Collects the problems that end a load from events; other effects of the events are recorded elsewhere."""
-
-    profile: Profile
-    problems: list[Problem] = field(default_factory=list)
-    end_offset: int = 0
 
 
 @dataclass(slots=True)
@@ -126,7 +117,7 @@ class CheckedState(InspectedState):
             self._first_problem(profile, events)
 
     def _first_problem(self, profile: Profile, events: Sequence[LogEvent]) -> None:
-        first, found = self.first_problems.get(profile), _Problems(profile)
+        first, found = self.first_problems.get(profile), FoundProblems(profile)
         if first is not None and _begin_behind(events, first.record_offset):
             return
         replay_into(found, events, on_damage=lambda damage: None)

@@ -27,7 +27,7 @@ from offsets_log.replay.coordinator_state import in_order, settle_groups
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
-from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on
+from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on, without_skipped
 from offsets_log.replay.releases import Release
 from offsets_log.replay.timeline import GroupEvent, Timeline
 
@@ -182,6 +182,7 @@ class Coordinators:
         self.names = tl.group_names(state)
         self._number_of = {name: number for number, name in enumerate(self.names)}
         self._offsets: dict[int, _Offsets] = {}
+        self._committed: dict[int, dict[GroupTopicPartition, int]] = {}
         self._timelines = dict(self._mixed_timelines(scanner))
         self._shapes, self._shape_of = self._plain_timelines()
 
@@ -209,9 +210,11 @@ class Coordinators:
         return self._offsets[id(state)]
 
     def _served(self, state: ColumnarState, groups: Collection[str]) -> dict[GroupTopicPartition, int]:
-        with Scanner() as scanner:
-            values = vl.offsets_at(self.layout, state, scanner, vl.committed_places(state, vl.find(state)))
-            return {value.key: value.committed_offset for value in values if value.group in groups}
+        if id(state) not in self._committed:
+            with Scanner() as scanner:
+                values = vl.offsets_at(self.layout, state, scanner, vl.committed_places(state, vl.find(state)))
+                self._committed[id(state)] = {value.key: value.committed_offset for value in values}
+        return {key: offset for key, offset in self._committed[id(state)].items() if key[0] in groups}
 
     # ------------------------------------------------------------------------------ what ends a load
 
@@ -260,7 +263,7 @@ class Coordinators:
     def _settled(self, profile: Profile, offsets: _Offsets) -> tuple[npt.NDArray[np.bool_], list[Problem]]:
         """Return whether each group exists, and the problems a load would have met."""
         exists, fails = self._settled_plain(profile, offsets)
-        timelines = {name: _without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
+        timelines = {name: without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
         mixed = [self._number_of[name] for name in timelines]
         doubtful = [*np.flatnonzero(fails).tolist(), *mixed]
         for number in doubtful[: len(doubtful) - len(mixed)]:
@@ -308,17 +311,6 @@ class Coordinators:
             if is_told and not is_skipped(record.record_type, profile):
                 order.setdefault(record.group, len(order))
         return sorted(problems, key=lambda problem: order.get(problem.group or "", 0))
-
-
-def _without_skipped(timeline: Timeline, profile: Profile) -> Timeline:
-    """Return a timeline without the records that the release skips."""
-    return Timeline(
-        [
-            event
-            for event in timeline.events
-            if event.record is None or not is_skipped(event.record.record_type, profile)
-        ]
-    )
 
 
 # ---------------------------------------------------------------------------------- all of it together
