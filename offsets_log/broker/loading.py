@@ -182,7 +182,7 @@ class HeldByProfiles:
     def __init__(self, profiles: Iterable[Profile]) -> None:
         self._problems = {profile: FoundProblems(profile) for profile in profiles}
         self._states = {way: PartialState(way) for way in map(way_of, self._problems)}
-        self._kinds: set[tuple[int | str | None, ...]] = set()
+        self._kinds: set[tuple[int, int | None]] = set()
         self._finished: dict[Profile, CoordinatorState] = {}
 
     def replay(self, events: Iterable[LogEvent]) -> None:
@@ -197,7 +197,10 @@ class HeldByProfiles:
                 self._states[way].problems.clear()
 
     def _telling(self, piece: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Yield the events among which are all first problems: of batches and records of one kind, the first one."""
+        """Yield the events among which are all first problems: of records of one kind, the first one.
+
+        All batches are among them, for their offsets may go back, and the lowest one is told.
+        """
         for event in piece:
             kind = _kind_of(event)
             if kind is None or kind not in self._kinds:
@@ -216,14 +219,12 @@ class HeldByProfiles:
         return self._finished[profile]
 
 
-def _kind_of(event: LogEvent) -> tuple[int | str | None, ...] | None:
-    """Return what decides whether a release refuses a batch or a record; None if its bytes may decide it."""
+def _kind_of(event: LogEvent) -> tuple[int, int | None] | None:
+    """Return what alone decides whether a release refuses a record; None if more may decide it."""
     match event:
-        case BatchStart(batch=batch):
-            return batch.magic, batch.compression
         case Event(damage=None, decoded=decoded) if decoded is not None:
             if decoded.record_type in OFFSET_AND_GROUP_TYPES:
-                return "record", decoded.record_type, decoded.value_version
+                return decoded.record_type, decoded.value_version
     return None
 
 
