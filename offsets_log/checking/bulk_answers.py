@@ -24,14 +24,18 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.replay.coordinator_state import in_order, settle_groups
+from offsets_log.replay.group import Group
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.problem import Problem
-from offsets_log.replay.profile import Profile
+from offsets_log.replay.profile import Profile, groups_way_of
 from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on, without_skipped
 from offsets_log.replay.releases import Release
 from offsets_log.replay.timeline import GroupEvent, Timeline
 
 REPLACEMENT = "\ufffd"
+
+Settled = tuple[dict[str, Group], list[Problem]]
+"""The groups at the end of a load, and the problems that it has met with them."""
 
 
 # --------------------------------------------------------------------------------------- what was seen
@@ -182,6 +186,7 @@ class Coordinators:
         self.names = tl.group_names(state)
         self._number_of = {name: number for number, name in enumerate(self.names)}
         self._offsets: dict[int, _Offsets] = {}
+        self._settled_groups: dict[tuple[Profile, frozenset[str], frozenset[str]], Settled] = {}
         self._committed: dict[int, dict[GroupTopicPartition, int]] = {}
         self._timelines = dict(self._mixed_timelines(scanner))
         self._shapes, self._shape_of = self._plain_timelines()
@@ -268,13 +273,14 @@ class Coordinators:
         doubtful = [*np.flatnonzero(fails).tolist(), *mixed]
         for number in doubtful[: len(doubtful) - len(mixed)]:
             timelines[self.names[number]] = self._shapes[self._shape_of[number]]
-        groups, problems = settle_groups(
-            profile,
-            timelines,
-            committed={self.names[number] for number in doubtful if offsets.committed[number]},
-            pending={self.names[number] for number in doubtful if offsets.pending[number]},
-            end_offset=self.state.end_offset,
-        )
+        committed = frozenset(self.names[number] for number in doubtful if offsets.committed[number])
+        pending = frozenset(self.names[number] for number in doubtful if offsets.pending[number])
+        alike = groups_way_of(profile), committed, pending
+        if alike not in self._settled_groups:
+            self._settled_groups[alike] = settle_groups(
+                profile, timelines, committed=committed, pending=pending, end_offset=self.state.end_offset
+            )
+        groups, problems = self._settled_groups[alike]
         exists[mixed] = [self.names[number] in groups for number in mixed]
         return exists, self._by_first_record(profile, problems)
 
