@@ -1,31 +1,15 @@
-"""Decide what becomes of a partition on a broker: whether it starts, whether the load ends, and what is served then.
-
-The records are replayed by the rules of `replay`, which order them by record offset. Offsets in a damaged log may go
-back, but a coordinator takes records in file order. So a record whose offset would go back gets the next higher number
-for the replay.
-"""
+"""Decide what becomes of a partition on a broker: whether it starts, whether the load ends, and what is served then."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Collection
+from dataclasses import dataclass
 
-from offsets_log.broker.batches import FileBatch
-from offsets_log.broker.failures import BrokerError
-from offsets_log.broker.reading import LoadReading
+from offsets_log.broker.loading import HeldByProfiles, Loading, Way, replay_all
 from offsets_log.broker.recovery import OpenLog, open_log
-from offsets_log.broker.written_offsets import WrittenOffsets
-from offsets_log.errors import Damage, OffsetsLogError
-from offsets_log.events import EVERYTHING, BatchEnd, BatchStart, Event, LogEvent, Until, decode_event, pieces
-from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.control_record import ControlRecord, control_type
-from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.record import Record, iter_records
-from offsets_log.replay.coordinator_state import CoordinatorState, finish
-from offsets_log.replay.fold import replay_into
-from offsets_log.replay.partial import OffsetAndMetadata, PartialState
+from offsets_log.events import EVERYTHING, Until
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 
@@ -94,11 +78,13 @@ class Outcome:
 
     def equals(self, other: Outcome) -> bool:
         """Whether clients see no difference between the two."""
-        mine, others = (
-            (it.starts, it.ends, it.failure, it.answers, it.opened.end_offset, set(it.state.iter_served()))
-            for it in (self, other)
-        )
-        return mine == others
+        mine, others = ((it.starts, it.ends, it.failure, it.answers, it.opened.end_offset) for it in (self, other))
+        return mine == others and self._serves_as(other)
+
+    def _serves_as(self, other: Outcome) -> bool:
+        ours, theirs = self.state, other.state
+        is_shared = ours.committed is theirs.committed and ours.groups is theirs.groups
+        return is_shared or set(ours.iter_served()) == set(theirs.iter_served())
 
 
 def on_broker(
@@ -109,55 +95,54 @@ def on_broker(
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
 ) -> dict[Profile, Outcome]:
-    """Start brokers of several releases over a partition and load it.
+    """Start brokers of several releases over a partition and load it; arguments as in `on_brokers`."""
+    return on_brokers(log, profiles, (stopped_cleanly,), until=until, release=release)[stopped_cleanly]
 
-    Releases that read a log in the same way share one reading of it.
+
+def on_brokers(
+    log: PartitionLog,
+    profiles: Collection[Profile],
+    stops: Collection[bool],
+    *,
+    until: Until = EVERYTHING,
+    release: tuple[int, int] | None = None,
+) -> dict[bool, dict[Profile, Outcome]]:
+    """Start brokers of several releases over a partition after several kinds of shutdown, and load it.
+
+    Loads that read the same batches share one replay.
 
     Args:
+        stops: for each kind whether the broker was stopped cleanly.
         until: how much of the open log is loaded.
         release: the release that wrote the log; decides where layouts share a version number.
+
+    Returns:
+        The outcomes by stop and rules.
     """
     alike: dict[Way, list[Profile]] = {}
     for profile in profiles:
         alike.setdefault(Way.of(profile), []).append(profile)
     opened = {
-        finds: open_log(log, stopped_cleanly=stopped_cleanly, finds_by_base_offset=finds)
+        (stop, finds): open_log(log, stopped_cleanly=stop, finds_by_base_offset=finds)
+        for stop in stops
         for finds in {way.finds_by_base_offset for way in alike}
     }
-    outcomes: dict[Profile, Outcome] = {}
-    for way, some in alike.items():
-        outcomes |= _load(_Loading(log, opened[way.finds_by_base_offset], way, until, release), some)
+    loadings = {
+        (stop, way): Loading(log, opened[stop, way.finds_by_base_offset], way, until, release, tuple(some))
+        for stop in stops
+        for way, some in alike.items()
+    }
+    held = dict(zip(loadings, replay_all(list(loadings.values())), strict=True))
+    outcomes: dict[bool, dict[Profile, Outcome]] = {stop: {} for stop in stops}
+    for (stop, way), loading in loadings.items():
+        for profile in loading.profiles:
+            outcomes[stop][profile] = _outcome(loading, profile, held[stop, way])
     return outcomes
 
 
-class Way(NamedTuple):
-    """How a release reads a log; the attributes are those of `Profile`."""
-
-    finds_by_base_offset: bool
-    counts_written_offsets: bool
-    commit_interval_offsets: int | None
-    reads_first_control_record_only: bool
-
-    @classmethod
-    def of(cls, profile: Profile) -> Way:
-        """Return the way of a release."""
-        return cls(*(getattr(profile, name) for name in cls._fields))
-
-
-def _load(loading: _Loading, profiles: Sequence[Profile]) -> dict[Profile, Outcome]:
-    states = loading.replay(profiles)
-    written = loading.written
-    answered = None if written is None or loading.until != EVERYTHING else written.answered_batches
-    if answered is not None and written is not None and answered < written.batches:
-        # The coordinator's answers end before what it has replayed.
-        again = replace(loading)
-        states = again.replay(profiles, batches=answered)
-    return {profile: _outcome(loading, state) for profile, state in states.items()}
-
-
-def _outcome(loading: _Loading, partial: PartialState) -> Outcome:
-    opened, profile = loading.opened, partial.profile
-    state = loading.in_log_offsets(finish(partial))
+def _outcome(loading: Loading, profile: Profile, held: HeldByProfiles) -> Outcome:
+    opened = loading.opened
+    state = loading.in_log_offsets(held.finished(profile))
     failure, error = state.failure, opened.refusal or loading.error
     ends = loading.reading.ends or (failure is not None and not failure.is_served)
     if error is not None and (failure is None or failure.is_served):
@@ -184,109 +169,3 @@ def _answers(profile: Profile, failure: Problem | None, *, starts: bool, ends: b
     if failure is None or failure.is_served:
         return None
     return answer_after_failure(profile)
-
-
-def _with_control_type(event: Event) -> Event:
-    """Return a control record's event as a load reads it: the contents of a marker's value do not matter."""
-    try:
-        return replace(event, control=ControlRecord(control_type(event.record), None), damage=None)
-    except OffsetsLogError:
-        return event
-
-
-@dataclass(slots=True)
-class _Loading:
-    """The events of a load, with ascending record offsets.
-
-    Attributes:
-        error: what ended it, if it was not a record that the replay refuses.
-        moved: record offset that was assigned → the record's own.
-    """
-
-    log: PartitionLog
-    opened: OpenLog
-    way: Way
-    until: Until
-    release: tuple[int, int] | None
-    error: BrokerError | None = field(init=False, default=None)
-    moved: dict[int, int] = field(init=False, default_factory=dict)
-    written: WrittenOffsets | None = field(init=False, default=None)
-    reading: LoadReading = field(init=False)
-    _last: int = field(init=False, default=-1)
-
-    def __post_init__(self) -> None:
-        if self.way.counts_written_offsets:
-            self.written = WrittenOffsets(self.opened.end_offset or 0, self.way.commit_interval_offsets)
-        self.reading = LoadReading(self.opened, self.written)
-
-    def replay(self, profiles: Sequence[Profile], batches: int | None = None) -> dict[Profile, PartialState]:
-        """Return what coordinators hold after that many batches, or after all."""
-        states = {profile: PartialState(profile) for profile in profiles}
-        if self.opened.refusal is None:
-            for piece in pieces(self._events(batches)):
-                for state in states.values():
-                    if not state.problems:  # records after the one that ends a load change nothing
-                        replay_into(state, piece, on_damage=lambda damage: None)
-        return states
-
-    def _events(self, batches: int | None) -> Iterator[LogEvent]:
-        segments = {segment.file: segment for segment in self.log.segments}
-        for batch in islice(self.reading.batches(), batches):
-            try:
-                yield from self._batch_events(segments[batch.file], batch)
-            except BrokerError as error:
-                self.error = error
-                return
-        self.error = self.reading.failure
-
-    def _batch_events(self, segment: Segment, found: FileBatch) -> Iterator[LogEvent]:
-        batch = found.whole()
-        if self.until.stops_before(batch):
-            return
-        yield BatchStart(segment, batch, batch.base_offset)
-        for record in self._records(batch):
-            if isinstance(record, Damage):
-                raise found.invalid(record.error.problem, "D-5")
-            if self.until.cuts(record):
-                return
-            event = decode_event(self.log, segment, batch, self._numbered(record), self.release)
-            yield _with_control_type(event) if batch.is_control else event
-        yield BatchEnd(segment, batch, batch.next_offset)
-
-    def _records(self, batch: RecordBatch) -> Iterator[Record | Damage]:
-        """Yield a batch's records as far as they are read: those after the first of a control batch may be damaged."""
-        records = iter_records(batch, as_loaded=True)
-        if batch.is_control and self.way.reads_first_control_record_only and batch.records_count > 1:
-            return islice(records, 1)
-        return records
-
-    def _numbered(self, record: Record) -> Record:
-        if record.offset > self._last:
-            self._last = record.offset
-            return record
-        self._last += 1
-        self.moved[self._last] = record.offset
-        return replace(record, offset=self._last)
-
-    def in_log_offsets(self, state: CoordinatorState) -> CoordinatorState:
-        """Return the state with the records' own offsets."""
-
-        def moved_back(values: tuple[OffsetAndMetadata, ...]) -> tuple[OffsetAndMetadata, ...]:
-            return tuple(
-                replace(value, record_offset=self.moved.get(value.record_offset, value.record_offset))
-                for value in values
-            )
-
-        end_offset = state.end_offset if self.until.record_offset is not None else self.opened.end_offset
-        if self.moved:
-            problems = tuple(
-                replace(problem, record_offset=self.moved.get(problem.record_offset, problem.record_offset))
-                for problem in state.problems
-            )
-            state = replace(
-                state,
-                committed=moved_back(state.committed),
-                pending=moved_back(state.pending),
-                problems=problems,
-            )
-        return replace(state, end_offset=end_offset or 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from offsets_log.broker.outcome import Outcome, on_broker
+from offsets_log.broker.outcome import Outcome, on_brokers
 from offsets_log.broker.recovery import has_nothing_beside, open_log
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog
@@ -35,7 +35,7 @@ def outcomes_by_shutdown(
         is_damaged: whether something was read that is no whole batch, or no record of one.
         is_sound: whether all was read, and nothing that recovery would change (`recovery.has_nothing_beside`).
         shutdown: the kind of shutdown; None for what the data directory shows.
-        until, release: see `on_broker`.
+        until, release: see `on_brokers`.
 
     Returns:
         Nothing if brokers change nothing and load what is read here, or if there are no files.
@@ -43,9 +43,8 @@ def outcomes_by_shutdown(
     stops = _stops(log, shutdown)
     if not _is_on_disk(log) or (not is_damaged and _is_opened_as_it_is(log, stops, is_sound=is_sound)):
         return {}
-    return {
-        stop: on_broker(log, profiles, stopped_cleanly=SHUTDOWNS[stop], until=until, release=release) for stop in stops
-    }
+    found = on_brokers(log, profiles, [SHUTDOWNS[stop] for stop in stops], until=until, release=release)
+    return {stop: found[SHUTDOWNS[stop]] for stop in stops}
 
 
 def in_words(outcomes: Mapping[str, Outcome], profile_name: str, offsets_partition: str) -> Iterator[str]:

@@ -20,24 +20,15 @@ from offsets_log.columnar.scan.reading import ScanPlace as LogPlace
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.events import EVERYTHING, BatchStart, Event, LogEvent, TailFound, Until
-from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
+from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment
 from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.messages.registry import CoordinatorRecord
-from offsets_log.replay.fold import TakesNothing, replay_into
+from offsets_log.replay.fold import FoundProblems, replay_into
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.releases import Release
-
-
-@dataclass(slots=True)
-class _Problems(TakesNothing):
-    """Collects the problems that end a load from events; other effects of the events are recorded elsewhere."""
-
-    profile: Profile
-    problems: list[Problem] = field(default_factory=list)
-    end_offset: int = 0
 
 
 @dataclass(slots=True)
@@ -83,7 +74,7 @@ class CheckedState(InspectedState):
         first_problems: rules → the first problem on the slow path that ends the load.
         first_types: record type → its first record: an offset if a kernel has read it, else its place.
         passed: record type → its first record whose key alone was read on the slow path.
-        slow_path_batches: number of batches read on the slow path.
+        unusual_batches: number of batches read on the slow path that a recovery might not take as they are.
     """
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
@@ -95,12 +86,11 @@ class CheckedState(InspectedState):
         self.first_types: dict[int, int | FindingPlace] = {}
         self.passed: dict[int, FindingPlace] = {}
         self.large_batches: list[LargeBatch] = []
-        self.slow_path_batches = 0
+        self.unusual_batches = 0
 
     def saw(self, events: Sequence[LogEvent], note: Note, batch_at: int) -> None:
         """Note a batch that was read on the slow path and replayed."""
         self.note_types()
-        self.slow_path_batches += 1
         self.transactions.batch_at = batch_at
         self._see(events, note)
         self.large_batches += large_batches(events)
@@ -126,7 +116,7 @@ class CheckedState(InspectedState):
             self._first_problem(profile, events)
 
     def _first_problem(self, profile: Profile, events: Sequence[LogEvent]) -> None:
-        first, found = self.first_problems.get(profile), _Problems(profile)
+        first, found = self.first_problems.get(profile), FoundProblems(profile)
         if first is not None and _begin_behind(events, first.record_offset):
             return
         replay_into(found, events, on_damage=lambda damage: None)
@@ -165,7 +155,7 @@ class CheckedState(InspectedState):
             ours = self.first_problems.setdefault(profile, problem)
             self.first_problems[profile] = min(ours, problem, key=lambda problem: problem.record_offset)
         self.large_batches += right.large_batches
-        self.slow_path_batches += right.slow_path_batches
+        self.unusual_batches += right.unusual_batches
         self.offsets.groups |= right.offsets.groups
         self._join_seen(right.seen)
         return self
@@ -195,6 +185,22 @@ def _begin_behind(events: Sequence[LogEvent], record_offset: int) -> bool:
     return isinstance(first, BatchStart) and first.batch.magic == 2 and first.batch.base_offset > record_offset
 
 
+def _is_usual(events: Sequence[LogEvent], before: int) -> bool:
+    """Whether the events are those of a batch that is nothing unusual, as defined in `recovery.has_nothing_beside`.
+
+    Args:
+        before: the last offset of the batch before it.
+    """
+    first = events[0] if events else None
+    if not isinstance(first, BatchStart) or first.batch.magic != NEWEST_MAGIC or first.batch.is_control:
+        return False
+    batch, base_offset = first.batch, first.segment.base_offset or 0
+    is_near = (
+        max(base_offset, before + 1) <= batch.base_offset <= batch.last_offset < base_offset + MAX_OFFSETS_IN_SEGMENT
+    )
+    return is_near and batch.producer_id == NO_PRODUCER_ID and not batch.is_transactional
+
+
 class _CheckedPiece(InspectedPiece):
     """A run of batches that is being checked."""
 
@@ -205,6 +211,7 @@ class _CheckedPiece(InspectedPiece):
 
     def saw(self, events: Sequence[LogEvent], batch_at: int) -> None:
         self.state.saw(events, self.note, batch_at)
+        self.state.unusual_batches += not _is_usual(events, self.cursor.last_offset)
 
     def pass_over(self, events: Iterator[LogEvent]) -> None:
         self.state.saw_passed(list(events), self.note)
@@ -293,7 +300,7 @@ def complete(state: CheckedState, seen: Sequence[Seen]) -> None:
 def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:
     """Whether the files hold nothing unusual, as defined in `broker.recovery.has_nothing_beside`."""
     layout = state.seen.layout
-    if until != EVERYTHING or state.slow_path_batches or layout.damaged_files or layout.tails:
+    if until != EVERYTHING or state.unusual_batches or layout.damaged_files or layout.tails:
         return False
     ends = [layout.ends.get(segment.file) for segment in log.segments]
     if not all(map(_begins_in_place, log.segments)):

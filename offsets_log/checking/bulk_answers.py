@@ -24,14 +24,18 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import EVERYTHING, Event, Until
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.replay.coordinator_state import in_order, settle_groups
+from offsets_log.replay.group import Group
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.problem import Problem
-from offsets_log.replay.profile import Profile
-from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on
+from offsets_log.replay.profile import Profile, groups_way_of
+from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on, without_skipped
 from offsets_log.replay.releases import Release
 from offsets_log.replay.timeline import GroupEvent, Timeline
 
 REPLACEMENT = "\ufffd"
+
+Settled = tuple[dict[str, Group], list[Problem]]
+"""The groups at the end of a load, and the problems that it has met with them."""
 
 
 # --------------------------------------------------------------------------------------- what was seen
@@ -182,6 +186,8 @@ class Coordinators:
         self.names = tl.group_names(state)
         self._number_of = {name: number for number, name in enumerate(self.names)}
         self._offsets: dict[int, _Offsets] = {}
+        self._settled_groups: dict[tuple[Profile, frozenset[str], frozenset[str]], Settled] = {}
+        self._committed: dict[int, dict[GroupTopicPartition, int]] = {}
         self._timelines = dict(self._mixed_timelines(scanner))
         self._shapes, self._shape_of = self._plain_timelines()
 
@@ -209,9 +215,11 @@ class Coordinators:
         return self._offsets[id(state)]
 
     def _served(self, state: ColumnarState, groups: Collection[str]) -> dict[GroupTopicPartition, int]:
-        with Scanner() as scanner:
-            values = vl.offsets_at(self.layout, state, scanner, vl.committed_places(state, vl.find(state)))
-            return {value.key: value.committed_offset for value in values if value.group in groups}
+        if id(state) not in self._committed:
+            with Scanner() as scanner:
+                values = vl.offsets_at(self.layout, state, scanner, vl.committed_places(state, vl.find(state)))
+                self._committed[id(state)] = {value.key: value.committed_offset for value in values}
+        return {key: offset for key, offset in self._committed[id(state)].items() if key[0] in groups}
 
     # ------------------------------------------------------------------------------ what ends a load
 
@@ -260,18 +268,19 @@ class Coordinators:
     def _settled(self, profile: Profile, offsets: _Offsets) -> tuple[npt.NDArray[np.bool_], list[Problem]]:
         """Return whether each group exists, and the problems a load would have met."""
         exists, fails = self._settled_plain(profile, offsets)
-        timelines = {name: _without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
+        timelines = {name: without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
         mixed = [self._number_of[name] for name in timelines]
         doubtful = [*np.flatnonzero(fails).tolist(), *mixed]
         for number in doubtful[: len(doubtful) - len(mixed)]:
             timelines[self.names[number]] = self._shapes[self._shape_of[number]]
-        groups, problems = settle_groups(
-            profile,
-            timelines,
-            committed={self.names[number] for number in doubtful if offsets.committed[number]},
-            pending={self.names[number] for number in doubtful if offsets.pending[number]},
-            end_offset=self.state.end_offset,
-        )
+        committed = frozenset(self.names[number] for number in doubtful if offsets.committed[number])
+        pending = frozenset(self.names[number] for number in doubtful if offsets.pending[number])
+        alike = groups_way_of(profile), committed, pending
+        if alike not in self._settled_groups:
+            self._settled_groups[alike] = settle_groups(
+                profile, timelines, committed=committed, pending=pending, end_offset=self.state.end_offset
+            )
+        groups, problems = self._settled_groups[alike]
         exists[mixed] = [self.names[number] in groups for number in mixed]
         return exists, self._by_first_record(profile, problems)
 
@@ -308,17 +317,6 @@ class Coordinators:
             if is_told and not is_skipped(record.record_type, profile):
                 order.setdefault(record.group, len(order))
         return sorted(problems, key=lambda problem: order.get(problem.group or "", 0))
-
-
-def _without_skipped(timeline: Timeline, profile: Profile) -> Timeline:
-    """Return a timeline without the records that the release skips."""
-    return Timeline(
-        [
-            event
-            for event in timeline.events
-            if event.record is None or not is_skipped(event.record.record_type, profile)
-        ]
-    )
 
 
 # ---------------------------------------------------------------------------------- all of it together

@@ -299,9 +299,11 @@ def _judged(load: Load, outcome: Outcome, read: Held, shutdown: str | None) -> L
 
 def _served(outcome: Outcome, read: Held) -> str:
     """Return how what the broker answers compares to what can be read."""
+    if outcome.answers is not None:
+        return NOTHING
     served = {value.key: value.committed_offset for value in outcome.state.iter_served()}
     readable = read.served()
-    if outcome.answers is not None or (readable and not served):
+    if readable and not served:
         return NOTHING
     return ALL if served == readable else SOME
 

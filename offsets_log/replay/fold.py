@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from offsets_log.errors import Damage
@@ -68,6 +69,15 @@ class TakesNothing:
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
         """Nothing."""
+
+
+@dataclass(slots=True)
+class FoundProblems(TakesNothing):
+    """The problems that end a load; other effects of the events are recorded elsewhere."""
+
+    profile: Profile
+    problems: list[Problem] = field(default_factory=list)
+    end_offset: int = 0
 
 
 def replay_into(state: State, events: Iterable[LogEvent], *, on_damage: OnDamage) -> None:

@@ -227,3 +227,28 @@ RELEASES: dict[str, Profile] = {
 A release has those of the last entry at or before it; the previews of the Java coordinator, which 3.7 to 3.9 have
 beside the Scala one, have names of their own.
 """
+
+WAYS = (
+    "transactions_by_bit", "reads_first_control_record_only", "unknown_marker_aborts", "tombstone_spares_committed",
+    "cancels_pending", "latest_by_record",
+)  # fmt: skip
+"""Attributes of `Profile` by which records do something else to offsets."""
+
+_READS_ALL = replace(MODERN, name="all", skips_unknown_types=False, type_0_needs_version_0=False)
+
+
+def way_of(profile: Profile) -> Profile:
+    """Rules that do with offsets what a profile does, and replay every record that can be read."""
+    return replace(_READS_ALL, **{name: getattr(profile, name) for name in WAYS})
+
+
+_NOTHING_TO_GROUPS = (
+    "name", "release", "newest_value_versions", "reads_newer_as_newest", "type_0_needs_version_0", "newest_magic",
+    "reads_zstd", "finds_by_base_offset", "counts_written_offsets", "commit_interval_offsets",
+)  # fmt: skip
+"""Attributes of `Profile` by which the same records of groups, once they are taken, do nothing else."""
+
+
+def groups_way_of(profile: Profile) -> Profile:
+    """Rules that do with groups what a profile does."""
+    return replace(profile, **{name: getattr(MODERN, name) for name in _NOTHING_TO_GROUPS})

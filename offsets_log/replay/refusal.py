@@ -13,6 +13,7 @@ from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, decode_value, record_type_of
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
+from offsets_log.replay.timeline import Timeline
 
 
 class Verdict(Enum):
@@ -34,6 +35,19 @@ def refusal_of_batch(batch: RecordBatch, profile: Profile) -> Problem | None:
 def is_skipped(record_type: int, profile: Profile) -> bool:
     """Whether records of a type are skipped, whatever they contain (``L-21``, ``records:Y3``)."""
     return profile.skips_unknown_types and record_type not in profile.known_types
+
+
+def without_skipped(timeline: Timeline, profile: Profile) -> Timeline:
+    """Return a timeline without the records that the release skips."""
+    if not profile.skips_unknown_types:
+        return timeline
+    return Timeline(
+        [
+            event
+            for event in timeline.events
+            if event.record is None or not is_skipped(event.record.record_type, profile)
+        ]
+    )
 
 
 def verdict_on(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from offsets_log.broker.outcome import on_broker, on_brokers
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.disk.reader import open_logs
+from offsets_log.events import EVERYTHING, Until
+from offsets_log.replay.profile import RELEASES
 from offsets_log.replay.releases import release_named
 from tests.conftest import read_json_lines, unpack_once
 
@@ -126,6 +130,22 @@ def test_more_damages_are_what_brokers_made_of_them(
                         answered = [row for row in case["offsets"] if len(row) == 6]
                         assert sorted(served, key=key) == sorted(answered, key=key), case["case"]
     assert len(cases) == 88
+
+
+def test_releases_and_stops_that_share_a_replay_are_as_alone(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> None:
+    """Also where offsets go back, so that a later batch has the lower base offset."""
+    folder = unpack_once(HERE / "more.tar.xz", tmp_path_factory, request)
+    profiles = tuple(dict.fromkeys(RELEASES.values()))
+    with open_logs([str(folder / "unclean-no-index-612-1-4.3.0")]) as disk:
+        for log in disk.logs:
+            for until in (EVERYTHING, Until(record_offset=47)):
+                together = on_brokers(log, profiles, (True, False), until=until)
+                for stop, by_profile in together.items():
+                    for profile, outcome in by_profile.items():
+                        alone = on_broker(log, (profile,), stopped_cleanly=stop, until=until)[profile]
+                        assert replace(outcome, opened=alone.opened) == alone, profile.name
 
 
 def key(row: list[Any]) -> tuple[str, str, int]:

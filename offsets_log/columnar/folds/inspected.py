@@ -1,16 +1,15 @@
 """Logs replayed by the rules of many releases in one reading, and inspected on the way.
 
-What records do to offsets differs by few rules only, those of `WAYS`; and without producers by none. So one state reads
-the log. At the first batch with a producer it is copied for each other way to read (`InspectedState.split`), and from
-there on each of these states does what the first one did: a call of the kernel later, over the bytes that it has just
-read. What is read on the slow path, all of them get at once.
+What records do to offsets differs by few rules only, those of `profile.WAYS`; and without producers by none. So one
+state reads the log. At the first batch with a producer it is copied for each other way to read
+(`InspectedState.split`), and from there on each of these states does what the first one did: a call of the kernel
+later, over the bytes that it has just read. What is read on the slow path, all of them get at once.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -24,15 +23,7 @@ from offsets_log.events import LogEvent
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.fold import replay_into
-from offsets_log.replay.profile import MODERN, Profile
-
-WAYS = (
-    "transactions_by_bit", "reads_first_control_record_only", "unknown_marker_aborts", "tombstone_spares_committed",
-    "cancels_pending", "latest_by_record",
-)  # fmt: skip
-"""Attributes of `Profile` by which records do something else to offsets."""
-
-_READS_ALL = replace(MODERN, name="all", skips_unknown_types=False, type_0_needs_version_0=False)
+from offsets_log.replay.profile import Profile, way_of
 
 _PLACE_IN_SCAN_STATE = [
     a.AT, a.LAST_OFFSET, a.CHECKED, a.CHECKED_SIZE, a.IN_WINDOW, a.WINDOW_NEXT, a.SEGMENT, a.BASE_OFFSET, a.FOLLOWING,
@@ -43,11 +34,6 @@ _FIRSTS = slice(a.INSPECTED_FIRST, a.INSPECTED_FIRST + a.INSPECTED_KINDS)
 _FIRSTS_AT = slice(a.INSPECTED_AT, a.INSPECTED_AT + a.INSPECTED_KINDS)
 _FORMATS = slice(a.FORMATS, a.FORMATS + a.FORMAT_IDS)
 _FORMATS_AT = slice(a.FORMATS_AT, a.FORMATS_AT + a.FORMAT_IDS)
-
-
-def way_of(profile: Profile) -> Profile:
-    """Rules that do with offsets what a profile does, and replay every record that can be read."""
-    return replace(_READS_ALL, **{name: getattr(profile, name) for name in WAYS})
 
 
 class InspectedState(ColumnarState):

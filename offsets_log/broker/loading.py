@@ -1,0 +1,273 @@
+"""Replay what coordinators read when they load an open log, once for all loads that read the same.
+
+The records are replayed by the rules of `replay`, which order them by record offset. Offsets in a damaged log may go
+back, but a coordinator takes records in file order. So a record whose offset would go back gets the next higher number
+for the replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import NamedTuple
+
+from offsets_log.broker.batches import FileBatch
+from offsets_log.broker.failures import BrokerError
+from offsets_log.broker.reading import LoadReading
+from offsets_log.broker.recovery import OpenLog
+from offsets_log.broker.written_offsets import WrittenOffsets
+from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.events import EVERYTHING, BatchEnd, BatchStart, Event, LogEvent, Until, decode_event, pieces
+from offsets_log.log_format.batch import BATCH_HEADER_SIZE, RecordBatch
+from offsets_log.log_format.control_record import ControlRecord, control_type
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.log_format.record import Record, iter_records
+from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.fold import FoundProblems, replay_into
+from offsets_log.replay.partial import OffsetAndMetadata, PartialState
+from offsets_log.replay.profile import OFFSET_AND_GROUP_TYPES, Profile, way_of
+from offsets_log.replay.refusal import without_skipped
+
+
+class Way(NamedTuple):
+    """How a release reads a log; the attributes are those of `Profile`."""
+
+    finds_by_base_offset: bool
+    counts_written_offsets: bool
+    commit_interval_offsets: int | None
+    reads_first_control_record_only: bool
+
+    @classmethod
+    def of(cls, profile: Profile) -> Way:
+        """Return the way of a release."""
+        return cls(*(getattr(profile, name) for name in cls._fields))
+
+
+def _with_control_type(event: Event) -> Event:
+    """Return a control record's event as a load reads it: the contents of a marker's value do not matter."""
+    try:
+        return replace(event, control=ControlRecord(control_type(event.record), None), damage=None)
+    except OffsetsLogError:
+        return event
+
+
+def _has_more_control_records(batch: FileBatch) -> bool:
+    """Whether not all releases read all records of a batch."""
+    has_header = not batch.is_legacy and batch.size_bytes >= BATCH_HEADER_SIZE
+    return has_header and batch.is_control and batch.records_count > 1
+
+
+@dataclass(slots=True)
+class Loading:
+    """The events of a load, with ascending record offsets.
+
+    Attributes:
+        profiles: those of the releases that load in this way.
+        error: what ended it, if it was not a record that the replay refuses.
+        moved: record offset that was assigned → the record's own.
+    """
+
+    log: PartitionLog
+    opened: OpenLog
+    way: Way
+    until: Until
+    release: tuple[int, int] | None
+    profiles: tuple[Profile, ...]
+    error: BrokerError | None = field(init=False)
+    moved: dict[int, int] = field(init=False)
+    written: WrittenOffsets | None = field(init=False)
+    reading: LoadReading = field(init=False)
+    _last: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Read from the begin, and forget what was read before."""
+        self.error, self.moved, self.written, self._last = None, {}, None, -1
+        if self.way.counts_written_offsets:
+            self.written = WrittenOffsets(self.opened.end_offset or 0, self.way.commit_interval_offsets)
+        self.reading = LoadReading(self.opened, self.written)
+
+    def batches(self) -> Iterator[FileBatch]:
+        """Yield the batches that are read; none if the broker does not start."""
+        return iter(()) if self.opened.refusal is not None else self.reading.batches()
+
+    @property
+    def answered_batches(self) -> int | None:
+        """How many batches the coordinator's answers reflect, if these are fewer than it has replayed; else None."""
+        if self.written is None or self.until != EVERYTHING:
+            return None
+        answered = self.written.answered_batches
+        return answered if answered is not None and answered < self.written.batches else None
+
+    def reads_alike(self, other: Loading, batch: FileBatch, theirs: FileBatch | None) -> bool:
+        """Whether another load reads the same records next as this one, which reads a batch."""
+        if theirs is None or (batch.file, batch.position, batch.size_bytes) != (
+            theirs.file, theirs.position, theirs.size_bytes,
+        ):  # fmt: skip
+            return False
+        if batch.view[batch.position : batch.end] != theirs.view[theirs.position : theirs.end]:
+            return False  # a segment that was split in one of them
+        same_control = self.way.reads_first_control_record_only == other.way.reads_first_control_record_only
+        return same_control or not _has_more_control_records(batch)
+
+    def events(self, batches: Iterable[FileBatch]) -> Iterator[LogEvent]:
+        """Yield the events of batches until something ends the load."""
+        segments = {segment.file: segment for segment in self.log.segments}
+        for batch in batches:
+            try:
+                yield from self._batch_events(segments[batch.file], batch)
+            except BrokerError as error:
+                self.error = error
+                return
+
+    def _batch_events(self, segment: Segment, found: FileBatch) -> Iterator[LogEvent]:
+        batch = found.whole()
+        if self.until.stops_before(batch):
+            return
+        yield BatchStart(segment, batch, batch.base_offset)
+        for record in self._records(batch):
+            if isinstance(record, Damage):
+                raise found.invalid(record.error.problem, "D-5")
+            if self.until.cuts(record):
+                return
+            event = decode_event(self.log, segment, batch, self._numbered(record), self.release)
+            yield _with_control_type(event) if batch.is_control else event
+        yield BatchEnd(segment, batch, batch.next_offset)
+
+    def _records(self, batch: RecordBatch) -> Iterator[Record | Damage]:
+        """Yield a batch's records as far as they are read: those after the first of a control batch may be damaged."""
+        records = iter_records(batch, as_loaded=True)
+        if batch.is_control and self.way.reads_first_control_record_only and batch.records_count > 1:
+            return islice(records, 1)
+        return records
+
+    def _numbered(self, record: Record) -> Record:
+        if record.offset > self._last:
+            self._last = record.offset
+            return record
+        self._last += 1
+        self.moved[self._last] = record.offset
+        return replace(record, offset=self._last)
+
+    def in_log_offsets(self, state: CoordinatorState) -> CoordinatorState:
+        """Return the state with the records' own offsets."""
+
+        def moved_back(values: tuple[OffsetAndMetadata, ...]) -> tuple[OffsetAndMetadata, ...]:
+            return tuple(
+                replace(value, record_offset=self.moved.get(value.record_offset, value.record_offset))
+                for value in values
+            )
+
+        end_offset = state.end_offset if self.until.record_offset is not None else self.opened.end_offset
+        if self.moved:
+            problems = tuple(
+                replace(problem, record_offset=self.moved.get(problem.record_offset, problem.record_offset))
+                for problem in state.problems
+            )
+            state = replace(
+                state,
+                committed=moved_back(state.committed),
+                pending=moved_back(state.pending),
+                problems=problems,
+            )
+        return replace(state, end_offset=end_offset or 0)
+
+
+class HeldByProfiles:
+    """What coordinators of several releases hold; those whose rules do the same with offsets share a state."""
+
+    def __init__(self, profiles: Iterable[Profile]) -> None:
+        self._problems = {profile: FoundProblems(profile) for profile in profiles}
+        self._states = {way: PartialState(way) for way in map(way_of, self._problems)}
+        self._kinds: set[tuple[int, int | None]] = set()
+        self._finished: dict[Profile, CoordinatorState] = {}
+
+    def replay(self, events: Iterable[LogEvent]) -> None:
+        """Replay the events of a load, in pieces: records after the one that ends a load change nothing."""
+        for piece in pieces(events):
+            loading = [profile for profile, found in self._problems.items() if not found.problems]
+            telling = list(self._telling(piece))
+            for profile in loading:
+                replay_into(self._problems[profile], telling, on_damage=lambda damage: None)
+            for way in dict.fromkeys(map(way_of, loading)):
+                replay_into(self._states[way], piece, on_damage=lambda damage: None)
+                self._states[way].problems.clear()
+
+    def _telling(self, piece: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """Yield the events among which are all first problems: of records of one kind, the first one.
+
+        All batches are among them, for their offsets may go back, and the lowest one is told.
+        """
+        for event in piece:
+            kind = _kind_of(event)
+            if kind is None or kind not in self._kinds:
+                yield event
+            if kind is not None:
+                self._kinds.add(kind)
+
+    def finished(self, profile: Profile) -> CoordinatorState:
+        """Return what coordinators hold by the rules of a release, with problems as far as its load came."""
+        if profile not in self._finished:
+            shared, state = self._states[way_of(profile)], PartialState(profile)
+            state.keys, state.producers, state.topic_names = shared.keys, shared.producers, shared.topic_names
+            state.timelines = {name: without_skipped(it, profile) for name, it in shared.timelines.items()}
+            state.problems, state.end_offset = self._problems[profile].problems, shared.end_offset
+            self._finished[profile] = finish(state)
+        return self._finished[profile]
+
+
+def _kind_of(event: LogEvent) -> tuple[int, int | None] | None:
+    """Return what alone decides whether a release refuses a record; None if more may decide it."""
+    match event:
+        case Event(damage=None, decoded=decoded) if decoded is not None:
+            if decoded.record_type in OFFSET_AND_GROUP_TYPES:
+                return decoded.record_type, decoded.value_version
+    return None
+
+
+def replay_all(loadings: Sequence[Loading]) -> list[HeldByProfiles]:
+    """Replay loads, and return for each what it leaves; loads that read the same have one replay in common."""
+    held: dict[int, HeldByProfiles] = {}
+    left = list(loadings)
+    while left:
+        found, alike = _replay_together(left)
+        held |= {id(loading): _as_answered(loading, found) for loading in alike}
+        left = [loading for loading in left if id(loading) not in held]
+    return [held[id(loading)] for loading in loadings]
+
+
+def _replay_together(loadings: Sequence[Loading]) -> tuple[HeldByProfiles, list[Loading]]:
+    """Replay the first load, and return what it leaves and all loads that have read the same to their ends."""
+    for loading in loadings:
+        loading.begin()
+    leader, *followers = loadings
+    held = HeldByProfiles(profile for loading in loadings for profile in loading.profiles)
+    held.replay(leader.events(_batches_of_all(leader, followers)))
+    alike = [leader, *followers]
+    error = leader.error
+    for loading in alike:
+        loading.error, loading.moved = error or loading.reading.failure, leader.moved
+    return held, alike
+
+
+def _batches_of_all(leader: Loading, followers: list[Loading]) -> Iterator[FileBatch]:
+    """Yield the batches of a load; remove from the others each that reads something else, or is not at its end then."""
+    reading = [(loading, loading.batches()) for loading in followers]
+    for batch in leader.batches():
+        reading = [(other, rest) for other, rest in reading if leader.reads_alike(other, batch, next(rest, None))]
+        followers[:] = [other for other, _ in reading]
+        yield batch
+    followers[:] = [other for other, rest in reading if next(rest, None) is None]
+
+
+def _as_answered(loading: Loading, held: HeldByProfiles) -> HeldByProfiles:
+    """Return what a load leaves as the coordinator's answers show it: they may end before what it has replayed."""
+    answered = loading.answered_batches
+    if answered is None:
+        return held
+    again, shown = replace(loading), HeldByProfiles(loading.profiles)
+    shown.replay(again.events(islice(again.batches(), answered)))
+    return shown
