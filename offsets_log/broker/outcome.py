@@ -87,18 +87,6 @@ class Outcome:
         return is_shared or set(ours.iter_served()) == set(theirs.iter_served())
 
 
-def on_broker(
-    log: PartitionLog,
-    profiles: Collection[Profile],
-    *,
-    stopped_cleanly: bool,
-    until: Until = EVERYTHING,
-    release: tuple[int, int] | None = None,
-) -> dict[Profile, Outcome]:
-    """Start brokers of several releases over a partition and load it; arguments as in `on_brokers`."""
-    return on_brokers(log, profiles, (stopped_cleanly,), until=until, release=release)[stopped_cleanly]
-
-
 def on_brokers(
     log: PartitionLog,
     profiles: Collection[Profile],

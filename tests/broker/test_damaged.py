@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from offsets_log.broker.outcome import on_broker, on_brokers
+from offsets_log.broker.outcome import on_brokers
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.disk.reader import open_logs
 from offsets_log.events import EVERYTHING, Until
@@ -144,7 +144,7 @@ def test_releases_and_stops_that_share_a_replay_are_as_alone(
                 together = on_brokers(log, profiles, (True, False), until=until)
                 for stop, by_profile in together.items():
                     for profile, outcome in by_profile.items():
-                        alone = on_broker(log, (profile,), stopped_cleanly=stop, until=until)[profile]
+                        alone = on_brokers(log, (profile,), (stop,), until=until)[stop][profile]
                         assert replace(outcome, opened=alone.opened) == alone, profile.name
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.broker import reading
-from offsets_log.broker.outcome import UNKNOWN_SERVER_ERROR, Outcome, on_broker
+from offsets_log.broker.outcome import UNKNOWN_SERVER_ERROR, Outcome, on_brokers
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format import batch as b
 from offsets_log.replay.profile import CLASSIC, MODERN, Profile
@@ -84,7 +84,7 @@ def start(tmp_path: Path) -> Callable[..., Outcome]:
             (log,) = disk.logs
             stopped_cleanly = log.checkpoints.stopped_cleanly
             assert stopped_cleanly is not None
-            return on_broker(log, (profile,), stopped_cleanly=stopped_cleanly)[profile]
+            return on_brokers(log, (profile,), (stopped_cleanly,))[stopped_cleanly][profile]
 
     return started
 

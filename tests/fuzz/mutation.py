@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from offsets_log.broker.outcome import on_broker
+from offsets_log.broker.outcome import on_brokers
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.events import Event
 from offsets_log.log_format import batch as b
@@ -198,7 +198,7 @@ def check_segment(data: bytes) -> tuple[int, int]:
         for value in (*state.committed, *state.pending):
             json.dumps(offset_row(value, 0), ensure_ascii=False).encode()
     for stopped_cleanly in (True, False):
-        for profile, outcome in on_broker(log, PROFILES.values(), stopped_cleanly=stopped_cleanly).items():
+        for profile, outcome in on_brokers(log, PROFILES.values(), (stopped_cleanly,))[stopped_cleanly].items():
             assert outcome.ok == (outcome.starts and outcome.ends and outcome.failure is None), profile.name
             for value in outcome.state.committed:
                 json.dumps(offset_row(value, 0), ensure_ascii=False).encode()
