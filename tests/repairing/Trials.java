@@ -1,4 +1,5 @@
 // Starts a broker over one data directory after the other, asks it, appends, lets its cleaner run, starts it again.
+// The properties must hold the cleaner back (log.cleaner.min.compaction.lag.ms): it runs between the two answers only.
 // usage: java -cp "LIBS/*" Trials.java PROPERTIES CASES ANSWERS
 // CASES: JSON, a list of {data, groups, commits: [group, ...], ends: {partition: offset}}; ANSWERS: the same, answered.
 import com.fasterxml.jackson.databind.JsonNode;
@@ -16,9 +17,12 @@ import java.util.concurrent.TimeUnit;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.utils.Time;
 
 public class Trials {
@@ -47,10 +51,12 @@ public class Trials {
         KafkaRaftServer server = started(settings);
         try (Admin admin = admin(settings)) {
             ask(admin, one, "first");
+            letClean(admin, AlterConfigOp.OpType.SET);
             commit(admin, one, 17);
             Thread.sleep(2 * ROLL_MS);
             commit(admin, one, 18); // what came before is in a closed segment
             one.put("cleaned", cleaned(data, one.get("ends")));
+            letClean(admin, AlterConfigOp.OpType.DELETE);
         } finally {
             stop(server);
         }
@@ -108,6 +114,13 @@ public class Trials {
             admin.alterConsumerGroupOffsets(group, Map.of(COMMITTED, new OffsetAndMetadata(offset)))
                 .all().get(60, TimeUnit.SECONDS);
         }
+    }
+
+    /** Sets or deletes the topic's own permission to be cleaned. */
+    static void letClean(Admin admin, AlterConfigOp.OpType type) throws Exception {
+        var topic = new ConfigResource(ConfigResource.Type.TOPIC, COMMITTED.topic());
+        var operation = new AlterConfigOp(new ConfigEntry("min.compaction.lag.ms", "0"), type);
+        admin.incrementalAlterConfigs(Map.of(topic, List.of(operation))).all().get(60, TimeUnit.SECONDS);
     }
 
     /** How many partitions the cleaner has come to the end of that they had. */
