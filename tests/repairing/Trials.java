@@ -52,10 +52,12 @@ public class Trials {
         try (Admin admin = admin(settings)) {
             ask(admin, one, "first");
             letClean(admin, AlterConfigOp.OpType.SET);
-            commit(admin, one, 17);
-            Thread.sleep(2 * ROLL_MS);
-            commit(admin, one, 18); // what came before is in a closed segment
-            one.put("cleaned", cleaned(data, one.get("ends")));
+            commit(admin, one, 16);
+            for (int round = 1; round <= 2; round++) { // the first sets horizons of tombstones, the second drops them
+                Thread.sleep(2 * ROLL_MS);
+                commit(admin, one, 16 + round); // what came before is in a closed segment
+                one.put("cleaned", cleaned(data, one.get("ends"), round));
+            }
             letClean(admin, AlterConfigOp.OpType.DELETE);
         } finally {
             stop(server);
@@ -123,8 +125,8 @@ public class Trials {
         admin.incrementalAlterConfigs(Map.of(topic, List.of(operation))).all().get(60, TimeUnit.SECONDS);
     }
 
-    /** How many partitions the cleaner has come to the end of that they had. */
-    static int cleaned(Path data, JsonNode ends) throws Exception {
+    /** How many partitions the cleaner has come to the end of that they had, and so many records further. */
+    static int cleaned(Path data, JsonNode ends, int further) throws Exception {
         long deadline = System.currentTimeMillis() + CLEANING_MS;
         int found = 0;
         while (found < ends.size() && System.currentTimeMillis() < deadline) {
@@ -134,7 +136,7 @@ public class Trials {
             for (String line : Files.exists(checkpoint) ? Files.readAllLines(checkpoint) : List.<String>of()) {
                 String[] words = line.split(" ");
                 if (words.length == 3 && words[0].equals("__consumer_offsets") && ends.has(words[1])) {
-                    found += Long.parseLong(words[2]) >= ends.get(words[1]).asLong() ? 1 : 0;
+                    found += Long.parseLong(words[2]) >= ends.get(words[1]).asLong() + further ? 1 : 0;
                 }
             }
         }
