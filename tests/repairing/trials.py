@@ -7,10 +7,11 @@ four lie side by side under one broker, which must not clean yet: it loads them,
 and starts again. What it answers must be what the log says that was given, without what was asked to go; and after its
 cleaning, what the log says that it left.
 
-A broker's cleaning may change what a log answers on 3.9.1 (``L-19``), where a tombstone in a transaction covers an
-offset that the Scala load lets stand: the offset is gone, or one under a key of type 0 comes back. Therefore what loads
-of a log lies under one broker more as it was given. A difference that it shows after its cleaning too is explained,
-and one of `clean`, which does the same.
+A broker's cleaning may change what a log answers: it goes by the last record of each key, a load does not always. On
+3.9.1 a tombstone in a transaction covers an offset that the load lets stand (``L-18``, ``L-19``), on 4.3 a commit of an
+idempotent producer, which the load holds for pending (``J-5``). The offset is gone, or one under a key of type 0 comes
+back. A difference after the broker's cleaning is explained if a later record has the key of the offset that is gone, or
+if the log that loads shows it too, under one broker more, as it was given. `clean` does the same as a broker's cleaner.
 """
 
 from __future__ import annotations
@@ -63,12 +64,14 @@ class Given:
     Attributes:
         sound: partitions without anything that cannot be read, or that a broker's recovery does not take.
         mended: states of sound partitions that do not load, without the records that end the load.
+        covered: record offsets of each partition whose keys come again: a broker's cleaner drops them.
     """
 
     folder: Path
     states: dict[int, CoordinatorState]
     sound: set[int]
     mended: dict[int, CoordinatorState]
+    covered: dict[int, set[int]]
 
     @classmethod
     def of(cls, folder: Path, release: str) -> Given:
@@ -80,7 +83,7 @@ class Given:
                 for partition in sound
                 if _ends_of_load(states[partition])
             }
-            return cls(folder, states, sound, mended)
+            return cls(folder, states, sound, mended, {partition: _covered(log) for partition, log in logs.items()})
 
     @property
     def loading(self) -> set[int]:
@@ -99,6 +102,12 @@ class Given:
             self.mended.get(partition, state) if operation == "surgery" else state, partition, self.partitions
         )
 
+    def covered_answers(self, partition: int) -> set[Answer]:
+        """Those that a broker's cleaner takes away, though the load lets them stand."""
+        state, covered = self.states[partition], self.covered[partition]
+        committed = tuple(value for value in state.committed if value.record_offset in covered)
+        return _answers(replace(state, committed=committed), partition, self.partitions)
+
     def groups(self, partition: int) -> set[str]:
         """All that a client looks for there."""
         found = {*self.states[partition].groups, *(value.group for value in self.states[partition].committed)}
@@ -115,6 +124,16 @@ def _states(folder: Path, release: str) -> Iterator[tuple[dict[int, PartitionLog
 def _state(log: PartitionLog, release: str, without: Collection[int] = ()) -> CoordinatorState:
     events = (event for event in iter_events(log) if not (isinstance(event, Event) and event.record.offset in without))
     return finish(replay(events, release_named(release).profile, on_damage=lambda damage: None))
+
+
+def _covered(log: PartitionLog) -> set[int]:
+    newest: dict[bytes, int] = {}
+    found = set()
+    for event in iter_events(log):
+        if isinstance(event, Event) and event.control is None and event.record.key is not None:
+            found.add(newest.get(event.record.key, -1))
+            newest[event.record.key] = event.record.offset
+    return found
 
 
 def _ends_of_load(state: CoordinatorState) -> list[int]:
@@ -169,6 +188,7 @@ class Case:
     Attributes:
         operations: operation that made each partition.
         expected: answers to its first question; to its second also ``committed``.
+        covered: answers that a round of the broker's cleaner may take away.
     """
 
     folder: Path
@@ -177,6 +197,7 @@ class Case:
     data: Path
     expected: set[Answer]
     committed: set[Answer]
+    covered: set[Answer] = field(default_factory=set)
 
     def named(self, difference: Difference) -> str:
         """A line that says where it is."""
@@ -231,6 +252,7 @@ class Trials:
             put_under(case.data, one.folder, [partition], self.work / f"old-{number}-{partition}")
             answers = given.answers(partition, operation)
             groups |= given.groups(partition)
+            case.covered |= given.covered_answers(partition)
             case.operations[partition] = operation
             case.expected |= {answer for answer in answers if answer[0] not in one.dropped}
             self.counts[f"{operation}: partitions"] += 1
@@ -305,7 +327,7 @@ class Trials:
     def _compare(self, case: Case, answered: dict[str, Any]) -> None:
         first, second = ({tuple(row) for row in answered[which]} for which in ("first", "second"))
         by_cleaning = _differences(second, case.expected | case.committed)
-        explained = self._by_cleaning.setdefault(case.folder, by_cleaning)
+        explained = self._by_cleaning.setdefault(case.folder, by_cleaning) | {("lacks", one) for one in case.covered}
         self.counts["offsets compared, first start"] += len(case.expected)
         self.counts["offsets compared, second start"] += len(case.expected | case.committed)
         loaded = _differences(first, case.expected)
