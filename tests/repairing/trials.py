@@ -64,6 +64,7 @@ class Given:
     Attributes:
         sound: partitions without anything that cannot be read, or that a broker's recovery does not take.
         mended: states of sound partitions that do not load, without the records that end the load.
+        named: groups of each partition's records, gone or not.
         covered: record offsets of each partition whose keys come again: a broker's cleaner drops them.
     """
 
@@ -72,6 +73,7 @@ class Given:
     sound: set[int]
     mended: dict[int, CoordinatorState]
     covered: dict[int, set[int]]
+    named: dict[int, set[str]]
 
     @classmethod
     def of(cls, folder: Path, release: str) -> Given:
@@ -83,7 +85,8 @@ class Given:
                 for partition in sound
                 if _ends_of_load(states[partition])
             }
-            return cls(folder, states, sound, mended, {partition: _covered(log) for partition, log in logs.items()})
+            covered = {partition: _covered(log) for partition, log in logs.items()}
+            return cls(folder, states, sound, mended, covered, {number: _named(log) for number, log in logs.items()})
 
     @property
     def loading(self) -> set[int]:
@@ -110,8 +113,7 @@ class Given:
 
     def groups(self, partition: int) -> set[str]:
         """All that a client looks for there."""
-        found = {*self.states[partition].groups, *(value.group for value in self.states[partition].committed)}
-        return {group for group in found if partition_for(group, self.partitions) == partition}
+        return {group for group in self.named[partition] if partition_for(group, self.partitions) == partition}
 
 
 @contextmanager
@@ -134,6 +136,11 @@ def _covered(log: PartitionLog) -> set[int]:
             found.add(newest.get(event.record.key, -1))
             newest[event.record.key] = event.record.offset
     return found
+
+
+def _named(log: PartitionLog) -> set[str]:
+    events = (event for event in iter_events(log) if isinstance(event, Event))
+    return {event.decoded.group for event in events if event.decoded is not None}
 
 
 def _ends_of_load(state: CoordinatorState) -> list[int]:
