@@ -18,9 +18,10 @@ def checkpoints_after(before: Checkpoints, done: Round) -> Checkpoints:
     """
     bounds = done.bounds
     is_moved = done.outcome == CLEANED or bounds.checkpoint_was_invalid
+    cleaned_until = done.end_offset if done.next_dirty is None else done.next_dirty
     starts_late = bounds.log_start > min(done.opened.files)
     return Checkpoints(
-        cleaned_until=done.end_offset if is_moved else before.cleaned_until,
+        cleaned_until=cleaned_until if is_moved else before.cleaned_until,
         high_watermark=bounds.high_watermark,
         log_start_offset=bounds.log_start if starts_late else None,
         recovery_point=bounds.log_end,

@@ -74,7 +74,20 @@ def round_of(deep: Deep, settings: Settings) -> Round:
     bounds = bounds_of(deep.opened, deep.log.checkpoints, settings)
     end = bounds.log_end
     whole = replace(bounds, first_uncleanable=end, held_at=end, held_by=ACTIVE_SEGMENT)
-    return Round(deep.opened, whole, settings, CLEANED, end, kept=deep.kept)
+    return Round(deep.opened, whole, settings, CLEANED, end, kept=deep.kept, next_dirty=_first_at_work(deep))
+
+
+def _first_at_work(deep: Deep) -> int:
+    """Where the first tombstone stays, or the first open transaction begins; else the log's end.
+
+    A broker takes it that below its checkpoint no key is there twice (``CL-2``): it would drop the tombstone in time,
+    but not what it covers, which would be answered again.
+    """
+    found = [*deep.opened.producers.open_since().values(), deep.opened.end_offset or 0]
+    if TOMBSTONES_AT_WORK in deep.kept.reasons:
+        every = (batch for file in deep.opened.files.values() for batch in batches(file) if not batch.is_control)
+        found += next(([one.offset] for one in every if any(record.value is None for record in records(one))), [])
+    return min(found)
 
 
 def _kept(opened: OpenLog, in_bulk: bool) -> Kept:

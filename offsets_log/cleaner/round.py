@@ -69,6 +69,7 @@ class Round:
         parts: of a segment that was split.
         kept: of the new segments, why.
         problem: what it failed of.
+        next_dirty: where the next one must begin, if not at its end.
     """
 
     opened: OpenLog
@@ -80,6 +81,7 @@ class Round:
     parts: list[LogFile] = field(default_factory=list)
     kept: Kept = field(default_factory=Kept)
     problem: OffsetsLogError | None = None
+    next_dirty: int | None = None
 
     def take(self, new: NewSegment, kept: Kept) -> None:
         """A group is done."""

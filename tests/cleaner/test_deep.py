@@ -5,22 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offsets_log.cleaner.bounds import OPEN_TRANSACTION
+from offsets_log.cleaner.checkpoints import checkpoints_after
+from offsets_log.cleaner.deep import Deep, round_of
 from offsets_log.cleaner.opening import as_opened
+from offsets_log.cleaner.round import CLEANED
 from offsets_log.errors import OffsetsLogError
 from offsets_log.events import Event
 from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.pipeline import iter_events
-from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7
+from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
 from tests.builders import LogBuilder, member
+from tests.cleaner.cases import run
 from tests.cleaner.deep import SETTINGS, answers, contents, deep, in_segments, load, opened, random_log
 from tests.conftest import RECORDINGS, log_directories, read_partitions
+
+YEAR_MS = 365 * 24 * 3600 * 1000
 
 
 def check_same(log: PartitionLog) -> PartitionLog:
@@ -90,6 +98,68 @@ def kept(log: LogBuilder) -> list[int]:
 )  # fmt: skip
 def test_what_stays(log: LogBuilder, offsets: list[int]) -> None:
     assert kept(log) == offsets
+
+
+@pytest.mark.parametrize(
+    ("log", "offset"),
+    [
+        (LogBuilder().commit(1).commit(2), 2),
+        (LogBuilder().commit(1).commit(2, partition=1).commit(None, partition=1).commit(None), 2),
+        (LogBuilder().commit(1).commit(2, producer=5).commit(3, partition=1), 1),
+        (LogBuilder().commit(1).group(gone=True), 1),
+    ],
+)
+def test_the_next_round_begins_with_tombstones_that_stay_and_open_transactions(log: LogBuilder, offset: int) -> None:
+    """What they cover stays too, and must not outlast them (``CL-2``)."""
+    assert checkpoint(deep(log.log)) == offset
+
+
+def checkpoint(made: Deep) -> int:
+    """That its folder gets."""
+    told = checkpoints_after(made.log.checkpoints, round_of(made, SETTINGS))
+    assert told.cleaned_until is not None
+    return told.cleaned_until
+
+
+def after_rounds(log: PartitionLog, cleaned_until: int, profile: Profile) -> set[tuple[Any, ...]]:
+    """What a log answers after rounds of a broker that set the horizon of its tombstones, and drop them."""
+    for years in range(3):
+        more = LogBuilder()
+        more.offset = opened(log).end_offset or 0
+        segments = []
+        for _ in range(2):  # the second is the active one
+            start = more.offset
+            segments.append(Segment(f"{start:020}.log", start, more.commit(1, group="later").batches[-1]))
+        log = replace(
+            log, segments=(*log.segments, *segments), beside={}, checkpoints=Checkpoints(cleaned_until=cleaned_until)
+        )
+        done, files, _ = run(log, replace(SETTINGS, now_ms=SETTINGS.now_ms + years * YEAR_MS))
+        assert done.outcome == CLEANED or done.bounds.held_by == OPEN_TRANSACTION
+        cleaned_until = done.end_offset
+        made = (Segment(name, int(name[:20]), files[name]) for name in sorted(files) if name.endswith(".log"))
+        log = replace(log, segments=tuple(made))
+    return {
+        (*value.key, value.committed_offset) for value in load(log, profile).iter_served() if value.group != "later"
+    }
+
+
+@pytest.mark.parametrize("profile", [MODERN, CLASSIC], ids=lambda profile: profile.name)
+def test_a_brokers_rounds_over_what_is_left_bring_nothing_deleted_back(profile: Profile) -> None:
+    log = LogBuilder().commit(1).commit(2, partition=1).commit(None, partition=1).commit(None).log
+    made = deep(log)
+    assert after_rounds(made.log, checkpoint(made), profile) == set()
+
+
+@given(st.integers(0, 1 << 30))
+@settings(max_examples=12, deadline=None)
+def test_a_brokers_rounds_over_what_is_left_answer_nothing_else_than_over_the_log(seed: int) -> None:
+    """Or than the log itself: what is left may outlast a round that loses some of the log's answers (``L-19``)."""
+    log = random_log(seed)
+    made = deep(log)
+    for profile in (MODERN, CLASSIC):
+        before = {(*value.key, value.committed_offset) for value in load(log, profile).iter_served()}
+        after = after_rounds(made.log, checkpoint(made), profile)
+        assert after <= before | after_rounds(log, 0, profile), profile.name
 
 
 def test_a_log_of_which_nothing_is_left_goes_on_where_it_did() -> None:

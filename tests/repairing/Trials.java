@@ -1,4 +1,5 @@
 // Starts a broker over one data directory after the other, asks it, appends, lets its cleaner run, starts it again.
+// The properties must hold the cleaner back (log.cleaner.min.compaction.lag.ms): it runs between the two answers only.
 // usage: java -cp "LIBS/*" Trials.java PROPERTIES CASES ANSWERS
 // CASES: JSON, a list of {data, groups, commits: [group, ...], ends: {partition: offset}}; ANSWERS: the same, answered.
 import com.fasterxml.jackson.databind.JsonNode;
@@ -16,9 +17,12 @@ import java.util.concurrent.TimeUnit;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.utils.Time;
 
 public class Trials {
@@ -47,10 +51,14 @@ public class Trials {
         KafkaRaftServer server = started(settings);
         try (Admin admin = admin(settings)) {
             ask(admin, one, "first");
-            commit(admin, one, 17);
-            Thread.sleep(2 * ROLL_MS);
-            commit(admin, one, 18); // what came before is in a closed segment
-            one.put("cleaned", cleaned(data, one.get("ends")));
+            letClean(admin, AlterConfigOp.OpType.SET);
+            commit(admin, one, 16);
+            for (int round = 1; round <= 2; round++) { // the first sets horizons of tombstones, the second drops them
+                Thread.sleep(2 * ROLL_MS);
+                commit(admin, one, 16 + round); // what came before is in a closed segment
+                one.put("cleaned", cleaned(data, one.get("ends"), round));
+            }
+            letClean(admin, AlterConfigOp.OpType.DELETE);
         } finally {
             stop(server);
         }
@@ -110,8 +118,15 @@ public class Trials {
         }
     }
 
-    /** How many partitions the cleaner has come to the end of that they had. */
-    static int cleaned(Path data, JsonNode ends) throws Exception {
+    /** Sets or deletes the topic's own permission to be cleaned. */
+    static void letClean(Admin admin, AlterConfigOp.OpType type) throws Exception {
+        var topic = new ConfigResource(ConfigResource.Type.TOPIC, COMMITTED.topic());
+        var operation = new AlterConfigOp(new ConfigEntry("min.compaction.lag.ms", "0"), type);
+        admin.incrementalAlterConfigs(Map.of(topic, List.of(operation))).all().get(60, TimeUnit.SECONDS);
+    }
+
+    /** How many partitions the cleaner has come to the end of that they had, and so many records further. */
+    static int cleaned(Path data, JsonNode ends, int further) throws Exception {
         long deadline = System.currentTimeMillis() + CLEANING_MS;
         int found = 0;
         while (found < ends.size() && System.currentTimeMillis() < deadline) {
@@ -121,7 +136,7 @@ public class Trials {
             for (String line : Files.exists(checkpoint) ? Files.readAllLines(checkpoint) : List.<String>of()) {
                 String[] words = line.split(" ");
                 if (words.length == 3 && words[0].equals("__consumer_offsets") && ends.has(words[1])) {
-                    found += Long.parseLong(words[2]) >= ends.get(words[1]).asLong() ? 1 : 0;
+                    found += Long.parseLong(words[2]) >= ends.get(words[1]).asLong() + further ? 1 : 0;
                 }
             }
         }
