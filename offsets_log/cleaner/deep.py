@@ -19,7 +19,7 @@ from offsets_log.cleaner.answers import Answers, differences
 from offsets_log.cleaner.batches import batches, records
 from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, bounds_of
 from offsets_log.cleaner.editing import Store, packed, pieces_of
-from offsets_log.cleaner.kept import Kept, why_in_deep
+from offsets_log.cleaner.kept import TOMBSTONES_AT_WORK, Kept, why_in_deep
 from offsets_log.cleaner.opening import as_opened, reopened
 from offsets_log.cleaner.round import CLEANED, Round
 from offsets_log.cleaner.settings import Settings
