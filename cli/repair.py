@@ -16,7 +16,6 @@ from cli.partition_folders import (
     folder_options,
     partition_of,
 )
-from offsets_log.disk.folder import OFFSETS_TOPIC
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -252,6 +251,8 @@ class _Made:
         from offsets_log.disk.local import map_file
         from offsets_log.disk.scratch import mapped
         from offsets_log.log_format.partition_log import Segment
+
+        from offsets_log.disk.folder import OFFSETS_TOPIC
 
         self._write(file)
         if not file.name.endswith(".log"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import shutil
+import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,8 @@ def store(log: Path) -> Iterator[tuple[Any, str]]:
         if path.is_file():
             files.put_file(str(path), f"backup/in/{path.relative_to(log)}")
     yield files, f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
+    reset = urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")
+    urllib.request.urlopen(reset).close()  # servers of one process share what they hold
     server.stop()
 
 
