@@ -248,11 +248,10 @@ class _Made:
 
     def write(self, file: FolderFile) -> None:
         """One file of the folder."""
+        from offsets_log.disk.folder import OFFSETS_TOPIC
         from offsets_log.disk.local import map_file
         from offsets_log.disk.scratch import mapped
         from offsets_log.log_format.partition_log import Segment
-
-        from offsets_log.disk.folder import OFFSETS_TOPIC
 
         self._write(file)
         if not file.name.endswith(".log"):
