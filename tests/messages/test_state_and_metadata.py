@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnknownRecordTypeError, UnsupportedVersionError
-from offsets_log.log_format.record import CONTROL_TYPES
+from offsets_log.log_format.control_record import CONTROL_TYPES
 from offsets_log.messages.cluster_metadata.config_names import is_sensitive
 from offsets_log.messages.cluster_metadata.control import (
     CONTROL_MESSAGES,
