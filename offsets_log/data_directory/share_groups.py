@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from offsets_log.errors import Damage, OffsetsLogError
-from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.data_directory.state_log import iter_state_records
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.log_format.record import Record, iter_records
-from offsets_log.messages.state_topics import SHARE_GROUP_STATE, decode_state_record
+from offsets_log.messages.state_topics import SHARE_GROUP_STATE, StateRecord
 
 UNINITIALIZED = -1
 """A start offset that ``share.auto.offset.reset`` will decide."""
@@ -105,34 +104,23 @@ def replay_share_group_log(logs: Iterable[PartitionLog]) -> ShareStates:
     for log in logs:
         if log.offsets_partition is not None:
             states.partitions.add(log.offsets_partition)
-        for segment, item in iter_log(log):
-            if isinstance(item, Damage):
-                states.damages.append(item)
-            elif isinstance(item, RecordBatch) and not item.is_control:
-                for record in iter_records(item):
-                    _add(states, log, segment.file, record)
+        for record, decoded in iter_state_records(log, SHARE_GROUP_STATE, states.damages):
+            if decoded is not None:
+                _apply(states.by_key, decoded, record.offset, log.offsets_partition)
     return states
 
 
-def _add(states: ShareStates, log: PartitionLog, file: str, record: Record | Damage) -> None:
-    if isinstance(record, Damage):
-        record.error.at(file=file)
-        states.damages.append(record)
-        return
-    try:
-        decoded = decode_state_record(SHARE_GROUP_STATE, record.key, record.value)
-    except OffsetsLogError as error:
-        error.at(file=file, position=record.position, record_offset=record.offset)
-        states.damages.append(Damage(error, b""))
-        return
+def _apply(
+    by_key: dict[SharePartition, ShareState], decoded: StateRecord, record_offset: int, state_partition: int | None
+) -> None:
     key = SharePartition(decoded.key["group_id"], decoded.key["topic_id"], decoded.key["partition"])
     if decoded.value is None:
-        states.by_key.pop(key, None)
+        by_key.pop(key, None)
         return
-    made = _state_of(decoded.value, record.offset, log.offsets_partition)
-    before = states.by_key.get(key)
+    made = _state_of(decoded.value, record_offset, state_partition)
+    before = by_key.get(key)
     is_update = decoded.name == "ShareUpdate"
-    states.by_key[key] = merge_update(before, made) if is_update and before is not None else made
+    by_key[key] = merge_update(before, made) if is_update and before is not None else made
 
 
 def _state_of(fields: Mapping[str, Any], record_offset: int, state_partition: int | None) -> ShareState:

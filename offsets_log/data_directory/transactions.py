@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from offsets_log.errors import Damage, OffsetsLogError
-from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, iter_log
-from offsets_log.log_format.record import iter_records
-from offsets_log.messages.state_topics import TRANSACTION_STATE, decode_state_record
+from offsets_log.data_directory.state_log import iter_state_records
+from offsets_log.errors import Damage
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.state_topics import TRANSACTION_STATE, StateRecord
 from offsets_log.messages.transaction_log import TRANSACTION_STATES
 from offsets_log.replay.partition_count import partition_count
 from offsets_log.rows.tables import Column
@@ -197,26 +196,14 @@ def replay_transaction_log(
 def _replay(log: PartitionLog, by_id: dict[str, TransactionState], damages: list[Damage]) -> int:
     """Replay one partition; the time of its newest record, −1 without one."""
     newest_ms = -1
-    for segment, item in iter_log(log):
-        if isinstance(item, Damage):
-            damages.append(item)
-        elif isinstance(item, RecordBatch) and not item.is_control:
-            for record in iter_records(item):
-                if isinstance(record, Damage):
-                    record.error.at(file=segment.file)
-                    damages.append(record)
-                    continue
-                try:
-                    _apply(record.key, record.value, by_id)
-                except OffsetsLogError as error:
-                    error.at(file=segment.file, position=record.position, record_offset=record.offset)
-                    damages.append(Damage(error, b""))
-                newest_ms = max(record.timestamp_ms, newest_ms)
+    for record, decoded in iter_state_records(log, TRANSACTION_STATE, damages):
+        if decoded is not None:
+            _apply(decoded, by_id)
+        newest_ms = max(record.timestamp_ms, newest_ms)
     return newest_ms
 
 
-def _apply(key: bytes | None, value: bytes | None, by_id: dict[str, TransactionState]) -> None:
-    record = decode_state_record(TRANSACTION_STATE, key, value)
+def _apply(record: StateRecord, by_id: dict[str, TransactionState]) -> None:
     transactional_id: str = record.key["transactional_id"]
     fields = record.value
     if fields is None:
