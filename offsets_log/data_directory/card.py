@@ -10,18 +10,16 @@ from itertools import islice
 from offsets_log.data_directory.checkpoints import TopicPartition, decode_offset_checkpoint
 from offsets_log.data_directory.directory import LOCK, DataDirectory, Identity
 from offsets_log.data_directory.identity import CLEAN_SHUTDOWN
+from offsets_log.data_directory.internal_topics import INTERNAL_TOPICS
 from offsets_log.data_directory.lag import HIGH_WATERMARKS, CopiedPartition
 from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
-from offsets_log.data_directory.metadata_copies import TOPIC, Clusters
+from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.errors import Damage, OffsetsLogError
-from offsets_log.messages.state_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
 
-OFFSETS_TOPIC = "__consumer_offsets"
-NAMED_TOPICS = (OFFSETS_TOPIC, TRANSACTION_STATE, SHARE_GROUP_STATE, TOPIC)
-"""Whose newest records are told one by one."""
 OTHER_TOPICS = "other topics"
+"""Those whose newest records are not told one by one."""
 
 IN_ORDER, NOT_IN_ORDER = "stopped in order", "running or killed"
 """How a broker was left. What a running one has on its disk is what a killed one leaves."""
@@ -215,7 +213,7 @@ def _add_log(logs: _Logs, partition: CopiedPartition, noted: Mapping[TopicPartit
         logs.noted += 1
         logs.behind += ends.log_end_offset > noted[key]
     if ends.newest_timestamp_ms is not None:
-        name = partition.topic if partition.topic in NAMED_TOPICS else OTHER_TOPICS
+        name = partition.topic if partition.topic in INTERNAL_TOPICS else OTHER_TOPICS
         logs.newest[name] = max(logs.newest.get(name, 0), ends.newest_timestamp_ms)
 
 

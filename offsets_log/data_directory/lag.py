@@ -12,6 +12,7 @@ from offsets_log.data_directory.checkpoints import (
     decode_offset_checkpoint,
 )
 from offsets_log.data_directory.identity import CLEAN_SHUTDOWN, PARTITION_METADATA, decode_partition_metadata
+from offsets_log.data_directory.internal_topics import INTERNAL_TOPICS
 from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.primitives import Uuid
@@ -44,8 +45,6 @@ LOG_END = "log end"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 
 _INT64 = 1 << 63
 

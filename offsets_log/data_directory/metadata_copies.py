@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.data_directory.directory import DataDirectory, Identity, identify, node_of
+from offsets_log.data_directory.internal_topics import CLUSTER_METADATA
 from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -23,8 +24,6 @@ from offsets_log.words import counted
 if TYPE_CHECKING:
     from offsets_log.data_directory.cluster_image import PartitionImage, TopicImage
     from offsets_log.data_directory.metadata_log import MetadataReplay
-
-TOPIC = "__cluster_metadata"
 
 
 class MetadataPartition(CopiedPartition, Protocol):
@@ -116,7 +115,7 @@ def read_copies(partitions: Iterable[MetadataPartition]) -> tuple[list[MetadataC
     copies: list[MetadataCopy] = []
     problems: list[str] = []
     for partition in partitions:
-        if (partition.topic, partition.partition) != (TOPIC, 0):
+        if (partition.topic, partition.partition) != (CLUSTER_METADATA, 0):
             continue
         try:
             replay = _replayed(partition)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.data_directory.cluster_image import ClusterImage, TopicImage
+from offsets_log.data_directory.internal_topics import CLUSTER_METADATA
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import (
     ATTRIBUTES_POSITION,
@@ -35,7 +36,6 @@ from offsets_log.log_format.segment import Buffer, iter_batches
 from offsets_log.messages.cluster_metadata.control import decode_control_message
 from offsets_log.messages.cluster_metadata.registry import MetadataRecord, decode_metadata_record
 
-TOPIC = "__cluster_metadata"
 SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 """Name of a snapshot: the offset it goes up to, exclusive, and the epoch there. ``.part`` and ``.deleted`` are none."""
 
@@ -120,7 +120,9 @@ def replay_metadata_log(log: PartitionLog, snapshots: Mapping[str, Opener]) -> M
     if first_offset is not None and first_offset > start:
         replay.is_partial = True
         missing = f"offsets {start} to {first_offset - 1}"
-        replay.notes.append(f"{missing} of {TOPIC} are in no segment or snapshot: what they said is not known")
+        replay.notes.append(
+            f"{missing} of {CLUSTER_METADATA} are in no segment or snapshot: what they said is not known"
+        )
     fold.log(log, start)
     replay.former_topics = _former_topics(log, found, replay.image)
     return replay

@@ -15,6 +15,7 @@ import cli.engine
 from cli.main import main
 from offsets_log.data_directory import transactions as t
 from offsets_log.data_directory.decisions import PendingTransaction, first_offsets, pending_transactions
+from offsets_log.data_directory.internal_topics import OFFSETS_TOPIC
 from offsets_log.disk.reader import open_logs
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -217,7 +218,7 @@ def state(status: str, **changes: Any) -> t.TransactionState:
         "timeout_ms": 1000,
         "started_ms": 5000,
         "updated_ms": 5500,
-        "partitions": {t.OFFSETS_TOPIC: frozenset({3})},
+        "partitions": {OFFSETS_TOPIC: frozenset({3})},
     }
     return t.TransactionState(**{**told, **changes})
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsets_log.data_directory import transactions as t
+from offsets_log.data_directory.internal_topics import OFFSETS_TOPIC
 from offsets_log.data_directory.lag import CopiedLogs
 from offsets_log.data_directory.share_groups import (
     ShareState,
@@ -61,7 +62,7 @@ def state(status: str, **changes: Any) -> t.TransactionState:
         "timeout_ms": 1000,
         "started_ms": 5000,
         "updated_ms": 5500,
-        "partitions": {t.OFFSETS_TOPIC: frozenset({3})},
+        "partitions": {OFFSETS_TOPIC: frozenset({3})},
     }
     return t.TransactionState(**{**told, **changes})
 
