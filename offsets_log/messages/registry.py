@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from offsets_log.errors import (
     CorruptRecordError,
@@ -166,17 +166,62 @@ RECORD_TYPES: dict[int, RecordType] = {
 OFFSET_COMMIT_TYPES = frozenset({0, 1})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorRecord:
-    """A decoded key and value.
+class KeyAndValue:
+    """A decoded key and value of a topic whose keys begin with a record type; a base of dataclasses with these fields.
 
     Attributes:
-        record_type: the number in the key.
         key: the key's fields.
         value_version: None for a tombstone.
         value: the value's fields; None for a tombstone.
         layout: the table the value was read with; None for a tombstone.
         key_trailing, value_trailing: bytes after the last field, which Kafka ignores (``records:P4``).
+    """
+
+    __slots__ = ()
+
+    key: dict[str, Any]
+    value_version: int | None
+    value: dict[str, Any] | None
+    layout: Message | None
+    key_trailing: bytes
+    value_trailing: bytes
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the value is null; empty bytes are not null."""
+        return self.value is None
+
+    def value_json(self) -> dict[str, Any] | None:
+        """Return the value as Kafka's JSON; None for a tombstone."""
+        if self.value is None or self.layout is None or self.value_version is None:
+            return None
+        return self.layout.to_json(self.value, self.value_version)
+
+    def unknown_tags(self) -> list[tuple[str, int, bytes]]:
+        """Return tagged fields no table knows: path of their struct, tag, raw bytes."""
+        return [
+            (path, tag, data)
+            for path, part in schema.walk(self.value, "value")
+            if isinstance(part, dict)
+            for tag, data in part.get(UNKNOWN_TAGS, ())
+        ]
+
+    def malformed_strings(self) -> list[tuple[str, bytes]]:
+        """Return strings that were not UTF-8 (``replay:B-7``): path, raw bytes."""
+        return [
+            (path, part.raw)
+            for root, fields in (("key", self.key), ("value", self.value))
+            for path, part in schema.walk(fields, root)
+            if isinstance(part, MalformedString)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorRecord(KeyAndValue):
+    """A decoded key and value of ``__consumer_offsets``.
+
+    Attributes:
+        record_type: the number in the key.
     """
 
     record_type: int
@@ -198,11 +243,6 @@ class CoordinatorRecord:
         return RECORD_TYPES[self.record_type].name
 
     @property
-    def is_tombstone(self) -> bool:
-        """Whether the value is null; empty bytes are not null."""
-        return self.value is None
-
-    @property
     def is_offset_commit(self) -> bool:
         """Whether it is of type 0 or 1, which name the same GroupTopicPartition (``replay:L-22``)."""
         return self.record_type in OFFSET_COMMIT_TYPES
@@ -216,57 +256,6 @@ class CoordinatorRecord:
     def key_json(self) -> dict[str, Any]:
         """Return the key as Kafka's JSON."""
         return RECORD_TYPES[self.record_type].key.to_json(self.key, 0)
-
-    def value_json(self) -> dict[str, Any] | None:
-        """Return the value as Kafka's JSON; None for a tombstone."""
-        if self.value is None or self.layout is None or self.value_version is None:
-            return None
-        return self.layout.to_json(self.value, self.value_version)
-
-    def unknown_tags(self) -> list[tuple[str, int, bytes]]:
-        """Return what the function of this name does."""
-        return unknown_tags(self)
-
-    def malformed_strings(self) -> list[tuple[str, bytes]]:
-        """Return what the function of this name does."""
-        return malformed_strings(self)
-
-
-class KeyAndValue(Protocol):
-    """What a decoded record of any such topic has."""
-
-    @property
-    def key(self) -> dict[str, Any]: ...
-    @property
-    def value_version(self) -> int | None: ...
-    @property
-    def value(self) -> dict[str, Any] | None: ...
-    @property
-    def layout(self) -> Message | None: ...
-    @property
-    def key_trailing(self) -> bytes: ...
-    @property
-    def value_trailing(self) -> bytes: ...
-
-
-def unknown_tags(record: KeyAndValue) -> list[tuple[str, int, bytes]]:
-    """Tagged fields no table knows: path of their struct, tag, raw bytes."""
-    return [
-        (path, tag, data)
-        for path, part in schema.walk(record.value, "value")
-        if isinstance(part, dict)
-        for tag, data in part.get(UNKNOWN_TAGS, ())
-    ]
-
-
-def malformed_strings(record: KeyAndValue) -> list[tuple[str, bytes]]:
-    """Strings that were not UTF-8 (``replay:B-7``): path, raw bytes."""
-    return [
-        (path, part.raw)
-        for root, fields in (("key", record.key), ("value", record.value))
-        for path, part in schema.walk(fields, root)
-        if isinstance(part, MalformedString)
-    ]
 
 
 _PLAIN = [field.name for field in fields(CoordinatorRecord) if field.name != "layout"]

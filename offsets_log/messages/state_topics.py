@@ -14,12 +14,11 @@ from typing import Any
 
 from offsets_log.messages import share_group_state as ss
 from offsets_log.messages.registry import (
+    KeyAndValue,
     RecordType,
     decode_value,
     encode_key_and_value,
-    malformed_strings,
     read_key,
-    unknown_tags,
 )
 from offsets_log.messages.schema import Message
 from offsets_log.messages.transaction_log import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
@@ -38,16 +37,11 @@ STATE_RECORD_TYPES: Mapping[str, Mapping[int, RecordType]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateRecord:
-    """A decoded key and value.
+class StateRecord(KeyAndValue):
+    """A decoded key and value of one of these topics.
 
     Attributes:
         type: the tables of this record type.
-        key: the key's fields.
-        value_version: None for a tombstone.
-        value: the value's fields; None for a tombstone.
-        layout: the table the value was read with; None for a tombstone.
-        key_trailing, value_trailing: bytes behind the last field.
     """
 
     type: RecordType
@@ -68,28 +62,9 @@ class StateRecord:
         """The number in the key."""
         return self.type.number
 
-    @property
-    def is_tombstone(self) -> bool:
-        """Whether the value is null."""
-        return self.value is None
-
     def key_json(self) -> dict[str, Any]:
         """The key as Kafka's JSON."""
         return self.type.key.to_json(self.key, 0)
-
-    def value_json(self) -> dict[str, Any] | None:
-        """The value as Kafka's JSON; None for a tombstone."""
-        if self.value is None or self.layout is None or self.value_version is None:
-            return None
-        return self.layout.to_json(self.value, self.value_version)
-
-    def unknown_tags(self) -> list[tuple[str, int, bytes]]:
-        """As of `registry`."""
-        return unknown_tags(self)
-
-    def malformed_strings(self) -> list[tuple[str, bytes]]:
-        """As of `registry`."""
-        return malformed_strings(self)
 
 
 def decode_state_record(topic: str, key: bytes | None, value: bytes | None) -> StateRecord:
