@@ -9,6 +9,7 @@ import numpy as np
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import indexing as ix
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.log_format.segment import Buffer
@@ -59,7 +60,7 @@ class Follower:
             why = ix.follow(round_state, self._data, self._due, self.checks)
             latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
             indexing.take_run(self._due[: int(round_state[d.DUE])].tolist(), latest, int(round_state[d.INDEXED_AT]))
-            if why != d.NEEDS_ROOM:
+            if why != oc.NEEDS_ROOM:
                 break
         if round_state[d.POSITION] > position:
             self.next_offset = int(round_state[d.LATEST]) + 1

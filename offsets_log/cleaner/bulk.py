@@ -25,6 +25,7 @@ from offsets_log.cleaner.retention import Retention
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import kernels, table
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.scan.layout import Scanner
@@ -110,7 +111,7 @@ class KeyTable(OffsetMap):
 
     def put(self, key: bytes, offset: int) -> bool:
         """It takes any number of keys."""
-        while table.put_one(*self.arrays, np.frombuffer(key, np.uint8), offset) == d.NEEDS_ROOM:
+        while table.put_one(*self.arrays, np.frombuffer(key, np.uint8), offset) == oc.NEEDS_ROOM:
             self._grow()
         self.latest = offset
         return True
@@ -177,7 +178,7 @@ class KeyTable(OffsetMap):
         round_state[d.POSITION], round_state[d.END] = position, file.size_bytes if batch is None else batch.end
         round_state[d.ALLOWED_AT] = -1 if batch is None else position
         round_state[d.FIRST_DIRTY], round_state[d.LATEST] = first_dirty, self.latest
-        while self._enter() != d.FINISHED:
+        while self._enter() != oc.FINISHED:
             pass
         self.latest = int(round_state[d.LATEST])
         transactions.committed = self.learn_open(transactions.committed)
@@ -189,9 +190,9 @@ class KeyTable(OffsetMap):
         why = int(
             kernels.enter(*self.arrays, self._open, self._data, scanner.staged, scanner.window, scanner.table)
         )  # fmt: skip
-        if why == d.NEEDS_ROOM:
+        if why == oc.NEEDS_ROOM:
             self._grow()
-        return why if why == d.NEEDS_ROOM or self.provides(why) else d.FINISHED
+        return why if why == oc.NEEDS_ROOM or self.provides(why) else oc.FINISHED
 
     def read(self, file: LogFile) -> None:
         """A segment is the one that kernels read from now on."""
@@ -212,12 +213,12 @@ class KeyTable(OffsetMap):
     def provides(self, why: int) -> bool:
         """Whether a kernel may go on: with the next compressed batches, or with room for one of more records."""
         round_state, scanner = self.round_state, self._scanner
-        if why == d.NEEDS_WINDOW:
+        if why == oc.NEEDS_WINDOW:
             position, end = int(round_state[d.POSITION]), int(round_state[d.END])
             round_state[d.WINDOW_COUNT] = scanner.fill_window(self._data, position, end)
             round_state[d.WINDOW_NEXT] = 0
             return True
-        if why != d.NEEDS_RECORDS or len(scanner.staged) >= MOST_STAGED:
+        if why != oc.NEEDS_RECORDS or len(scanner.staged) >= MOST_STAGED:
             return False
         scanner.more_records(2 * len(scanner.staged))
         return True
@@ -266,7 +267,7 @@ class Sifting(ABC):
     def _run(self) -> bool:
         """Run the kernel, with room for what it makes; whether it has to go on."""
         why = self.map.sift(self.producers, self.chosen, self._out, self._packs)
-        if why != d.NEEDS_ROOM:
+        if why != oc.NEEDS_ROOM:
             return self.map.provides(why)
         if not self.map.round_state[d.OUT_USED]:
             self._out = np.zeros(2 * len(self._out), np.uint8)

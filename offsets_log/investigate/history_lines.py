@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as k
 from offsets_log.columnar.history import lines as ln
 from offsets_log.columnar.sinks import writers as wr
@@ -101,14 +102,14 @@ class HistoryLines:
                 self._letters,
             )  # fmt: skip
             used = int(progress[ln.USED])
-            if outcome == ln.FINISHED:
+            if outcome == oc.FINISHED:
                 return [*made, (out, used)]
-            if outcome == ln.NEEDS_TEMPLATE:
+            if outcome == oc.NEEDS_TEMPLATE:
                 templates.make(int(progress[ln.KIND]))
-            elif outcome == ln.FULL and not used:
+            elif outcome == oc.FULL and not used:
                 out = np.zeros(2 * len(out), np.uint8)
             else:
-                line = self._line(int(progress[ln.ROW])) if outcome == ln.NEEDS_HAND else b""
+                line = self._line(int(progress[ln.ROW])) if outcome == oc.NOT_PLAIN else b""
                 if not line or used + len(line) > len(out):
                     made.append((out, used))
                     out, used = self._room(), 0
@@ -117,7 +118,7 @@ class HistoryLines:
                     line = b""
                 out[used : used + len(line)] = np.frombuffer(line, np.uint8)
                 progress[ln.USED] = used + len(line)
-                progress[ln.ROW] += outcome == ln.NEEDS_HAND
+                progress[ln.ROW] += outcome == oc.NOT_PLAIN
 
     def _line(self, place: int) -> bytes:
         """Return the line of an entry, made on the slow path."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning.whole import whole
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import NO_BOUND, Cursor, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.errors import Damage
@@ -67,7 +67,7 @@ class _Reading(Reading):
         segment, scan_state, scanner = self.order.log.segments[index], self._scan_state, self.scanner
         is_begun = segment is self._picking.segment and segment.base_offset is not None
         if not is_begun or len(data) > MOST_SEGMENT_BYTES:
-            return sc.NOT_PLAIN
+            return oc.NOT_PLAIN
         begin = int(scan_state[a.AT])
         scan_state[a.BATCHES] = 0
         scan_state[a.UNTIL_OFFSET] = self._bound()

@@ -20,6 +20,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import IS_PYTHON, kernel
 from offsets_log.columnar.jit.kinds import Bytes, Number, Words
 from offsets_log.columnar.wire import decompress as d
@@ -85,10 +86,10 @@ def decide(codec_id: int, data: bytes, magic: int = 2) -> bytes | None:
 def is_accepted(addresses: np.ndarray, codec_id: int, data: bytes, magic: int = 2, room: int = 1 << 12) -> bool:
     """Whether it is; if so, or if room is lacking, `compression.py` must agree."""
     made = attempt(addresses, codec_id, data, room, magic)
-    if made == d.NOT_PLAIN:
+    if made == oc.NOT_PLAIN:
         return False
     expected = decide(codec_id, data, magic)
-    if made == d.NEEDS_ROOM:
+    if made == oc.NEEDS_ROOM:
         assert expected is None or room < len(expected) + d.SLACK
         return False
     assert made == expected
@@ -186,9 +187,9 @@ def test_every_target_that_is_too_small_is_told(codec_id: int, addresses: np.nda
     plain = commits(9) + bytes(40) + random.Random(4).randbytes(50)
     data = CODECS[codec_id].compress(plain, 2)
     for room in range(len(plain)):
-        assert attempt(addresses, codec_id, data, room) == d.NEEDS_ROOM
+        assert attempt(addresses, codec_id, data, room) == oc.NEEDS_ROOM
     for room in range(len(plain), len(plain) + d.SLACK):
-        assert attempt(addresses, codec_id, data, room) in (d.NEEDS_ROOM, plain)
+        assert attempt(addresses, codec_id, data, room) in (oc.NEEDS_ROOM, plain)
 
 
 @pytest.mark.parametrize("codec_id", IDS, ids=NAMES.get)
@@ -227,7 +228,7 @@ def test_snappy_elements_that_the_compressor_does_not_write(addresses: np.ndarra
         data = b"\x3d" + bytes((59 + width << 2,)) + (60).to_bytes(width, "little") + long
         assert attempt(addresses, SNAPPY, data, 100) == long == decide(SNAPPY, data)
         short = b"\x01" + bytes((59 + width << 2,)) + (0).to_bytes(width, "little") + b"a"
-        assert attempt(addresses, SNAPPY, short, 100) == d.NOT_PLAIN
+        assert attempt(addresses, SNAPPY, short, 100) == oc.NOT_PLAIN
 
 
 @pytest.mark.parametrize("flags", [0x60, 0x64, 0x70, 0x74, 0x68, 0x7C, 0x62])
@@ -256,7 +257,7 @@ def test_lz4_checksum_of_the_header(addresses: np.ndarray) -> None:
         assert attempt(addresses, LZ4, data, 1000, magic) == plain
     wrong = CODECS[LZ4].compress(plain, 0)
     assert attempt(addresses, LZ4, wrong, 1000, 0) == plain == decide(LZ4, wrong, 0)
-    assert attempt(addresses, LZ4, wrong, 1000, 1) == d.NOT_PLAIN
+    assert attempt(addresses, LZ4, wrong, 1000, 1) == oc.NOT_PLAIN
     assert decide(LZ4, wrong, 1) is None
 
 
@@ -331,13 +332,13 @@ def test_lz4_blocks_that_are_not_plain(case: str, addresses: np.ndarray) -> None
     head = lz4_frame(b"")[:-4]
     data = head + struct.pack("<I", len(block) or LZ4_STORED | 0x10000 + 1) + block + bytes(4)
     assert not is_accepted(addresses, LZ4, data, room=1 << 18)
-    assert attempt(addresses, LZ4, data, 1 << 18) == d.NOT_PLAIN
+    assert attempt(addresses, LZ4, data, 1 << 18) == oc.NOT_PLAIN
 
 
 @pytest.mark.parametrize("flags", [0x20, 0xA0, 0x40, 0x61, 0x00])
 def test_lz4_frames_that_are_not_kafkas(flags: int, addresses: np.ndarray) -> None:
     data = lz4_frame(commits(3), flags=flags)
-    assert attempt(addresses, LZ4, data, 1000) == d.NOT_PLAIN
+    assert attempt(addresses, LZ4, data, 1000) == oc.NOT_PLAIN
     assert decide(LZ4, data) is None
 
 
@@ -372,7 +373,7 @@ def test_snappy_streams_that_are_not_plain(addresses: np.ndarray) -> None:
         XERIAL_HEADER + struct.pack(">i", -1) + block,
         XERIAL_HEADER + struct.pack(">i", len(block)) + block + b"\0\0",
     ):
-        assert attempt(addresses, SNAPPY, data, 1000) == d.NOT_PLAIN
+        assert attempt(addresses, SNAPPY, data, 1000) == oc.NOT_PLAIN
         assert decide(SNAPPY, data) is None
 
 
@@ -382,7 +383,7 @@ def test_gzip_that_is_not_plain(addresses: np.ndarray) -> None:
     plain = commits(3)
     data = deflate_gzip(plain)
     for more in (data, b"padding"):
-        assert attempt(addresses, GZIP, data + more, 1000) == d.NOT_PLAIN
+        assert attempt(addresses, GZIP, data + more, 1000) == oc.NOT_PLAIN
         assert decide(GZIP, data + more) is not None
     for cut in range(len(data)):
         assert not is_accepted(addresses, GZIP, data[:cut])
@@ -420,7 +421,7 @@ def test_gzip_that_libdeflate_takes_and_zlib_does_not(addresses: np.ndarray) -> 
         member(deflated, plain, 2, b"\0\0"),  # the checksum of the header is not 0
     ):
         assert decide(GZIP, data) is None
-        assert attempt(addresses, GZIP, data, 1000) == d.NOT_PLAIN
+        assert attempt(addresses, GZIP, data, 1000) == oc.NOT_PLAIN
     head = member(b"", b"", 2)[:10]
     checked = member(deflated, plain, 2, struct.pack("<H", zlib.crc32(head) & 0xFFFF))
     assert attempt(addresses, GZIP, checked, 1000) == plain == decide(GZIP, checked)
@@ -432,14 +433,14 @@ def test_zstd_that_is_not_plain(addresses: np.ndarray) -> None:
     data = CODECS[ZSTD].compress(plain, 2)
     skippable = b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc"
     for several in (data + data, skippable + data, data + skippable):
-        assert attempt(addresses, ZSTD, several, 2000) == d.NOT_PLAIN
+        assert attempt(addresses, ZSTD, several, 2000) == oc.NOT_PLAIN
         assert decide(ZSTD, several) is not None
     for cut in range(len(data)):
         assert not is_accepted(addresses, ZSTD, data[:cut])
-    assert attempt(addresses, ZSTD, data, 1000, magic=1) == d.NOT_PLAIN
-    assert attempt(addresses, ZSTD, data + b"\0", 1000) == d.NOT_PLAIN
+    assert attempt(addresses, ZSTD, data, 1000, magic=1) == oc.NOT_PLAIN
+    assert attempt(addresses, ZSTD, data + b"\0", 1000) == oc.NOT_PLAIN
     dictionary = zstd_frame((0, 5, b"\7hello"), flags=1)
-    assert attempt(addresses, ZSTD, dictionary, 1000) == d.NOT_PLAIN
+    assert attempt(addresses, ZSTD, dictionary, 1000) == oc.NOT_PLAIN
 
 
 @needs_libraries
@@ -459,7 +460,7 @@ def test_zstd_blocks_larger_than_blocks_may_be(addresses: np.ndarray) -> None:
         assert is_accepted(addresses, ZSTD, data, room=300_000) is is_fine
         assert (decide(ZSTD, data) is not None) is is_fine
     small_window = zstd_frame((1, 1024, b"x"), (1, 1025, b"y"), window=0)
-    assert attempt(addresses, ZSTD, small_window, 4000) == d.NOT_PLAIN
+    assert attempt(addresses, ZSTD, small_window, 4000) == oc.NOT_PLAIN
 
 
 @needs_libraries
@@ -475,7 +476,7 @@ def test_zstd_distances_beyond_the_window(addresses: np.ndarray) -> None:
     small = data[:5] + b"\0" + data[6:]
     for one in (data, small):
         is_accepted(addresses, ZSTD, one, room=100_000)
-    assert attempt(addresses, ZSTD, small, 100_000) == d.NOT_PLAIN
+    assert attempt(addresses, ZSTD, small, 100_000) == oc.NOT_PLAIN
     assert attempt(addresses, ZSTD, data, 100_000) == random.Random(9).randbytes(900) * 40
 
 
@@ -493,7 +494,7 @@ def test_more_than_the_bound_is_never_accepted(addresses: np.ndarray) -> None:
         (GZIP, deflate_gzip(bytes(bound + 1), level=1)),
     ):
         source = np.frombuffer(data, np.uint8)
-        assert decompress(codec_id, source, 0, len(source), 2, target, 0, addresses) == d.NOT_PLAIN
+        assert decompress(codec_id, source, 0, len(source), 2, target, 0, addresses) == oc.NOT_PLAIN
 
 
 def test_positions_and_codecs_that_cannot_be(addresses: np.ndarray) -> None:
@@ -501,9 +502,9 @@ def test_positions_and_codecs_that_cannot_be(addresses: np.ndarray) -> None:
     target = np.zeros(1000, np.uint8)
     size = len(source)
     for start, end, at in ((-1, size, 0), (0, size + 1, 0), (9, 8, 0), (0, size, -1), (0, size, 1001)):
-        assert decompress(SNAPPY, source, start, end, 2, target, at, addresses) == d.NOT_PLAIN
+        assert decompress(SNAPPY, source, start, end, 2, target, at, addresses) == oc.NOT_PLAIN
     for codec_id in (-1, 0, 5, 6, 7):
-        assert decompress(codec_id, source, 0, size, 2, target, 0, addresses) == d.NOT_PLAIN
+        assert decompress(codec_id, source, 0, size, 2, target, 0, addresses) == oc.NOT_PLAIN
     assert not target.any()
 
 
@@ -588,8 +589,8 @@ def test_what_is_not_there_is_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
     with lib.Library() as missing:
         for addresses in (library.addresses, missing.addresses):
             assert not addresses.any()
-            assert attempt(addresses, GZIP, data[GZIP], 1000) == d.NOT_PLAIN
-            assert attempt(addresses, ZSTD, data[ZSTD], 1000) == d.NOT_PLAIN
+            assert attempt(addresses, GZIP, data[GZIP], 1000) == oc.NOT_PLAIN
+            assert attempt(addresses, ZSTD, data[ZSTD], 1000) == oc.NOT_PLAIN
             assert attempt(addresses, LZ4, data[LZ4], 1000) == commits(3)
 
 
@@ -627,4 +628,4 @@ def test_threads_with_libraries_of_their_own() -> None:
 @pytest.mark.skipif(not IS_PYTHON, reason="for plain Python only")
 def test_in_plain_python_two_codecs_are_doubtful(addresses: np.ndarray) -> None:
     for codec_id in (GZIP, ZSTD):
-        assert attempt(addresses, codec_id, CODECS[codec_id].compress(b"abc", 2), 1000) == d.NOT_PLAIN
+        assert attempt(addresses, codec_id, CODECS[codec_id].compress(b"abc", 2), 1000) == oc.NOT_PLAIN

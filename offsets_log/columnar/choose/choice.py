@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds.offsets import producer_at
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
@@ -58,9 +59,6 @@ BATCH_AT, BATCH_SIZE, IS_CHOSEN, RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES, TOLD_END, C
 # Columns of ``told``: a record of what is chosen, and where its key and value are copied to.
 TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZE, TOLD_SIZE = range(7)
 
-NEEDS_VERDICT = sc.STOPPED + 1
-NEEDS_COPY = NEEDS_VERDICT + 1
-"""Why the kernel returned, besides `staging`'s reasons: a new name; no room for a copy."""
 
 TOPIC_ID_SIZE = 16
 MARK_SIZE = 3
@@ -72,9 +70,9 @@ def _number_of(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any, start: Any,
     size: Any
 ) -> Any:  # fmt: skip
-    """Return the number of a name, new or known; −NEEDS_ROOM."""
+    """Return the number of a name, new or known; NEEDS_ROOM."""
     if not has_room(scan_state, slots, rows, groups, arena, size) or scan_state[a.GROUPS] >= len(names):
-        return np.int64(-sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     return intern_group(scan_state, groups, arena, overflow, data, start, size)
 
 
@@ -83,7 +81,7 @@ def _verdict(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     number: Any, group_at: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
-    """Return the verdict on a key; −NEEDS_ROOM."""
+    """Return the verdict on a key; NEEDS_ROOM."""
     is_commit = number < 2
     if counts[TYPES] >> number & 1 == 0 or (counts[BY_TOPIC] and not is_commit):
         return np.int64(UNWANTED)
@@ -114,7 +112,7 @@ def _names_anew(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     id_at: Any, end: Any, topic_at: Any,
 ) -> Any:  # fmt: skip
-    """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; −NEEDS_ROOM.
+    """Return WANTED if a commit's value gives a topic id another name than before, else UNWANTED; NEEDS_ROOM.
 
     A value that is not written as Kafka writes it is always WANTED: readers that search for the bytes of the id may
     miss it.
@@ -144,11 +142,11 @@ def _look_at_record(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     staged: Any, i: Any,
 ) -> Any:  # fmt: skip
-    """Return the verdict on a staged record; −NEEDS_ROOM, −NOT_PLAIN."""
+    """Return the verdict on a staged record; NEEDS_ROOM, NOT_PLAIN."""
     key = staged[i, a.KEY]
     number = be16(data, key)
     if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, key + 2, key + staged[i, a.KEY_SIZE]) < 0:
-        return np.int64(-sc.NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     group_at, topic_at = scan_state[a.NOTES + GROUP_NOTE] + 2, scan_state[a.NOTES + TOPIC_NOTE] + 2
     verdict = _verdict(
         counts, scan_state, slots, rows, groups, arena, overflow, names, data, number, group_at, topic_at
@@ -179,20 +177,20 @@ def _look(
         elif counts[FIRST_MARKERS] and overflow[head] == a.NOTHING:
             counts[CHOSEN_AT] = at
             overflow[head] = MARKED
-        return np.int64(sc.FINISHED)
-    outcome = np.int64(sc.FINISHED)
+        return np.int64(oc.FINISHED)
+    outcome = np.int64(oc.FINISHED)
     for number in range(scan_state[a.STAGED]):
         verdict = _look_at_record(
             counts, scan_state, slots, rows, groups, arena, overflow, names, source, staged, U(number)
         )  # fmt: skip
         if verdict < 0:
-            return -verdict
+            return verdict
         if verdict == WANTED:
             counts[CHOSEN_AT] = at
         elif verdict == UNDECIDED:
-            outcome = np.int64(NEEDS_VERDICT)
+            outcome = np.int64(oc.NEEDS_VERDICT)
     if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(scan_state, overflow, bt.producer_of(data, at)):
-        return np.int64(sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     return outcome
 
 
@@ -282,15 +280,15 @@ def _choose(
     size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
     outcome = np.int64(sc.take(scan_state, overflow, staged, data, window, table, at, size))
     source = window if scan_state[a.IN_WINDOW] else data
-    if outcome == sc.FINISHED:
+    if outcome == oc.FINISHED:
         outcome = np.int64(
             _look(counts, scan_state, slots, rows, groups, arena, overflow, names, staged, source, data, at)
         )  # fmt: skip
-    if outcome != sc.FINISHED:
+    if outcome != oc.FINISHED:
         return outcome
     is_chosen = counts[CHOSEN_AT] == at
     if is_chosen and counts[IS_BARE] and not _tell(counts, scan_state, staged, source, data, at, told, copied):
-        return np.int64(NEEDS_COPY)
+        return np.int64(oc.NEEDS_COPY)
     if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
@@ -308,10 +306,10 @@ def choose(
     """Choose batches of a segment from ``scan_state[AT]`` on; return why it stopped, with a row for all it passed."""
     begin = scan_state[a.AT]
     counts[CHOSEN] = counts[TOLD] = counts[USED] = 0
-    outcome = np.int64(sc.FINISHED)
-    while outcome == sc.FINISHED and scan_state[a.AT] < scan_state[a.STOP]:
+    outcome = np.int64(oc.FINISHED)
+    while outcome == oc.FINISHED and scan_state[a.AT] < scan_state[a.STOP]:
         if scan_state[a.AT] - begin >= scan_state[a.PAUSE] or counts[CHOSEN] + 1 >= len(chosen):
-            outcome = np.int64(sc.PAUSED)
+            outcome = np.int64(oc.PAUSED)
         else:
             outcome = np.int64(
                 _choose(

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.choose import choice as ch
 from offsets_log.columnar.choose.selection import Selection
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.events import EVERYTHING, BareBatch, BatchStart, LogEvent, Passed, Until, batch_events
@@ -220,7 +220,7 @@ class _WholeReading(_ItemReading):
         return self._scan_state
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
 
 
 class _SelectedReading(_ItemReading):
@@ -259,14 +259,14 @@ class _SelectedReading(_ItemReading):
             )  # fmt: skip
             self._take_chosen(index, data)
             match outcome:
-                case sc.NEEDS_ROOM:
+                case oc.NEEDS_ROOM:
                     self._grow()
-                case ch.NEEDS_VERDICT:
+                case oc.NEEDS_VERDICT:
                     self._decide()
-                case ch.NEEDS_COPY if not self.counts[ch.TOLD]:
+                case oc.NEEDS_COPY if not self.counts[ch.TOLD]:
                     self.told = np.zeros((2 * len(self.told), ch.TOLD_SIZE), np.int64)
                     self.copied = np.zeros(2 * len(self.copied), np.uint8)
-                case ch.NEEDS_COPY:
+                case oc.NEEDS_COPY:
                     pass  # what was copied was taken
                 case _:
                     return outcome

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
@@ -19,7 +20,7 @@ MAX_OFFSETS_IN_SEGMENT = 1 << 31
 def newest_at(data: Any, at: Any, end: Any) -> Any:
     """The size of the batch of magic 2 that a position seems to hold, or NOT_PLAIN."""
     if end - at < bt.HEADER_SIZE or bt.is_older(data, at):
-        return np.int64(bt.NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     return bt.size_at(data, at, end)
 
 
@@ -84,17 +85,17 @@ def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> in
         if checks and size >= 0:
             size = bt.batch_at(data, at, end)
         if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
-            return d.SLOW_PATH
+            return oc.NOT_PLAIN
         if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
-            return d.SLOW_PATH
+            return oc.NOT_PLAIN
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
         if not fits(round_state, data, at) or last < round_state[d.LATEST]:
-            return d.SLOW_PATH
+            return oc.NOT_PLAIN
         if round_state[d.DUE] >= len(due):
-            return d.NEEDS_ROOM
+            return oc.NEEDS_ROOM
         _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
         round_state[d.LATEST] = last
         round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
         at += size
     round_state[d.POSITION] = at
-    return d.FINISHED
+    return oc.FINISHED

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.cleaning.indexing import fits, newest_at
 from offsets_log.columnar.cleaning.rewriting import HORIZON_MASK, can_be_rewritten, rewrite
@@ -92,32 +93,32 @@ def _plain_at(
     """
     size = newest_at(data, at, end)
     if size < 0:
-        return np.int64(-d.SLOW_PATH)
+        return np.int64(oc.NOT_PLAIN)
     attributes = be16(data, at + bt.ATTRIBUTES)
     if attributes & (bt.CONTROL_MASK | bt.TIMESTAMP_TYPE_MASK):
-        return np.int64(-d.SLOW_PATH)
+        return np.int64(oc.NOT_PLAIN)
     source, start, stop = data, at + bt.HEADER_SIZE, at + size
     round_state[d.IN_WINDOW] = attributes & bt.CODEC_MASK != 0
     if round_state[d.IN_WINDOW]:
         place = find_in_window(round_state, table, at)
         if place < 0:
-            return np.int64(-d.NEEDS_WINDOW)
+            return np.int64(oc.NEEDS_WINDOW)
         source, start, stop = window, table[place, dp.BEGIN], table[place, dp.END]
         if stop < 0:
-            return np.int64(-d.SLOW_PATH)
+            return np.int64(oc.NOT_PLAIN)
     round_state[d.PLAIN_SIZE] = bt.HEADER_SIZE + stop - start
     count = bt.count_of(source, start, stop, data, at)
     base = be64(data, at)
     delta = be32(data, at + bt.LAST_OFFSET_DELTA)
     if base < 0 or delta < 0 or base > bt.INT64_MAX - delta - 1 or count <= 0:
-        return np.int64(-d.SLOW_PATH)
+        return np.int64(oc.NOT_PLAIN)
     if count > len(staged):
-        return np.int64(-d.NEEDS_RECORDS)
+        return np.int64(oc.NEEDS_RECORDS)
     if bt.records_of(source, start, stop, count, data, at, staged, np.int64(0)) != count:
-        return np.int64(-d.SLOW_PATH)
+        return np.int64(oc.NOT_PLAIN)
     is_open = attributes & bt.TRANSACTIONAL_MASK and round_state[d.RULE] == d.BY_KEYS
     is_open = is_open and at != round_state[d.ALLOWED_AT]
-    return np.int64(-d.SLOW_PATH) if is_open and not _is_of_commit(round_state, open_, data, at) else count
+    return np.int64(oc.NOT_PLAIN) if is_open and not _is_of_commit(round_state, open_, data, at) else count
 
 
 @kernel
@@ -133,9 +134,9 @@ def enter(
         round_state[d.IN_WINDOW] = round_state[d.PLAIN_SIZE] = 0
         count = np.int64(0) if marker_size else _plain_at(round_state, open_, data, at, end, staged, window, table)
         if count < 0:
-            return int(-count)
+            return int(count)
         if not has_room(round_state, slots, keys, arena, count, round_state[d.PLAIN_SIZE]):
-            return d.NEEDS_ROOM
+            return oc.NEEDS_ROOM
         source = window if round_state[d.IN_WINDOW] else data
         for number in range(count):
             i = U(number)
@@ -148,7 +149,7 @@ def enter(
             round_state[d.LATEST] = last
         at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
     round_state[d.POSITION] = at
-    return d.FINISHED
+    return oc.FINISHED
 
 
 @kernel
@@ -165,29 +166,29 @@ def sift(
     while at < end:
         round_state[d.POSITION] = at
         if round_state[d.OUT_USED] + MARKER_SIZE > len(out) or round_state[d.PACKS] >= len(packs):
-            return d.NEEDS_ROOM
+            return oc.NEEDS_ROOM
         if _take_marker(round_state, open_, data, out, at, end):
             round_state[d.LAST_AT] = at
             at += MARKER_SIZE
             continue
         count = _plain_at(round_state, open_, data, at, end, staged, window, table)
         if count < 0:
-            return int(-count)
+            return int(count)
         size = be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
         room = max(size, round_state[d.PLAIN_SIZE]) + MOST_RECORD_OVERHEAD * count
         if round_state[d.OUT_USED] + room > len(out):
-            return d.NEEDS_ROOM
+            return oc.NEEDS_ROOM
         source = window if round_state[d.IN_WINDOW] else data
         outcome = _take(
             round_state, slots, keys, arena, open_, data, source, staged, producers, chosen, out, packs, at, size, count
         )  # fmt: skip
-        if outcome != d.FINISHED:
+        if outcome != oc.FINISHED:
             return int(outcome)
         round_state[d.LAST_AT] = at
         round_state[d.RECORDS_READ] += count
         at += size
     round_state[d.POSITION] = at
-    return d.FINISHED
+    return oc.FINISHED
 
 
 @inlined
@@ -226,7 +227,7 @@ def _take(
     has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
     if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
-        return d.SLOW_PATH
+        return oc.NOT_PLAIN
     by_keys = round_state[d.RULE] == d.BY_KEYS
     if by_keys:
         keeps_tombstones = not has_horizon or round_state[d.NOW] < horizon
@@ -234,13 +235,13 @@ def _take(
     else:
         kept, tombstones = _choose_among(round_state, chosen, staged, count)
         if round_state[d.RULE] == d.CHOSEN_GO and kept < count:
-            return d.SLOW_PATH
+            return oc.NOT_PLAIN
     if kept == 0:
         round_state[d.CHANGED] += 1
-        return d.SLOW_PATH if _may_stay_empty(round_state, data, at, producers) else d.FINISHED
+        return oc.NOT_PLAIN if _may_stay_empty(round_state, data, at, producers) else oc.FINISHED
     is_of_producer = be64(data, at + bt.PRODUCER_ID) != b.NO_PRODUCER_ID
     if not by_keys and is_of_producer and not _is_of_commit(round_state, open_, data, at):
-        return d.SLOW_PATH
+        return oc.NOT_PLAIN
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     begin = round_state[d.OUT_USED]
     if kept == count and (has_horizon or tombstones == 0 or not by_keys):
@@ -251,7 +252,7 @@ def _take(
         if tombstones and not has_horizon and by_keys:
             horizon = round_state[d.NEW_HORIZON]
         if not can_be_rewritten(data, at, staged, kept):
-            return d.SLOW_PATH
+            return oc.NOT_PLAIN
         rewrite(round_state, data, at, source, staged, kept, horizon, out)
         if round_state[d.IN_WINDOW]:
             pack = U(round_state[d.PACKS])
@@ -261,7 +262,7 @@ def _take(
             round_state[d.PACKS] += 1
     round_state[d.LAST_KEPT] = last
     _tell(round_state, kept, tombstones, round_state[d.OUT_USED] - begin, horizon, last)
-    return d.FINISHED
+    return oc.FINISHED
 
 
 @inlined

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from offsets_log.columnar import arrays as a
 
-# Why a kernel came back.
-FINISHED = 0  # the end of the segment is reached
-SLOW_PATH = 1  # the batch at the position is for `offsets_log.cleaner`
-NEEDS_ROOM = 2  # for keys, for what is written, or for entries of indexes
-NEEDS_RECORDS = 3  # for the records of one batch
-NEEDS_WINDOW = 4  # the batch at the position is compressed
-
 # Columns of the table of keys, whose places in the arena `scan.interner` finds.
 KEY_AT = a.KEY_AT
 LAST_OFFSET = 1

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
@@ -57,9 +58,9 @@ def put_one(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, key:
     """Put a single key; FINISHED or NEEDS_ROOM."""
     size = np.int64(len(key))
     if not has_room(round_state, slots, keys, arena, np.int64(1), size):
-        return d.NEEDS_ROOM
+        return oc.NEEDS_ROOM
     put(round_state, slots, keys, arena, key, np.int64(0), size, np.int64(offset))
-    return d.FINISHED
+    return oc.FINISHED
 
 
 @kernel

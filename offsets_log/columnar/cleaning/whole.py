@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
@@ -26,20 +27,20 @@ def whole(
     begin = scan_state[a.AT]
     while scan_state[a.AT] < scan_state[a.STOP]:
         if scan_state[a.AT] - begin >= scan_state[a.PAUSE]:
-            return sc.PAUSED
+            return oc.PAUSED
         at = scan_state[a.AT]
         size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
         if size < 0 or not _is_usual(scan_state, data, at, size, leader_epoch):
-            return sc.NOT_PLAIN
+            return oc.NOT_PLAIN
         count = _records(scan_state, staged, data, window, table, at, size)
         if count < 0:
-            return int(-count)
+            return int(count)
         scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
         scan_state[a.BATCHES] += 1
         scan_state[a.RECORDS] += count
         scan_state[a.NEWEST_MS] = be64(data, at + bt.MAX_TIMESTAMP)
         scan_state[a.AT] = at + size
-    return sc.FINISHED
+    return oc.FINISHED
 
 
 @inlined
@@ -53,21 +54,21 @@ def _is_usual(scan_state: Any, data: Any, at: Any, size: Any, leader_epoch: Any)
 
 @inlined
 def _records(scan_state: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
-    """How many records a batch has; negative: minus why that is not known."""
+    """Return how many records a batch has, or why that is not known."""
     source, start, end = data, at + bt.HEADER_SIZE, at + size
     if bt.attributes_of(data, at) & bt.CODEC_MASK:
         place = sc.find_in_window(scan_state, table, at)
         if place < 0:
-            return np.int64(-sc.NEEDS_WINDOW)
+            return np.int64(oc.NEEDS_WINDOW)
         source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
     count = bt.count_of(source, start, end, data, at) if end >= 0 else np.int64(0)
     if count <= 0:
-        return np.int64(-sc.NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     if count > len(staged):
         scan_state[a.NEEDED] = count
-        return np.int64(-sc.NEEDS_RECORDS)
+        return np.int64(oc.NEEDS_RECORDS)
     found = bt.records_of(source, start, end, count, data, at, staged, np.int64(0))
-    return count if found == count else np.int64(-sc.NOT_PLAIN)
+    return count if found == count else np.int64(oc.NOT_PLAIN)
 
 
 @kernel

@@ -6,7 +6,6 @@ Keys, group names, topic names and topic ids are *entries*: bytes kept once and 
 from __future__ import annotations
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.scan import staging as sc
 
 # Rows of ``longs``: columns of 64 bits. OLDER_CHECKSUM is that of a record's message of magic 0 or 1, and told where
 # batches have rows.
@@ -62,6 +61,3 @@ NUMBERED = TEXTS_USED + TEXTS
 STAGED_BYTES = NUMBERED + IS_KEY
 HAS_BATCHES = STAGED_BYTES + 1
 COUNTS = HAS_BATCHES + 1
-
-FULL = sc.STOPPED + 1
-"""Why the kernel returned, besides `staging`'s reasons: there is no room for the rows of the next batch."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import HIGH, LOW, is_utf8, same_bytes
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, walk
 from offsets_log.columnar.wire.programs import NO_PLACE
@@ -82,31 +82,31 @@ def new_key(
     """Add a key of a known type, with group and topic in UTF-8 and nothing after them.
 
     Returns:
-        Its entry, −NOT_PLAIN or −NEEDS_ROOM.
+        Its entry, NOT_PLAIN or NEEDS_ROOM.
     """
     number = be16(data, start)
     if number < 0 or number >= a.RECORD_TYPES:
-        return np.int64(-sc.NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     end = start + size
     program = scan_state[a.KEY_PROGRAMS + number]
     if program == NO_PLACE or walk(scan_state, program, data, start + 2, end) != end:
-        return np.int64(-sc.NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     group_at, topic_at = scan_state[a.NOTES] + 2, scan_state[a.NOTES + 1] + 2
     group_size = be16(data, group_at - 2)
     if not is_utf8(data, group_at, group_size):
-        return np.int64(-sc.NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     group = number_of(scan_state, counts, slots, entries, arena, data, group_at, group_size, np.int64(k.IS_GROUP))
     topic = np.int64(0)
     if number < 2:
         topic_size = be16(data, topic_at - 2)
         if not is_utf8(data, topic_at, topic_size):
-            return np.int64(-sc.NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         topic = number_of(scan_state, counts, slots, entries, arena, data, topic_at, topic_size, np.int64(k.IS_TOPIC))
     if group < 0 or topic < 0:
-        return np.int64(-sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     entry = _put(counts, slots, entries, arena, data, start, size, np.int64(k.IS_KEY), found)
     if entry < 0:
-        return np.int64(-sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     entries[entry, k.KEY_TYPE] = number
     entries[entry, k.KEY_GROUP] = group
     entries[entry, k.KEY_TOPIC] = topic if number < 2 else np.int64(a.NOTHING)

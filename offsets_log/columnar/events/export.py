@@ -14,11 +14,10 @@ from itertools import count, islice, pairwise
 from typing import Any
 
 from offsets_log.columnar import arrays as a
-from offsets_log.columnar.events import columns as k
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events.kernels import fill
 from offsets_log.columnar.events.rows import ALL, Shown
 from offsets_log.columnar.events.tables import Chunk, TableChunk
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.errors import Damage
@@ -50,9 +49,9 @@ class EventReading(Reading):
         Each result is valid until the next is asked for.
         """
         for outcome in self.steps(end, advance):
-            if outcome == k.FULL and not self.chunk.rows:
+            if outcome == oc.FULL and not self.chunk.rows:
                 self.chunk.widen(1 + int(self.scan_state[a.NEEDED]))
-            elif outcome == k.FULL or self.chunk.is_full:
+            elif outcome == oc.FULL or self.chunk.is_full:
                 yield from self._flushed()
         yield from self._flushed()
 
@@ -72,10 +71,10 @@ class EventReading(Reading):
                 chunk.scan_state, chunk.counts, entries.slots, entries.entries, entries.arena, scanner.staged, data,
                 scanner.window, scanner.table, chunk.longs, chunk.ints, chunk.texts,
             )  # fmt: skip
-            if outcome != sc.NEEDS_ROOM:
+            if outcome != oc.NEEDS_ROOM:
                 return outcome
             if chunk.rows and chunk.has_many_entries:
-                return k.FULL
+                return oc.FULL
             chunk.grow()
 
     def take(self, index: int, batch: RecordBatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.entries import look_ahead
 from offsets_log.columnar.events.records import add_marker, add_no_raw, add_no_text, add_record
@@ -44,14 +45,14 @@ def _flush(
         if staged[i, a.RECORD_AT] < 0:
             add_no_text(counts, ints, n, k.METADATA)
             add_no_raw(counts, ints, n)
-            outcome = np.int64(sc.FINISHED)
+            outcome = np.int64(oc.FINISHED)
         elif ints[k.ATTRIBUTES, n] & bt.CONTROL_MASK:
             outcome = np.int64(add_marker(counts, longs, ints, texts, n, data, staged, i))
         else:
             outcome = np.int64(
                 add_record(scan_state, counts, slots, entries, arena, longs, ints, texts, n, data, staged, i)
             )
-        if outcome != sc.FINISHED:
+        if outcome != oc.FINISHED:
             counts[k.ROWS] = begin + batch
             counts[k.TEXTS_USED], counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2] = metadata, raw_key, raw_value
             scan_state[a.AT] = staged[i, a.STAGED_BATCH]
@@ -61,7 +62,7 @@ def _flush(
             return outcome
     counts[k.ROWS] = begin + scan_state[a.STAGED]
     scan_state[a.STAGED] = 0
-    return np.int64(sc.FINISHED)
+    return np.int64(oc.FINISHED)
 
 
 # -------------------------------------------------------------------------------------------------- batches
@@ -120,12 +121,12 @@ def _stage(
     room = text_size - max(counts[k.TEXTS_USED], max(counts[k.TEXTS_USED + 1], counts[k.TEXTS_USED + 2]))
     scan_state[a.NEEDED] = count
     if staged_count + count >= len(staged):
-        return sc.NEEDS_RECORDS
+        return oc.NEEDS_RECORDS
     first = counts[k.ROWS] + staged_count
     if first + count > longs.shape[1] or staged_bytes > room:
-        return k.FULL
+        return oc.FULL
     if bt.records_of(source, start, end, count, data, at, staged, staged_count) < 0:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     if has_row:
         _stage_batch(scan_state, staged, U(staged_count - 1), U(first - 1), data, at, longs, ints)
     base, base_sequence = bt.base_offset(data, at, staged, staged_count), bt.base_sequence(data, at)
@@ -139,7 +140,7 @@ def _stage(
         time_delta = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
         timestamp = time + time_delta
         if (timestamp ^ time) & (timestamp ^ time_delta) < 0:
-            return sc.NOT_PLAIN  # more than 64 bits
+            return oc.NOT_PLAIN  # more than 64 bits
         staged[i, a.STAGED_BATCH] = at
         staged[i, a.STAGED_INDEX] = item + has_row
         staged[i, k.BEFORE] = scan_state[a.LAST_OFFSET]
@@ -160,7 +161,7 @@ def _stage(
                 ints[k.SEQUENCE, n] = _sequence(base_sequence, offset_delta)
     scan_state[a.STAGED] = staged_count + count
     counts[k.STAGED_BYTES] = staged_bytes
-    return sc.FINISHED
+    return oc.FINISHED
 
 
 @inlined
@@ -170,24 +171,24 @@ def _take(
 ) -> Any:  # fmt: skip
     """Stage the batch at a position, or return why not."""
     if size < 0 or not sc.is_in_place(scan_state, data, at, size):
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
-        return sc.STOPPED
+        return oc.STOPPED
     if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     in_window = bt.attributes_of(data, at) & bt.CODEC_MASK != 0
     if scan_state[a.STAGED] and scan_state[a.IN_WINDOW] != in_window:
-        return sc.PAUSED  # what is staged stands in one place
+        return oc.PAUSED  # what is staged stands in one place
     scan_state[a.IN_WINDOW] = in_window
     if not in_window:
         begin = bt.records_begin(data, at)
         return _stage(scan_state, counts, staged, data, begin, at + size, data, at, longs, ints, text_size)
     place = sc.find_in_window(scan_state, table, at)
     if place < 0:
-        return sc.NEEDS_WINDOW
+        return oc.NEEDS_WINDOW
     begin, end = table[place, dp.BEGIN], table[place, dp.END]
     if end < 0:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     return _stage(scan_state, counts, staged, window, begin, end, data, at, longs, ints, text_size)
 
 
@@ -199,22 +200,22 @@ def fill(
     """Append rows of a segment's batches from ``scan_state[AT]`` on; return why it stopped."""
     scan_state[a.STAGED] = 0
     text_size = np.int64(texts.shape[1])
-    outcome = np.int64(sc.FINISHED)
+    outcome = np.int64(oc.FINISHED)
     while True:
         at = scan_state[a.AT]
-        if outcome == sc.FINISHED and at < scan_state[a.STOP] and scan_state[a.STAGED] < sc.FLUSH_AT:
+        if outcome == oc.FINISHED and at < scan_state[a.STOP] and scan_state[a.STAGED] < sc.FLUSH_AT:
             size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
             outcome = np.int64(_take(scan_state, counts, staged, data, window, table, at, size, longs, ints, text_size))
-            if outcome == sc.FINISHED:
+            if outcome == oc.FINISHED:
                 scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
                 scan_state[a.AT] = at + size
             continue
         source = window if scan_state[a.IN_WINDOW] else data
         flushed = _flush(scan_state, counts, slots, entries, arena, staged, source, longs, ints, texts)
-        if flushed != sc.FINISHED:
+        if flushed != oc.FINISHED:
             return flushed
-        if outcome > sc.PAUSED:
+        if outcome < oc.PAUSED:
             return outcome
         if at >= scan_state[a.STOP]:
-            return np.int64(sc.FINISHED)
-        outcome = np.int64(sc.FINISHED)
+            return np.int64(oc.FINISHED)
+        outcome = np.int64(oc.FINISHED)

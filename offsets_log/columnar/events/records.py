@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.entries import find, is_entry, new_key, number_of
 from offsets_log.columnar.events.layouts import layout_of
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import is_utf8
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint
 from offsets_log.columnar.wire.programs import SIZES
@@ -109,13 +109,13 @@ def _add_commit(
 ) -> Any:  # fmt: skip
     """Fill in the columns of an offset commit with a value."""
     if size < 2:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     version = U(be16(data, value))
     if version >= U(a.VERSIONS) or SHAPES[version, BEFORE_TEXT] < 0:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     text_at, text_end = metadata_at(data, value, value + size, version)
     if text_at < 0 or (text_end > text_at and not is_utf8(data, text_at, text_end - text_at)):
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     after = text_end + SHAPES[version, AFTER_TEXT]
     left = value + size - after
     topic_id = np.int64(a.NOTHING)
@@ -134,9 +134,9 @@ def _add_commit(
                     np.int64(k.IS_TOPIC_ID),
                 )
                 if topic_id < 0:
-                    return sc.NEEDS_ROOM
+                    return oc.NEEDS_ROOM
         elif left != NO_TAGS or data[U(after)] != 0:
-            return sc.NOT_PLAIN
+            return oc.NOT_PLAIN
         left = np.int64(0)
     leader_at, expire_at = SHAPES[version, LEADER_AT], SHAPES[version, EXPIRE_AT]
     ints[k.KIND, n] = k.COMMITTED_RAW if left > 0 else k.COMMITTED
@@ -151,7 +151,7 @@ def _add_commit(
         _add_raw(counts, ints, texts, n, data, key, key_size, value, size)
     else:
         add_no_raw(counts, ints, n)
-    return sc.FINISHED
+    return oc.FINISHED
 
 
 @part
@@ -188,7 +188,7 @@ def add_record(
     if entry < 0:
         entry = new_key(scan_state, counts, slots, entries, arena, data, key, key_size, staged[i, k.HASH])
     if entry < 0:
-        return -entry
+        return entry
     number = entries[U(entry), k.KEY_TYPE]
     ints[k.RECORD_TYPE, n] = number
     ints[k.GROUP, n] = entries[U(entry), k.KEY_GROUP]
@@ -201,14 +201,14 @@ def add_record(
     if size >= 0:
         version = be16(data, value) if size >= 2 else np.int64(-1)
         if version < 0 or version >= a.VERSIONS:
-            return sc.NOT_PLAIN
+            return oc.NOT_PLAIN
         layout = layout_of(scan_state, number, version, data, value + 2, value + size)
         if layout < 0:
-            return sc.NOT_PLAIN
+            return oc.NOT_PLAIN
         ints[k.LAYOUT, n] = layout
     kind = np.int64(k.GROUP_VALUE if size >= 0 else k.TOMBSTONE if number < 2 else k.GROUP_TOMBSTONE)
     _add_other(counts, longs, ints, texts, n, kind, data, key, key_size, value, size)
-    return sc.FINISHED
+    return oc.FINISHED
 
 
 @part
@@ -217,11 +217,11 @@ def add_marker(counts: Any, longs: Any, ints: Any, texts: Any, n: Any, data: Any
     key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
     if key_size < 4 or size < 6:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     number = be16(data, key + 2)
     if be16(data, key) < 0 or be16(data, value) < 0 or number < 0 or number > 1:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     for column in range(k.RECORD_TYPE, k.PARTITION + 1):
         ints[column, n] = a.NOTHING
     _add_other(counts, longs, ints, texts, n, k.ABORT_MARKER + number, data, key, key_size, value, size)
-    return sc.FINISHED
+    return oc.FINISHED

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.folds.known import rules_of
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.events import LogEvent
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
@@ -150,9 +150,9 @@ class _Follower(Piece):
         scan_state[a.STOP] = stop
         while scan_state[a.AT] < stop:
             match self.scan(index, data):
-                case sc.FINISHED | sc.PAUSED:
+                case oc.FINISHED | oc.PAUSED:
                     pass
-                case sc.NEEDS_RECORDS:
+                case oc.NEEDS_RECORDS:
                     self.scanner.more_records(int(scan_state[a.NEEDED]))
                 case outcome:
                     raise AssertionError(f"a batch was plain and is not ({outcome})")
@@ -169,7 +169,7 @@ class InspectedPiece(Piece):
     def scan(self, index: int, data: a.Bytes) -> int:
         begin = self.scan_state[_PLACE_IN_SCAN_STATE]
         outcome = super().scan(index, data)
-        if outcome == sc.NEEDS_OTHERS:
+        if outcome == oc.NEEDS_OTHERS:
             self.state.split()
             begin = self.scan_state[_PLACE_IN_SCAN_STATE]
             outcome = super().scan(index, data)

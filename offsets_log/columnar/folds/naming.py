@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds.known import GENERATION_NOTE, MEMBERS_NOTE
-from offsets_log.columnar.folds.offsets import DONE, FULL
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
-from offsets_log.columnar.scan.interner import NEEDS_ROOM, find_name, has_room, intern_group, size_of
+from offsets_log.columnar.scan.interner import find_name, has_room, intern_group, size_of
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64, walk
 
@@ -54,8 +54,6 @@ TOPIC_ID_SIZE = 16
 
 # What is asked.
 OF_CONTENT, OF_TOPIC_ID, OF_GROUP, OF_COMMIT = range(4)
-ASKS = 3
-"""Beside what `offsets.flush` says: Python must answer first."""
 
 # Columns of rows, in the place of a replay's.
 GROUP = a.GROUP
@@ -124,7 +122,7 @@ def named(
 ) -> Any:
     """The writer of a name; NEEDS_ROOM."""
     if not has_room(scan_state, slots, rows, groups, arena, size):
-        return np.int64(NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     return np.int64(intern_group(scan_state, groups, arena, overflow, data, start, size))
 
 
@@ -195,7 +193,7 @@ def writer_of(
 def _asks(counts: Any, why: Any, of: Any) -> Any:
     counts[WHY] = why
     counts[ASKED] = of
-    return np.int64(ASKS)
+    return np.int64(oc.NEEDS_ANSWER)
 
 
 @part
@@ -203,32 +201,32 @@ def _saw_group(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, source: Any,
     value: Any, size: Any, group: Any,
 ) -> Any:  # fmt: skip
-    """A type 2 record: DONE, FULL or ASKS."""
+    """A type 2 record: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if size < 0:
         groups[group, NOW] = 0
         groups[group, CONTENT] = REMOVED
-        return np.int64(DONE)
+        return np.int64(oc.FINISHED)
     end = value + size
     walk(scan_state, scan_state[a.VALUE_PROGRAMS + 2 * a.VERSIONS + be16(source, value)], source, value + 2, end)
     members_at, generation_at = scan_state[a.NOTES + MEMBERS_NOTE], scan_state[a.NOTES + GENERATION_NOTE]
     head = named(scan_state, slots, rows, groups, arena, overflow, source, value, generation_at - value)
     if head < 0:
-        return np.int64(FULL)
+        return np.int64(oc.NEEDS_ROOM)
     members = named(scan_state, slots, rows, groups, arena, overflow, source, members_at, end - members_at)
     if members < 0:
-        return np.int64(FULL)
+        return np.int64(oc.NEEDS_ROOM)
     put_number(text, 0, group)
     put_number(text, 1, head)
     put_number(text, 2, members)
     content = named(scan_state, slots, rows, groups, arena, overflow, text, np.int64(0), np.int64(3 * NUMBER_SIZE))
     if content < 0:
-        return np.int64(FULL)
+        return np.int64(oc.NEEDS_ROOM)
     if groups[content, VERSION] == 0:
         return _asks(counts, OF_CONTENT, content)
     if groups[content, VERSION] != REFUSED:
         groups[group, NOW] = groups[content, VERSION] - 1
         groups[group, CONTENT] = content
-    return np.int64(DONE)
+    return np.int64(oc.FINISHED)
 
 
 @inlined
@@ -246,7 +244,7 @@ def _saw_commit(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, source: Any,
     id_at: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
-    """Put who sent a commit into ``counts[HOLDER]``, if anybody: DONE, FULL or ASKS.
+    """Put who sent a commit into ``counts[HOLDER]``, if anybody: FINISHED, NEEDS_ROOM or NEEDS_ANSWER.
 
     Args:
         id_at: where the value names a topic id, NOTHING without one.
@@ -254,17 +252,17 @@ def _saw_commit(
     """
     topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, source, id_at)
     if topic_id < 0:
-        return np.int64(FULL)
+        return np.int64(oc.NEEDS_ROOM)
     if topic_id > 0 and groups[topic_id, IS_NAMED] == 0:
         return _asks(counts, OF_TOPIC_ID, topic_id)
     version = groups[rows[row, a.GROUP], NOW]
     if version == UNKNOWN:
         return _asks(counts, OF_GROUP, rows[row, a.GROUP])
     if version == 0:
-        return np.int64(DONE)
+        return np.int64(oc.FINISHED)
     if is_plain and rows[row, SENT_IN] == version:
         counts[HOLDER] = rows[row, SENT_BY]
-        return np.int64(DONE)
+        return np.int64(oc.FINISHED)
     return _look_up(counts, scan_state, slots, rows, groups, arena, overflow, text, topic_id, row, is_plain, version)
 
 
@@ -278,7 +276,7 @@ def _look_up(
     topic_at = key_at + 4 + be16(arena, key_at + 2)
     pair = named(scan_state, slots, rows, groups, arena, overflow, arena, topic_at, 2 + be16(arena, topic_at) + 4)
     if pair < 0:
-        return np.int64(FULL)
+        return np.int64(oc.NEEDS_ROOM)
     put_number(text, 0, version)
     put_number(text, 1, pair)
     size = np.int64(2 * NUMBER_SIZE)
@@ -298,7 +296,7 @@ def _look_up(
     if is_plain and not by_id:
         rows[row, SENT_IN] = version
         rows[row, SENT_BY] = counts[HOLDER]
-    return np.int64(DONE)
+    return np.int64(oc.FINISHED)
 
 
 @part
@@ -306,10 +304,10 @@ def find_holder(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, staged: Any,
     i: Any, source: Any, row: Any, is_plain: Any,
 ) -> Any:  # fmt: skip
-    """Put whom a staged record is counted for into ``counts[HOLDER]``: DONE, FULL or ASKS."""
+    """Put whom a staged record is counted for into ``counts[HOLDER]``: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if row < 0:
         counts[HOLDER] = NOBODY
-        return np.int64(DONE)
+        return np.int64(oc.FINISHED)
     group = rows[row, a.GROUP]
     counts[HOLDER] = group if counts[PER] & 1 else np.int64(NOBODY)  # of what nobody sent a member's row has the group
     if rows[row, a.TARGET] == a.IS_GROUP:
@@ -318,7 +316,7 @@ def find_holder(
             staged[i, a.VALUE_SIZE], group,
         )  # fmt: skip
     if staged[i, a.KIND] != a.VALUE:
-        return np.int64(DONE)
+        return np.int64(oc.FINISHED)
     return _saw_commit(
         counts, scan_state, slots, rows, groups, arena, overflow, text, source, staged[i, a.TOPIC_ID_AT], row, is_plain
     )  # fmt: skip

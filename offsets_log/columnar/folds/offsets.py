@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import census, inspection, newer
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.interner import HIGH, LOW, NEEDS_ROOM, find_row, intern, intern_newer, is_at
+from offsets_log.columnar.scan.interner import HIGH, LOW, find_row, intern, intern_newer, is_at
 from offsets_log.columnar.wire.primitives import be16, be64, hash_bytes
-
-DONE = 0
-FULL = 1
-KEY_NOT_PLAIN = 2
 
 STAGED_ROW = a.RECORD_AT
 """Column of ``staged``, in place of what staging has there: the row of the raw key of a record that was replayed."""
@@ -298,7 +295,7 @@ def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Any, i: An
 def flush(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any
 ) -> Any:
-    """Replay what is staged, from where it was left: DONE, FULL or DOUBTFUL_KEY (of the record ``FLUSHED``)."""
+    """Replay what is staged, from where it was left: FINISHED, NEEDS_ROOM, or KEY_NOT_PLAIN of the record FLUSHED."""
     rules = scan_state[a.RULES]
     while scan_state[a.FLUSHED] < scan_state[a.STAGED]:
         first = scan_state[a.FLUSHED]
@@ -314,32 +311,32 @@ def flush(
                 if kind != a.PASSED and not mark(
                     scan_state, rows, overflow, producer, np.int64(kind == a.COMMIT), record_offset, rules
                 ):
-                    return FULL
+                    return oc.NEEDS_ROOM
                 continue
             row = row_of(
                 scan_state, slots, rows, groups, arena, overflow, staged, data, number, number - first,
                 np.int64(a.IS_NEWER),
             )  # fmt: skip
             if row < 0:
-                return FULL if row == NEEDS_ROOM else KEY_NOT_PLAIN
+                return row
             staged[i, STAGED_ROW] = row
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
             if rows[U(row), a.TARGET] < 0:
                 if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
-                    return FULL
+                    return oc.NEEDS_ROOM
                 continue
             row = rows[U(row), a.TARGET]
             if not _note_staged_id(scan_state, overflow, row, staged, i, data):
-                return FULL
+                return oc.NEEDS_ROOM
             producer = staged[i, a.STAGED_PRODUCER]
             if not replay_offset(
                 scan_state, rows, groups, overflow, row, kind == a.VALUE, record_offset, batch, index, producer, rules
             ):
-                return FULL
+                return oc.NEEDS_ROOM
         scan_state[a.FLUSHED] = last
     scan_state[a.STAGED] = 0
     scan_state[a.FLUSHED] = 0
-    return DONE
+    return oc.FINISHED
 
 
 @kernel
@@ -349,14 +346,14 @@ def scan(
 ) -> Any:  # fmt: skip
     """Replay a segment from ``scan_state[AT]`` on; why it came back, with what all that is staged was replayed."""
     begin = scan_state[a.AT]
-    outcome = np.int64(sc.GO_ON)
-    while outcome == sc.GO_ON:
+    outcome = np.int64(oc.GO_ON)
+    while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
         source = window if scan_state[a.IN_WINDOW] else data
         count = scan_state[a.STAGED]
         flushed = flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
-        if flushed != DONE:
-            return sc.NEEDS_ROOM if flushed == FULL else sc.KEY_NOT_PLAIN
+        if flushed != oc.FINISHED:
+            return flushed
         if scan_state[a.IS_SURVEYED]:
             census.count(scan_state, overflow, staged, source, data, count)
         if scan_state[a.IS_INSPECTED]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import newer, sampling, tally
 from offsets_log.columnar.folds import offsets as fold
@@ -107,8 +108,8 @@ def scan(
 ) -> Any:  # fmt: skip
     """Replay a segment from ``scan_state[AT]`` on and note its records; as `offsets.scan`."""
     begin = scan_state[a.AT]
-    outcome = np.int64(sc.GO_ON)
-    while outcome == sc.GO_ON:
+    outcome = np.int64(oc.GO_ON)
+    while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
         count = scan_state[a.STAGED]
         if (
@@ -116,11 +117,11 @@ def scan(
             or book[sampling.COMMITS + sampling.USED] + count > len(commits)
             or book[sampling.GENERATIONS + sampling.USED] + count > len(generations)
         ):
-            return sc.NEEDS_ROOM
+            return oc.NEEDS_ROOM
         source = window if scan_state[a.IN_WINDOW] else data
         flushed = fold.flush(scan_state, slots, rows, groups, arena, overflow, staged, source)
-        if flushed != fold.DONE:
-            return sc.NEEDS_ROOM if flushed == fold.FULL else sc.KEY_NOT_PLAIN
+        if flushed != oc.FINISHED:
+            return flushed
         _note(
             counts,
             scan_state,

@@ -16,9 +16,9 @@ from itertools import islice, pairwise
 from typing import Any
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import offsets
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.columnar.wire import batches as bt
@@ -51,8 +51,8 @@ class Piece(Reading):
             pass
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        while (outcome := self.scan_on(data)) in (sc.KEY_NOT_PLAIN, sc.NEEDS_ROOM):
-            if outcome == sc.NEEDS_ROOM:
+        while (outcome := self.scan_on(data)) in (oc.KEY_NOT_PLAIN, oc.NEEDS_ROOM):
+            if outcome == oc.NEEDS_ROOM:
                 self.state.grow()
             else:
                 self._key_on_slow_path(index)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.interner import NEEDS_ROOM
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be64
 
@@ -45,13 +45,8 @@ BATCH_SUM = RUNS + 2  # of the weights of those that were
 COUNTED_BYTES = RUNS + 3  # of the batches taken by the kernel
 COUNTS = RUNS + 4
 
-NEEDS_ANSWER = sc.NEEDS_OTHERS + 1
-"""Why the kernel came back, beside what `staging` has: Python is asked something (`naming`) of the record FLUSHED."""
 
 MINUTE_MS = 60_000
-
-_OUTCOMES = np.array([sc.GO_ON, sc.NEEDS_ROOM, sc.KEY_NOT_PLAIN, NEEDS_ANSWER])
-"""By what `flush` said."""
 
 
 @part
@@ -215,14 +210,14 @@ def flush(
                     )
                 )  # fmt: skip
                 if row < 0:
-                    return fold.FULL if row == NEEDS_ROOM else fold.KEY_NOT_PLAIN
+                    return row
             at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
             if counts[nm.PER] >= nm.PER_CLIENT:
                 is_plain = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK == 0
                 found = nm.find_holder(
                     counts, scan_state, slots, rows, groups, arena, overflow, text, staged, i, source, row, is_plain
                 )  # fmt: skip
-                if found != fold.DONE:
+                if found != oc.FINISHED:
                     return found
             time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
             writer = nm.writer_of(counts, scan_state, slots, rows, groups, arena, overflow, text, row, time)
@@ -235,11 +230,11 @@ def flush(
                     is_offset, writer, time,
                 )  # fmt: skip
             if not is_counted:
-                return fold.FULL
+                return oc.NEEDS_ROOM
         scan_state[a.FLUSHED] = last
     scan_state[a.STAGED] = 0
     scan_state[a.FLUSHED] = 0
-    return fold.DONE
+    return oc.FINISHED
 
 
 @kernel
@@ -249,15 +244,15 @@ def scan(
 ) -> Any:  # fmt: skip
     """Count a segment's records from ``scan_state[AT]`` on; as `scan.scan`."""
     begin = scan_state[a.AT]
-    outcome = np.int64(sc.GO_ON)
-    while outcome == sc.GO_ON:
+    outcome = np.int64(oc.GO_ON)
+    while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
         source = window if scan_state[a.IN_WINDOW] else data
         flushed = flush(
             counts, scan_state, slots, rows, groups, arena, overflow, staged, source, data, writers, minutes, text
         )
-        if flushed != fold.DONE:
-            return _OUTCOMES[flushed]
+        if flushed != oc.FINISHED:
+            return flushed
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally
 from offsets_log.columnar.folds.replay import Piece, Replay
@@ -284,7 +285,7 @@ class _WrittenPiece(CountedPiece):
     state: WritersState
 
     def scan(self, index: int, data: a.Bytes) -> int:
-        while (outcome := super().scan(index, data)) == tally.NEEDS_ANSWER:
+        while (outcome := super().scan(index, data)) == oc.NEEDS_ANSWER:
             self._answer(index, data)
         return outcome
 

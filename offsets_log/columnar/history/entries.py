@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.scan import staging as sc
 
 # Columns of ``entries``.
 (
@@ -84,11 +84,6 @@ OF_GROUP, OF_TIME = 3, 4  # of the record that something is asked for: its group
 MEMBERS = 5
 COUNTS = 6
 
-# Why the kernel came back, beside what `staging` has; also what a record needs first.
-NEEDS_VERDICT, NEEDS_HOLDERS, NEEDS_GROUP, NEEDS_ENTRIES, NEEDS_TEXTS, NEEDS_MEMBERS, BEYOND = range(
-    sc.NEEDS_OTHERS + 1, sc.NEEDS_OTHERS + 8
-)
-"""BEYOND stands for data that only the construct path can handle, such as a time of more than 64 bits."""
 NOT_KEPT = -1
 
 
@@ -199,13 +194,13 @@ def what_is_needed(
     """Return what an offset's record needs before anything may be done; FINISHED if nothing."""
     group = rows[row, a.GROUP]
     if held[row, SHOWN] == UNDECIDED:
-        return np.int64(NEEDS_VERDICT)
+        return np.int64(oc.NEEDS_VERDICT)
     if is_value and held[row, SHOWN] == WANTED and lives[group, HELD_BY_NOW] < 0:
-        return np.int64(NEEDS_HOLDERS)
+        return np.int64(oc.NEEDS_HOLDERS)
     if producer >= 0 and not _opens_at_once(scan_state):
-        return np.int64(sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     many = np.int64(1) if lives[group, EXISTS] else lives[group, KEYS] + 1
-    return np.int64(sc.FINISHED if counts[ENTRIES] + many <= len(entries) else NEEDS_ENTRIES)
+    return np.int64(oc.FINISHED if counts[ENTRIES] + many <= len(entries) else oc.NEEDS_ENTRIES)
 
 
 @part
@@ -262,7 +257,7 @@ def note_marker(
 ) -> Any:  # fmt: skip
     """Note the end of a transaction; return FINISHED, NEEDS_ENTRIES or NEEDS_ROOM."""
     if counts[ENTRIES] + opens[producer, COUNT] > len(entries):
-        return np.int64(NEEDS_ENTRIES)
+        return np.int64(oc.NEEDS_ENTRIES)
     n = opens[producer, NEWEST] - 1
     while n >= 0:
         row = rows[entries[n, KEY], a.TARGET]
@@ -270,7 +265,7 @@ def note_marker(
         _remember(counts, rows, held, lives, row)
         n = entries[n, OLDER] - 1
     if is_replayed and not fold.mark(scan_state, rows, overflow, producer, commits, record_offset, scan_state[a.RULES]):
-        return np.int64(sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     n = opens[producer, NEWEST] - 1
     while n >= 0:
         row = rows[entries[n, KEY], a.TARGET]
@@ -295,7 +290,7 @@ def note_marker(
         n = entries[n, OLDER] - 1
     opens[producer, NEWEST] = 0
     opens[producer, COUNT] = 0
-    return np.int64(sc.FINISHED)
+    return np.int64(oc.FINISHED)
 
 
 @part

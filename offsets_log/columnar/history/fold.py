@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history.state import HistoryState
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, ScanPlace
 from offsets_log.events import Event, LogEvent, Until
@@ -33,13 +33,11 @@ class HistoryPiece(Piece):
     def scan(self, index: int, data: a.Bytes) -> int:
         while True:
             match self.scan_on(data):
-                case sc.KEY_NOT_PLAIN:
+                case oc.KEY_NOT_PLAIN:
                     self._key_on_slow_path(index)
-                case e.NEEDS_GROUP:
+                case oc.NEEDS_GROUP:
                     self._group_record(data)
-                case need if need == sc.NEEDS_ROOM or need >= e.NEEDS_VERDICT:
-                    self.history.give(need)
-                case outcome:
+                case outcome if not self.history.give(outcome):
                     return outcome
 
     def scan_on(self, data: a.Bytes) -> int:

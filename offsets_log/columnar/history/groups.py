@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.jit.compiled import U, inlined, part
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import find_row, has_room, intern, is_plain_text, is_utf8, same_bytes, size_of
 from offsets_log.columnar.wire.primitives import be16, be32, hash_bytes, is_new
 
@@ -270,20 +270,20 @@ def note_group(
     """
     exists = np.int64(size >= 0)
     if lives[group, e.EXISTS] != exists and counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
-        return np.int64(e.NEEDS_ENTRIES)
+        return np.int64(oc.NEEDS_ENTRIES)
     if exists:
         count = _is_plain(scan_state, data, value, value + size)
         if count < 0:
-            return np.int64(e.NEEDS_GROUP)
+            return np.int64(oc.NEEDS_GROUP)
         if counts[e.MEMBERS] + count > len(members):
-            return np.int64(e.NEEDS_MEMBERS)
+            return np.int64(oc.NEEDS_MEMBERS)
         if counts[e.TEXT_USED] + 2 * size + size_of(arena, groups[group, a.NAME_AT]) + AROUND_NAMES > len(texts):
-            return np.int64(e.NEEDS_TEXTS)
+            return np.int64(oc.NEEDS_TEXTS)
         if not _take_members(
             scan_state, slots, rows, groups, arena, overflow, held, lives, counts, texts, members, data, value, value +
             size, group,
         ):  # fmt: skip
-            return np.int64(sc.NEEDS_ROOM)
+            return np.int64(oc.NEEDS_ROOM)
     else:
         lives[group, e.FIRST_MEMBER] = counts[e.MEMBERS]
         lives[group, e.ONLY_MEMBER] = e.NOBODY
@@ -291,4 +291,4 @@ def note_group(
         lives[group, e.TOLD_BY] = e.IS_SIMPLE
     if lives[group, e.EXISTS] != exists:
         e.turn(rows, held, lives, counts, entries, group, exists, record_offset, timestamp)
-    return np.int64(sc.FINISHED)
+    return np.int64(oc.FINISHED)

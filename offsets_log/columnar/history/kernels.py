@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events.records import BEFORE_TEXT, LEADER_AT, SHAPES, metadata_at
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.history import entries as e
@@ -17,7 +18,7 @@ from offsets_log.columnar.history import groups as gr
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
-from offsets_log.columnar.scan.interner import NEEDS_ROOM, has_room, intern_group, intern_producer
+from offsets_log.columnar.scan.interner import has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be32, be64
 
@@ -59,10 +60,10 @@ def _topic_id(
     if at < 0 or (be64(source, at) == 0 and be64(source, at + 8) == 0):
         return np.int64(a.NOTHING)
     if not has_room(scan_state, slots, rows, groups, arena, np.int64(16)) or scan_state[a.GROUPS] >= len(lives):
-        return np.int64(NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     row, high, low = rows[key, a.TARGET], be64(source, at), be64(source, at + 8)
     if not fold.note_topic_id(scan_state, overflow, row, high, low, staged[i, a.OFFSET]):
-        return np.int64(NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     return intern_group(scan_state, groups, arena, overflow, source, at, np.int64(16))
 
 
@@ -75,9 +76,9 @@ def _note_staged_marker(
     producer, commits = staged[i, a.STAGED_PRODUCER], np.int64(staged[i, a.KIND] == a.COMMIT)
     timestamp = bt.time_at(data, staged[i, a.RECORD_AT] - bt.HEADER_SIZE, staged[i, a.TIMESTAMP_DELTA])
     if producer >= len(opens):
-        return np.int64(sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     if _is_beyond(timestamp):
-        return np.int64(e.BEYOND)
+        return np.int64(oc.BEYOND)
     return e.note_marker(
         scan_state, rows, overflow, held, lives, opens, counts, entries, producer, commits, staged[i, a.OFFSET],
         timestamp, np.int64(1),
@@ -92,7 +93,7 @@ def _note_staged_group(
     """Note a type 2 record; return FINISHED, or what it needs first."""
     group = rows[key, a.GROUP]
     if lives[group, e.GROUP_SHOWN] != e.WANTED:
-        return np.int64(sc.FINISHED)
+        return np.int64(oc.FINISHED)
     return gr.note_group(
         scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, source,
         staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], group, staged[i, a.OFFSET], timestamp,
@@ -108,7 +109,7 @@ def _note_staged(
     i = U(number)
     kind = staged[i, a.KIND]
     if kind == a.PASSED:
-        return np.int64(sc.FINISHED)
+        return np.int64(oc.FINISHED)
     at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
     if kind > a.TOMBSTONE:
         return _note_staged_marker(scan_state, rows, overflow, held, lives, opens, counts, entries, staged, data, i)
@@ -118,26 +119,26 @@ def _note_staged(
         )
     )
     if key < 0:
-        return np.int64(sc.NEEDS_ROOM if key == NEEDS_ROOM else sc.KEY_NOT_PLAIN)
+        return key
     if rows[key, a.GROUP] >= len(lives) or key >= len(held) or staged[i, a.STAGED_PRODUCER] >= len(opens):
-        return np.int64(sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     shown = lives[rows[key, a.GROUP], e.GROUP_SHOWN]
     if shown == e.UNDECIDED:
-        return np.int64(e.NEEDS_VERDICT)
+        return np.int64(oc.NEEDS_VERDICT)
     timestamp = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
     counts[e.OF_GROUP], counts[e.OF_TIME] = rows[key, a.GROUP], timestamp
     if shown == e.WANTED and _is_beyond(timestamp):
-        return np.int64(e.BEYOND)
+        return np.int64(oc.BEYOND)
     if rows[key, a.TARGET] == a.IS_GROUP:
         return _note_staged_group(
             scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, staged,
             source, i, key, timestamp,
         )  # fmt: skip
     topic_id = _topic_id(scan_state, slots, rows, groups, arena, overflow, lives, source, key, staged, i)
-    if topic_id == NEEDS_ROOM:
-        return np.int64(sc.NEEDS_ROOM)
+    if topic_id == oc.NEEDS_ROOM:
+        return topic_id
     if shown != e.WANTED:
-        return np.int64(sc.FINISHED)
+        return np.int64(oc.FINISHED)
     return _note_staged_offset(
         scan_state, rows, groups, overflow, held, lives, opens, counts, entries, texts, staged, source, i, key,
         timestamp, topic_id,
@@ -153,12 +154,12 @@ def _note_staged_offset(
     is_value, row, producer = staged[i, a.KIND] == a.VALUE, rows[key, a.TARGET], staged[i, a.STAGED_PRODUCER]
     value, size = staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
     if is_value and SHAPES[U(be16(source, value)), BEFORE_TEXT] < 0:
-        return np.int64(e.BEYOND)
+        return np.int64(oc.BEYOND)
     need = e.what_is_needed(scan_state, rows, held, lives, counts, entries, row, is_value, producer)
-    if need != sc.FINISHED:
+    if need != oc.FINISHED:
         return need
     if counts[e.TEXT_USED] + max(size, 0) > len(texts):
-        return np.int64(e.NEEDS_TEXTS)
+        return np.int64(oc.NEEDS_TEXTS)
     committed = be64(source, value + 2) if is_value else np.int64(0)
     n = e.note_offset(
         scan_state, rows, groups, overflow, held, lives, opens, counts, entries, key, row, np.int64(is_value),
@@ -166,7 +167,7 @@ def _note_staged_offset(
     )  # fmt: skip
     if is_value and n >= 0:
         _keep_commit(counts, entries, texts, n, source, value, size, topic_id)
-    return np.int64(sc.FINISHED)
+    return np.int64(oc.FINISHED)
 
 
 @part
@@ -188,12 +189,12 @@ def _flush(
                 scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
                 staged, source, data, np.int64(number), np.int64(number - first),
             )  # fmt: skip
-            if need != sc.FINISHED:
+            if need != oc.FINISHED:
                 return need
         scan_state[a.FLUSHED] = last
     scan_state[a.STAGED] = 0
     scan_state[a.FLUSHED] = 0
-    return np.int64(sc.FINISHED)
+    return np.int64(oc.FINISHED)
 
 
 @kernel
@@ -204,15 +205,15 @@ def scan(
 ) -> Any:  # fmt: skip
     """Note a segment's records from ``scan_state[AT]`` on, like `folds.offsets.scan`."""
     begin = scan_state[a.AT]
-    outcome = np.int64(sc.GO_ON)
-    while outcome == sc.GO_ON:
+    outcome = np.int64(oc.GO_ON)
+    while outcome == oc.GO_ON:
         outcome = sc.stage(scan_state, overflow, staged, data, window, table, begin)
         source = window if scan_state[a.IN_WINDOW] else data
         need = _flush(
             scan_state, slots, rows, groups, arena, overflow, held, lives, opens, counts, entries, texts, members,
             staged, source, data,
         )  # fmt: skip
-        if need != sc.FINISHED:
+        if need != oc.FINISHED:
             return need
         outcome = sc.outcome_of(scan_state, begin, outcome)
     return outcome
@@ -233,10 +234,10 @@ def note_one(
     if transactional:
         producer = intern_producer(scan_state, overflow, producer_id)
         if producer < 0 or producer >= len(opens):
-            return np.int64(-sc.NEEDS_ROOM)
+            return np.int64(oc.NEEDS_ROOM)
     need = e.what_is_needed(scan_state, rows, held, lives, counts, entries, row, is_value != 0, producer)
-    if need != sc.FINISHED:
-        return -need
+    if need != oc.FINISHED:
+        return need
     n = e.note_offset(
         scan_state, rows, groups, overflow, held, lives, opens, counts, entries, key, row, is_value, record_offset,
         timestamp, producer, is_replayed, committed,
@@ -253,7 +254,7 @@ def mark_one(
     """Note a control record that ends a transaction; return FINISHED, or what it needs first."""
     producer = intern_producer(scan_state, overflow, producer_id)
     if producer < 0 or producer >= len(opens):
-        return np.int64(sc.NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     return e.note_marker(
         scan_state,
         rows,
@@ -276,11 +277,11 @@ def turn_group(
     rows: LongRows, held: LongRows, lives: LongRows, counts: Longs, entries: LongRows, group: Number, exists: Number,
     record_offset: Number, timestamp: Number,
 ) -> Any:  # fmt: skip
-    """Note that a group exists from here on, or no longer; return FINISHED or e.NEEDS_ENTRIES."""
+    """Note that a group exists from here on, or no longer; return FINISHED or NEEDS_ENTRIES."""
     if counts[e.ENTRIES] + lives[group, e.KEYS] > len(entries):
-        return np.int64(e.NEEDS_ENTRIES)
+        return np.int64(oc.NEEDS_ENTRIES)
     e.turn(rows, held, lives, counts, entries, group, exists, record_offset, timestamp)
-    return np.int64(sc.FINISHED)
+    return np.int64(oc.FINISHED)
 
 
 @kernel

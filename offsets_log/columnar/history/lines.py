@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part, prefetch
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, LongPlanes, LongRows, Longs, Number
@@ -41,11 +42,6 @@ UNKNOWN = -1
 IS_ODD, IS_PRINTED, IS_FORMAT, LETTER_COLUMNS = range(wr.MOST_ESCAPED + 1, wr.MOST_ESCAPED + 5)
 QUOTE = 256
 
-FINISHED, FULL, NEEDS_HAND, NEEDS_TEMPLATE = range(4)
-"""Why `write` returned.
-
-Nothing is left; there is no room for the next line; the next line is for the slow path; its kind has no template yet.
-"""
 
 AHEAD = 8
 """How many entries ahead memory is prefetched, since entries lie in another order."""
@@ -97,7 +93,7 @@ def _text(out: Any, at: Any, data: Any, start: Any, size: Any, letters: Any) -> 
         return wr.copy(out, at, data, start, size)
     quotes = np.int64(letters[QUOTE, wr.MOST_ESCAPED])
     if wr.MOST_ESCAPED * (size + 2) > len(out) - at:
-        return np.int64(wr.NO_ROOM)
+        return np.int64(oc.FULL)
     for i in range(quotes):
         out[U(at + i)] = letters[QUOTE, U(i)]
     at = wr.escaped(out, at + quotes, data, start, size, letters)
@@ -111,7 +107,7 @@ def _value(
     out: Any, at: Any, op: Any, argument: Any, entries: Any, n: Any, keys: Any, texts: Any, members: Any, names: Any,
     places: Any, letters: Any,
 ) -> Any:  # fmt: skip
-    """Do an operation; return where its output ends, or NO_ROOM."""
+    """Do an operation; return where its output ends, or FULL."""
     if op == NUMBER:
         return np.int64(wr.write_number(out, at, entries[n, argument]))
     if op == METADATA:
@@ -136,7 +132,7 @@ def _line(
     out: Any, at: Any, pc: Any, ops: Any, literals: Any, entries: Any, n: Any, keys: Any, texts: Any, members: Any,
     names: Any, places: Any, letters: Any,
 ) -> Any:  # fmt: skip
-    """Write the line of an entry; return where it ends, or NO_ROOM."""
+    """Write the line of an entry; return where it ends, or FULL."""
     while at >= 0:
         at = np.int64(wr.copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]))
         op, argument = ops[pc, OP], ops[pc, ARGUMENT]
@@ -183,19 +179,19 @@ def write(
             continue
         key = entries[n, e.KEY]
         if keys[key, IS_MALFORMED]:
-            return np.int64(NEEDS_HAND)
+            return np.int64(oc.NOT_PLAIN)
         if says_more(texts, entries[n, e.METADATA_AT], entries[n, e.METADATA_SIZE], letters):
-            return np.int64(NEEDS_HAND)
+            return np.int64(oc.NOT_PLAIN)
         kind = _kind(entries, n, members)
         program = begins[U(keys[key, LOG] * KINDS + kind)]
         if program == UNKNOWN or program >= len(ops):
             progress[KIND] = keys[key, LOG] * KINDS + kind
-            return np.int64(NEEDS_TEMPLATE)
+            return np.int64(oc.NEEDS_TEMPLATE)
         at = _line(
             out, progress[USED], program, ops, literals, entries, n, keys, texts, members, names, places, letters
         )  # fmt: skip
         if at < 0:
-            return np.int64(FULL)
+            return np.int64(oc.FULL)
         progress[USED] = at
     progress[ROW] = progress[END_ROW]
-    return np.int64(FINISHED)
+    return np.int64(oc.FINISHED)

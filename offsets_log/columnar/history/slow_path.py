@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import kernels as k
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.errors import ReplayError
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.group import CLASSIC, Group
@@ -136,7 +136,7 @@ class Groups:
                 state.arrays.rows, state.held, state.lives, state.counts, state.entries.array, group, int(exists),
                 int64(record_offset), int64(timestamp_ms),
             )  # fmt: skip
-            if need == sc.FINISHED:
+            if need == oc.FINISHED:
                 return
             state.give(need)
 

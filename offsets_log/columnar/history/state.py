@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import kernels as k
 from offsets_log.columnar.history.slow_path import BeyondError, Groups, Growing, HoldersOf, int64, keep_text
 from offsets_log.columnar.materialize.values import topic_names
 from offsets_log.columnar.scan import interner
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import Event
 from offsets_log.log_format import readers
@@ -89,23 +89,30 @@ class HistoryState(ColumnarState):
             )
         )  # fmt: skip
 
-    def give(self, need: int) -> None:
-        """Provide what a record needs before it can be noted. Raises BeyondError."""
+    def give(self, need: int) -> bool:
+        """Provide what a record needs before it can be noted; return whether the outcome is such a need.
+
+        Raises:
+            BeyondError: only the construct path can hold the record.
+        """
         match need:
-            case sc.NEEDS_ROOM:
+            case oc.NEEDS_ROOM:
                 self.grow()
-            case e.NEEDS_VERDICT:
+            case oc.NEEDS_VERDICT:
                 self._decide()
-            case e.NEEDS_HOLDERS:
+            case oc.NEEDS_HOLDERS:
                 self.slow_path.find_holders(int(self.counts[e.OF_GROUP]))
-            case e.NEEDS_ENTRIES:
+            case oc.NEEDS_ENTRIES:
                 self.entries.grow()
-            case e.NEEDS_TEXTS:
+            case oc.NEEDS_TEXTS:
                 self.texts.grow()
-            case e.NEEDS_MEMBERS:
+            case oc.NEEDS_MEMBERS:
                 self.members.grow()
-            case e.BEYOND:
+            case oc.BEYOND:
                 raise BeyondError
+            case _:
+                return False
+        return True
 
     def _decide(self) -> None:
         """Decide on each group and key that is new."""
@@ -167,7 +174,7 @@ class HistoryState(ColumnarState):
             )  # fmt: skip
             if made >= 0:
                 break
-            self.give(-made)
+            self.give(made)
         if made and value is not None:
             self._keep_columns(made - 1, value)
 
@@ -215,7 +222,7 @@ class HistoryState(ColumnarState):
                 batch.producer_id, commits, int64(event.record.offset), int64(event.record.timestamp_ms),
                 int(self.is_replayed),
             )  # fmt: skip
-            if need == sc.FINISHED:
+            if need == oc.FINISHED:
                 return
             self.give(need)
 

@@ -151,7 +151,6 @@ _BESIDE: list[subprocess.Popen[bytes]] = []
 """The process that compiles the smaller kernels, if it was started."""
 _BY_OURSELVES: list[Kernel[Any]] = []
 _ENGINES: list[Any] = []
-OURS = "offsets_log"
 IMPORT, NAME = re.compile(rb"^from (offsets_log[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE), re.compile(rb"\w+")
 
 
@@ -196,10 +195,11 @@ class _Source(NamedTuple):
 @functools.cache
 def _source(module: str) -> _Source:
     """Return what a module is and needs; nothing for a name in a package that is no module."""
-    place = "/".join(module.split(".")[1:])
+    package, *names = module.split(".")
+    place = "/".join(names)
     for file, is_package in ((f"{place}.py", False), (f"{place}/__init__.py", True)):
-        with suppress(OSError, KeyError):
-            text = resources.files(OURS).joinpath(file).read_bytes()
+        with suppress(OSError, KeyError, ImportError):
+            text = resources.files(package).joinpath(file).read_bytes()
             found = IMPORT.findall(text)
             imports = [(origin.decode(), [name.decode() for name in NAME.findall(names)]) for origin, names in found]
             return _Source(hashlib.sha256(text).hexdigest(), is_package, imports)

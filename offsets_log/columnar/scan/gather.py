@@ -11,18 +11,12 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
 from offsets_log.columnar.wire.primitives import be16, be32, be64, uvarint, walk
-
-FINISHED = 0
-NEEDS_ROOM = 1
-NEEDS_WINDOW = 2
-NEEDS_RECORDS = 3
-LOST = 4
-"""There is no such record at the place: the file was changed since."""
 
 # Columns of the table that `gather` fills.
 KEY = 0  # position of its bytes in the copy
@@ -69,28 +63,28 @@ def gather(
         if at != begin:
             size = bt.batch_at(data, at, np.int64(len(data)))
             if size < 0:
-                return LOST
+                return oc.LOST
             source, start, end = data, bt.records_begin(data, at), at + size
             if bt.attributes_of(data, at) & bt.CODEC_MASK:
                 if not _find_in_window(window_table, at, progress):
-                    return NEEDS_WINDOW
+                    return oc.NEEDS_WINDOW
                 source = window
                 start, end = window_table[progress[3], dp.BEGIN], window_table[progress[3], dp.END]
                 if end < 0:
-                    return LOST
+                    return oc.LOST
             declared = bt.count_of(source, start, end, data, at)
             if declared > len(staged):
-                return NEEDS_RECORDS
+                return oc.NEEDS_RECORDS
             count = bt.records_of(source, start, end, declared, data, at, staged, np.int64(0))
             begin = at
         if places[i, 1] >= count:
-            return LOST
+            return oc.LOST
         record = places[i, 1]
         key_size, value_size = staged[record, a.KEY_SIZE], max(staged[record, a.VALUE_SIZE], np.int64(0))
         used = progress[1]
         value = used + key_size
         if value + value_size > len(copied):
-            return NEEDS_ROOM
+            return oc.NEEDS_ROOM
         _copy(source, staged[record, a.KEY], key_size, copied, used)
         _copy(source, staged[record, a.VALUE_AT], value_size, copied, value)
         table[i, KEY] = used
@@ -101,7 +95,7 @@ def gather(
         table[i, PRODUCER_EPOCH] = bt.producer_epoch(data, at)
         progress[0] = i + 1
         progress[1] = value + value_size
-    return np.int64(FINISHED)
+    return np.int64(oc.FINISHED)
 
 
 @kernel

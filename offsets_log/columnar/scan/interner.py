@@ -16,13 +16,10 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, load64, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire.primitives import MULTIPLIER, be16, hash_bytes, walk
-
-NOT_FOUND = -1
-NOT_PLAIN = -2
-NEEDS_ROOM = -3
 
 GROUP_NOTE, TOPIC_NOTE = 0, 1
 HIGH = np.int64(-1 << 32)
@@ -101,7 +98,7 @@ def find_row(slots: Any, rows: Any, arena: Any, data: Any, start: Any, size: Any
             if is_at(arena, rows[U(row), a.KEY_AT], data, start, size):
                 return row
         at = at + 1 & mask
-    return np.int64(NOT_FOUND)
+    return np.int64(oc.NOT_FOUND)
 
 
 @part
@@ -196,7 +193,7 @@ def find_name(scan_state: Any, groups: Any, arena: Any, overflow: Any, data: Any
     """Return the number of a group or another name, or NOT_FOUND."""
     found = hash_bytes(data, start, size, scan_state[a.SEED])
     slot = overflow[_name_slot(scan_state, groups, arena, overflow, data, start, size, found)]
-    return (slot & LOW) - 1 if slot != 0 else np.int64(NOT_FOUND)
+    return (slot & LOW) - 1 if slot != 0 else np.int64(oc.NOT_FOUND)
 
 
 @part
@@ -244,22 +241,22 @@ def intern(
     size: Any,
     found: Any,
 ) -> Any:
-    """Add a new raw key of type 0, 1 or 2; return its row, NOT_PLAIN or NEEDS_ROOM."""
+    """Add a new raw key of type 0, 1 or 2; return its row, KEY_NOT_PLAIN or NEEDS_ROOM."""
     number = be16(data, start)
     if number < 0 or number >= a.KEY_TYPES:
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.KEY_NOT_PLAIN)
     if not has_room(scan_state, slots, rows, groups, arena, size):
-        return np.int64(NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     end = walk(scan_state, scan_state[a.KEY_PROGRAMS + number], data, start + 2, start + size)
     if end < 0:
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.KEY_NOT_PLAIN)
     group_at = scan_state[a.NOTES + GROUP_NOTE] + 2
     topic_at = scan_state[a.NOTES + TOPIC_NOTE] + 2
     group_size = be16(data, group_at - 2)
     if not is_utf8(data, group_at, group_size):
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.KEY_NOT_PLAIN)
     if number < 2 and not is_utf8(data, topic_at, be16(data, topic_at - 2)):
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.KEY_NOT_PLAIN)
     group = intern_group(scan_state, groups, arena, overflow, data, group_at, group_size)
     target = np.int64(a.IS_GROUP if number == 2 else ITSELF)
     if number == 0 or (number == 1 and end != start + size):
@@ -285,7 +282,7 @@ def intern_newer(
         target: of the rows.
     """
     if not has_room(scan_state, slots, rows, groups, arena, size):
-        return np.int64(NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     walk(scan_state, scan_state[a.KEY_PROGRAMS + be16(data, start)], data, start + 2, start + size)
     group_at = scan_state[a.NOTES + GROUP_NOTE] + 2
     group = intern_group(scan_state, groups, arena, overflow, data, group_at, be16(data, group_at - 2))
@@ -340,7 +337,7 @@ def register(
     if canonical < 0:
         canonical = intern(scan_state, slots, rows, groups, arena, overflow, data, raw_size, size, canonical_found)
     if canonical < 0 or not has_room(scan_state, slots, rows, groups, arena, raw_size):
-        return np.int64(NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     row = find_row(slots, rows, arena, data, np.int64(0), raw_size, found)
     if row >= 0:
         return row
@@ -369,7 +366,7 @@ def intern_producer(scan_state: Any, overflow: Any, producer_id: Any) -> Any:
         at = at + 1 & mask
     producer = scan_state[a.PRODUCERS]
     if producer + 1 > scan_state[a.PRODUCERS_ROOM] or 2 * (producer + 1) > scan_state[a.PRODUCER_SLOTS_ROOM]:
-        return np.int64(NEEDS_ROOM)
+        return np.int64(oc.NEEDS_ROOM)
     scan_state[a.PRODUCERS] = producer + 1
     overflow[scan_state[a.PRODUCER_SLOTS_AT] + at] = found & HIGH | producer + 1
     begin = scan_state[a.PRODUCERS_AT] + producer * a.PRODUCER_SIZE

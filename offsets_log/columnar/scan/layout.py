@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.scan import gather as ga
 from offsets_log.columnar.scan.staging import FLUSH_AT
 from offsets_log.columnar.wire import decompressed as dp
@@ -72,7 +73,7 @@ class Scanner:
     def _fill(self, data: a.Bytes, planned: int) -> int:
         while not (count := dp.fill(data, self._made, self.table, planned, self._library.addresses)):
             if not self._more_window():
-                self.table[0, [dp.BEGIN, dp.END]] = 0, dp.NOT_PLAIN
+                self.table[0, [dp.BEGIN, dp.END]] = 0, oc.NOT_PLAIN
                 return 1
         return int(count)
 
@@ -110,15 +111,15 @@ class Scanner:
                     data, layout.begins[i], ordered[part], progress, self.staged, self.window, self.table, copied,
                     table[part],
                 )  # fmt: skip
-                if outcome == ga.NEEDS_ROOM:
+                if outcome == oc.NEEDS_ROOM:
                     copied = np.concatenate([copied, np.zeros_like(copied)])
-                elif outcome == ga.NEEDS_RECORDS:
+                elif outcome == oc.NEEDS_RECORDS:
                     self.more_records(2 * len(self.staged))
-                elif outcome == ga.NEEDS_WINDOW:
+                elif outcome == oc.NEEDS_WINDOW:
                     batches = np.unique(ordered[part][progress[0] :, 0])[: len(self.table)] - layout.begins[i]
                     self.table[: len(batches), dp.BATCH_AT] = batches
                     progress[2:] = self._fill(data, len(batches)), 0
-                elif outcome == ga.LOST:
+                elif outcome == oc.LOST:
                     raise InputError(
                         "the file was changed while it was read: copy it, and read the copy",
                         file=layout.log.segments[i].file,

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.jit.kinds import Bytes, Number
-from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.errors import Damage
@@ -201,14 +201,14 @@ class Reading(ABC):
         if last_offset > cursor.last_offset:
             cursor.last_offset, cursor.next_offset, cursor.is_broken = last_offset, last_offset + 1, False
         match outcome:
-            case sc.NOT_PLAIN:
+            case oc.NOT_PLAIN:
                 self._slow_path(index)
-            case sc.NEEDS_WINDOW:
+            case oc.NEEDS_WINDOW:
                 scan_state[a.WINDOW_COUNT] = self.scanner.fill_window(data, position, stop)
                 scan_state[a.WINDOW_NEXT] = 0
-            case sc.NEEDS_RECORDS:
+            case oc.NEEDS_RECORDS:
                 self.scanner.more_records(int(scan_state[a.NEEDED]))
-            case sc.STOPPED:
+            case oc.STOPPED:
                 cursor.is_stopped = True
         return outcome
 

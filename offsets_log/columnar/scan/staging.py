@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.scan.interner import are_names_utf8, intern_producer, is_plain_text
 from offsets_log.columnar.wire import batches as bt
@@ -20,16 +21,6 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
 from offsets_log.columnar.wire.programs import NO_PLACE
 
 # Why the scan came back.
-FINISHED = 0  # the stop is reached
-PAUSED = 1  # enough bytes for one call
-NOT_PLAIN = 2  # the batch at the position is for `log_format`
-KEY_NOT_PLAIN = 3  # the staged record FLUSHED has a key for `messages`
-NEEDS_ROOM = 4  # for keys, groups, producers, open transactions
-NEEDS_WINDOW = 5  # the batch at the position is compressed
-NEEDS_RECORDS = 6  # for the records of one batch
-STOPPED = 7  # by the time bound
-NEEDS_OTHERS = 8  # the batch at the position has a producer: not all rules take it alike
-GO_ON = -1  # it does not come back yet
 
 FLUSH_AT = 2 * a.BLOCK
 MAX_OFFSETS_IN_SEGMENT = 1 << 31
@@ -66,26 +57,26 @@ def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
 def _stage_marker(scan_state: Any, overflow: Any, staged: Any, data: Any, at: Any, size: Any) -> Any:
     """Stage a control batch of one marker."""
     if be32(data, at + bt.RECORDS_COUNT) != 1 or be16(data, at + bt.ATTRIBUTES) & bt.CODEC_MASK:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     n = scan_state[a.STAGED]
     if bt.records_of(data, at + bt.HEADER_SIZE, at + size, np.int64(1), data, at, staged, n) < 0:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     key, value = staged[n, a.KEY], staged[n, a.VALUE_AT]
     if staged[n, a.KEY_SIZE] < 4 or staged[n, a.VALUE_SIZE] < 6:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     kind = be16(data, key + 2)
     if be16(data, key) < 0 or be16(data, value) < 0 or kind < 0 or kind > 1:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     if scan_state[a.IS_INSPECTED] == a.ALONE:
-        return NEEDS_OTHERS
+        return oc.NEEDS_OTHERS
     producer = intern_producer(scan_state, overflow, bt.producer_of(data, at))
     if producer < 0:
-        return NEEDS_ROOM
+        return oc.NEEDS_ROOM
     staged[n, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at
     staged[n, a.KIND] = a.COMMIT if kind == 1 else a.ABORT
     staged[n, a.STAGED_PRODUCER] = producer
     scan_state[a.STAGED] = n + 1
-    return FINISHED
+    return oc.FINISHED
 
 
 @part
@@ -147,29 +138,29 @@ def _stage_records(
     n = scan_state[a.STAGED]
     if n + count >= len(staged):
         scan_state[a.NEEDED] = count
-        return NEEDS_RECORDS
+        return oc.NEEDS_RECORDS
     if bt.records_of(source, start, end, count, data, at, staged, n) < 0 or not _begins_behind(
         scan_state, data, at, staged
     ):
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     producer_id = bt.producer_of(data, at)
     producer = np.int64(a.NOTHING)
     is_marked = bt.attributes_of(data, at) & bt.TRANSACTIONAL_MASK != 0
     if scan_state[a.IS_INSPECTED] and is_marked != (producer_id != -1):
-        return NOT_PLAIN  # whether it belongs to a transaction is not the same by all rules
+        return oc.NOT_PLAIN  # whether it belongs to a transaction is not the same by all rules
     if scan_state[a.IS_INSPECTED] == a.ALONE and is_marked:
-        return NEEDS_OTHERS
+        return oc.NEEDS_OTHERS
     if is_marked if scan_state[a.BY_BIT] else producer_id != -1:
         producer = intern_producer(scan_state, overflow, producer_id)
         if producer < 0:
-            return NEEDS_ROOM
+            return oc.NEEDS_ROOM
     for item in range(n, n + count):
         i = U(item)
         kind = _value_kind(
             scan_state, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
         )
         if kind < 0:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
         staged[i, a.KIND] = kind
         staged[i, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at
         staged[i, a.STAGED_INDEX] = item - n
@@ -177,7 +168,7 @@ def _stage_records(
         is_commit = be16(source, staged[i, a.KEY]) < a.KEY_TYPES and kind == a.VALUE
         staged[i, a.TOPIC_ID_AT] = scan_state[a.NOTES] if is_commit else np.int64(a.NOTHING)
     scan_state[a.STAGED] = n + count
-    return FINISHED
+    return oc.FINISHED
 
 
 @inlined
@@ -205,15 +196,15 @@ def _is_for_others(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
 def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
     """Stage the batch at a position, or return why not."""
     if size < 0 or not is_in_place(scan_state, data, at, size):
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
-        return STOPPED
+        return oc.STOPPED
     if _is_for_others(scan_state, data, at, size):
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     attributes = bt.attributes_of(data, at)
     in_window = attributes & bt.CODEC_MASK != 0 and attributes & bt.CONTROL_MASK == 0
     if scan_state[a.STAGED] and scan_state[a.IN_WINDOW] != in_window:
-        return PAUSED  # what is staged stands in one place
+        return oc.PAUSED  # what is staged stands in one place
     scan_state[a.IN_WINDOW] = in_window
     if attributes & bt.CONTROL_MASK:
         return _stage_marker(scan_state, overflow, staged, data, at, size)
@@ -221,10 +212,10 @@ def take(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, ta
     if in_window:
         place = find_in_window(scan_state, table, at)
         if place < 0:
-            return NEEDS_WINDOW
+            return oc.NEEDS_WINDOW
         source, start, end = window, table[place, dp.BEGIN], table[place, dp.END]
         if end < 0:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
     return _stage_records(scan_state, overflow, staged, source, start, end, data, at)
 
 
@@ -256,9 +247,9 @@ def accept(scan_state: Any, data: Any, at: Any, size: Any, staged: Any, first: A
 @inlined
 def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, table: Any, begin: Any) -> Any:
     """Stage batches until there are enough of them, or one is not plain; return why it ended."""
-    outcome = np.int64(FINISHED)
+    outcome = np.int64(oc.FINISHED)
     while (
-        outcome == FINISHED
+        outcome == oc.FINISHED
         and scan_state[a.AT] < scan_state[a.STOP]
         and scan_state[a.AT] - begin < scan_state[a.PAUSE]
         and scan_state[a.STAGED] < FLUSH_AT
@@ -266,7 +257,7 @@ def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, t
         at, first = scan_state[a.AT], scan_state[a.STAGED]
         size = bt.next_batch_at(scan_state, data, at, np.int64(len(data)))
         outcome = np.int64(take(scan_state, overflow, staged, data, window, table, at, size))
-        if outcome == FINISHED:
+        if outcome == oc.FINISHED:
             accept(scan_state, data, at, size, staged, first)
     return outcome
 
@@ -274,8 +265,8 @@ def stage(scan_state: Any, overflow: Any, staged: Any, data: Any, window: Any, t
 @inlined
 def outcome_of(scan_state: Any, begin: Any, outcome: Any) -> Any:
     """Return why a scan returns when all that is staged is done; GO_ON if it does not return."""
-    if outcome > PAUSED:
+    if outcome < oc.PAUSED:
         return outcome
     if scan_state[a.AT] >= scan_state[a.STOP]:
-        return np.int64(FINISHED)
-    return np.int64(PAUSED if scan_state[a.AT] - begin >= scan_state[a.PAUSE] else GO_ON)
+        return np.int64(oc.FINISHED)
+    return np.int64(oc.PAUSED if scan_state[a.AT] - begin >= scan_state[a.PAUSE] else oc.GO_ON)

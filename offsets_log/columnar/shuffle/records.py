@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events.rows import event_row
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
@@ -71,8 +72,6 @@ OFFSET, TIMESTAMP, ATTRIBUTES, PRODUCER_ID, PRODUCER_EPOCH, POSITION, KEY_SIZE, 
 LONGS = 9
 # Of ``counts``.
 ROWS, KEYS_USED, VALUES_USED = range(3)
-FULL = sc.STOPPED + 1
-"""Why the kernel returned, besides `staging`'s reasons: there is no room for the rows of the next batch."""
 
 CONTROL_TYPES = ("ABORT", "COMMIT")
 
@@ -100,13 +99,13 @@ def _add_records(
     """Add the records of the batch at ``at``, which are in ``source[start:end]``, as rows."""
     count = scan_state[a.NEEDED] = bt.count_of(source, start, end, data, at)
     if count > len(staged):
-        return sc.NEEDS_RECORDS
+        return oc.NEEDS_RECORDS
     first = counts[ROWS]
     room = min(len(keys) - counts[KEYS_USED], len(values) - counts[VALUES_USED])
     if first + count > longs.shape[1] or end - start > room:
-        return FULL
+        return oc.FULL
     if bt.records_of(source, start, end, count, data, at, staged, np.int64(0)) < 0:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     attributes = bt.attributes_of(data, at)
     time, is_counted = bt.base_time(data, at)
     for item in range(count):
@@ -116,7 +115,7 @@ def _add_records(
         if attributes & bt.CONTROL_MASK:
             longs[CONTROL, n] = _control_type(source, key, key_size)
             if longs[CONTROL, n] < 0:
-                return sc.NOT_PLAIN
+                return oc.NOT_PLAIN
         longs[OFFSET, n] = staged[i, a.OFFSET]
         longs[TIMESTAMP, n] = time + staged[i, a.TIMESTAMP_DELTA] if is_counted else time
         longs[ATTRIBUTES, n] = attributes
@@ -128,7 +127,7 @@ def _add_records(
         counts[KEYS_USED] = _copy(source, key, key_size, keys, counts[KEYS_USED])
         counts[VALUES_USED] = _copy(source, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE], values, counts[VALUES_USED])
     counts[ROWS] = first + count
-    return sc.FINISHED
+    return oc.FINISHED
 
 
 @inlined
@@ -138,23 +137,23 @@ def _take(
 ) -> Any:  # fmt: skip
     """Add the batch at a position as rows, or return why not."""
     if size < 0 or not sc.is_in_place(scan_state, data, at, size):
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     if bt.max_timestamp(data, at) > scan_state[a.UNTIL_TIME]:
-        return sc.STOPPED
+        return oc.STOPPED
     attributes = bt.attributes_of(data, at)
     is_compressed = attributes & bt.CODEC_MASK
     if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     if is_compressed and attributes & bt.CONTROL_MASK:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     if not is_compressed:
         begin = bt.records_begin(data, at)
         return _add_records(scan_state, data, begin, at + size, data, at, staged, counts, longs, keys, values)
     place = sc.find_in_window(scan_state, table, at)
     if place < 0:
-        return sc.NEEDS_WINDOW
+        return oc.NEEDS_WINDOW
     if table[place, dp.END] < 0:
-        return sc.NOT_PLAIN
+        return oc.NOT_PLAIN
     begin, end = table[place, dp.BEGIN], table[place, dp.END]
     return _add_records(scan_state, window, begin, end, data, at, staged, counts, longs, keys, values)
 
@@ -170,12 +169,12 @@ def copy_records(
         size = bt.batch_at(data, at, np.int64(len(data)))
         keys_used, values_used = counts[KEYS_USED], counts[VALUES_USED]
         outcome = np.int64(_take(scan_state, staged, data, window, table, counts, longs, keys, values, at, size))
-        if outcome != sc.FINISHED:
+        if outcome != oc.FINISHED:
             counts[KEYS_USED], counts[VALUES_USED] = keys_used, values_used
             return outcome
         scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
         scan_state[a.AT] = at + size
-    return np.int64(sc.FINISHED)
+    return np.int64(oc.FINISHED)
 
 
 def iter_record_tables(
@@ -220,9 +219,9 @@ class _RecordReading(Reading):
     def tables(self, end: ScanPlace) -> Iterator[pa.Table]:
         """Yield tables up to the end of the piece."""
         for outcome in self.steps(end, lambda size_bytes: None):
-            if outcome == FULL and not self.counts[ROWS]:
+            if outcome == oc.FULL and not self.counts[ROWS]:
                 self._make_room(max(self.longs.shape[1], int(self.scan_state[a.NEEDED])), 2 * len(self.keys))
-            elif outcome in (FULL, sc.FINISHED, sc.NOT_PLAIN, sc.STOPPED):
+            elif outcome in (oc.FULL, oc.FINISHED, oc.NOT_PLAIN, oc.STOPPED):
                 yield from self._flushed(self.scanned)
 
     def scan(self, index: int, data: a.Bytes) -> int:

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.scan.interner import is_utf8, same_bytes
 from offsets_log.columnar.sinks.writers import (
     BASE64,
-    NO_ROOM,
-    UNFIT,
     URL_SAFE,
     base64,
     copy,
@@ -69,13 +68,13 @@ def _write_null(out: Any, at: Any) -> Any:
 
 @inlined
 def _length(data: Any, read: Any, end: Any, flags: Any) -> Any:
-    """Return a length or count, −1 for null, and where it ends; UNFIT if there is none."""
+    """Return a length or count, −1 for null, and where it ends; NOT_PLAIN if there is none."""
     if flags & IS_COMPACT:
         size, read = uvarint(data, read, end)
-        return size - 1, read if read >= 0 else np.int64(UNFIT)
+        return size - 1, read if read >= 0 else np.int64(oc.NOT_PLAIN)
     width = np.int64(4) if flags & IS_LONG else np.int64(2)
     if width > end - read:
-        return np.int64(0), np.int64(UNFIT)
+        return np.int64(0), np.int64(oc.NOT_PLAIN)
     return be32(data, read) if flags & IS_LONG else be16(data, read), read + width
 
 
@@ -84,7 +83,7 @@ def _integer(out: Any, at: Any, argument: Any, data: Any, read: Any, end: Any) -
     """Write an integer; return where it ends in the text, and in the record."""
     size = argument & (IS_UNSIGNED - 1)
     if size > end - read:
-        return np.int64(UNFIT), read
+        return np.int64(oc.NOT_PLAIN), read
     if size == 8:
         number = be64(data, read)
     elif size == 4:
@@ -107,14 +106,14 @@ def _sized(
     flags = steps[pc, ARGUMENT]
     size, read = _length(data, read, end, flags)
     if read < 0 or size > end - read or size < -1 or (size < 0 and flags & NULLABLE == 0):
-        return np.int64(UNFIT), read
+        return np.int64(oc.NOT_PLAIN), read
     if size < 0:
         return _write_null(out, at), read
     at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
     if at >= 0 and steps[pc, STEP] == BYTES:
         at = base64(out, at, data, read, size, BASE64)
     elif at >= 0:
-        at = escaped(out, at, data, read, size, escapes) if is_utf8(data, read, size) else np.int64(UNFIT)
+        at = escaped(out, at, data, read, size, escapes) if is_utf8(data, read, size) else np.int64(oc.NOT_PLAIN)
     if at >= 0:
         at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
     return at, read + size
@@ -123,7 +122,7 @@ def _sized(
 @inlined
 def _uuid(out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any) -> Any:
     if read + UUID_SIZE > end:
-        return np.int64(UNFIT), read
+        return np.int64(oc.NOT_PLAIN), read
     at = copy(out, at, literals, steps[pc, OTHER_AT], steps[pc, OTHER_SIZE])
     if at >= 0:
         at = base64(out, at, data, read, np.int64(UUID_SIZE), URL_SAFE)
@@ -154,7 +153,7 @@ def _array(stack: Any, depth: Any, out: Any, at: Any, steps: Any, pc: Any, data:
     size, read = _length(data, read, end, flags)
     is_fit = read >= 0 and size <= end - read and size >= -1 and (size >= 0 or flags & NULLABLE != 0)
     if not is_fit or depth >= MOST_FRAMES:
-        return pc, np.int64(UNFIT), read, depth
+        return pc, np.int64(oc.NOT_PLAIN), read, depth
     if size < 0:
         return steps[pc, TARGET], _write_null(out, at), read, depth
     out[U(at)] = 91  # [
@@ -180,7 +179,7 @@ def _next(stack: Any, depth: Any, out: Any, at: Any, pc: Any) -> Any:
 def _struct(out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: Any) -> Any:
     """Enter a struct that may be null, or skip it."""
     if read >= end:
-        return pc, np.int64(UNFIT), read
+        return pc, np.int64(oc.NOT_PLAIN), read
     if steps[pc, ARGUMENT] & IS_TAGGED:
         marker, read = uvarint(data, read, end)
         is_null = marker == 0
@@ -188,7 +187,7 @@ def _struct(out: Any, at: Any, steps: Any, pc: Any, data: Any, read: Any, end: A
         is_null = data[U(read)] >= 0x80
         read += 1
     if read < 0:
-        return pc, np.int64(UNFIT), read
+        return pc, np.int64(oc.NOT_PLAIN), read
     if is_null:
         return steps[pc, TARGET], _write_null(out, at), read
     return pc + 1, at, read
@@ -205,7 +204,7 @@ def _tags(
     if steps[pc, STEP] == TAGS:
         count, read = uvarint(data, read, end)
         if read < 0 or depth >= MOST_FRAMES:
-            return pc, np.int64(UNFIT), read, end, depth
+            return pc, np.int64(oc.NOT_PLAIN), read, end, depth
         frame = FRAME_SIZE * depth
         stack[frame + LEFT], stack[frame + BACK], stack[frame + AROUND] = count, pc, end
         depth += 1
@@ -214,7 +213,7 @@ def _tags(
         begin = stack[frame + BEHIND_NAME]
         size, other = at - begin, steps[pc, OTHER_AT]
         if read != end:
-            return pc, np.int64(UNFIT), read, end, depth
+            return pc, np.int64(oc.NOT_PLAIN), read, end, depth
         if size == steps[pc, OTHER_SIZE] and same_bytes(literals, other, out, begin, size):
             at = stack[frame + BEGIN]
         end = stack[frame + AROUND]
@@ -230,7 +229,7 @@ def _tags(
     while pc < behind and steps[pc, ARGUMENT] != tag:
         pc = steps[pc, TARGET]
     if read < 0 or size > end - read or pc >= behind:
-        return pc, np.int64(UNFIT), read, end, depth
+        return pc, np.int64(oc.NOT_PLAIN), read, end, depth
     stack[frame + BEGIN] = at
     at = copy(out, at, literals, steps[pc, LITERAL_AT], steps[pc, LITERAL_SIZE])
     stack[frame + BEHIND_NAME] = at
@@ -262,17 +261,17 @@ def _enter(
 def write_json(
     stack: Any, out: Any, at: Any, steps: Any, pc: Any, literals: Any, data: Any, read: Any, end: Any, escapes: Any
 ) -> Any:  # fmt: skip
-    """Write the JSON of ``data[read:end]``; return where it ends in the text, UNFIT or NO_ROOM."""
+    """Write the JSON of ``data[read:end]``; return where it ends in the text, NOT_PLAIN or FULL."""
     depth = np.int64(0)
     while True:
         step = steps[pc, STEP]
         at = copy(out, at, literals, steps[pc, LITERAL_AT], steps[pc, LITERAL_SIZE])
         if at >= 0 and len(out) - at < SLACK:
-            at = np.int64(NO_ROOM)
+            at = np.int64(oc.FULL)
         if at < 0:
             return at
         if step == END:
-            return at if read == end else np.int64(UNFIT)
+            return at if read == end else np.int64(oc.NOT_PLAIN)
         if step <= UUID:
             at, read = _value(out, at, steps, pc, literals, data, read, end, escapes)
             pc += 1

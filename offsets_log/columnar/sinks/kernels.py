@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongPlanes, LongRows, Longs
@@ -18,9 +19,6 @@ from offsets_log.columnar.sinks.json_kernels import STACK_SIZE, write_json
 from offsets_log.columnar.sinks.writers import (
     BASE64,
     MOST_ESCAPED,
-    NO_ROOM,
-    UNFIT,
-    UNKNOWN,
     base64,
     copy,
     escaped,
@@ -60,11 +58,6 @@ SLOW_PATH, SKIPPED = -1, -2
     BEGIN, ROW, END_ROW, USED, KNOWN, SEED, PREFIX, WHICH, EMBEDDED_AT, EMBEDDED_SIZE, PROGRESS_SIZE,
 ) = range(STACK_SIZE, STACK_SIZE + 11)  # fmt: skip
 
-FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
-"""Why the kernel returned.
-
-Nothing is left; there is no room for the next line; the next line is for the slow path; it has unknown embedded bytes.
-"""
 
 # Columns of ``known``: embedded bytes in ``memory``, which field they are of, and what stands in a line for them.
 KNOWN_AT, KNOWN_SIZE, KNOWN_WHICH, TEXT_AT, TEXT_SIZE, KNOWN_COLUMNS = range(6)
@@ -78,15 +71,15 @@ def _string(
 ) -> Any:  # fmt: skip
     """Write a text with an int16 length; return where it ends in the line, and in the record."""
     if read + 2 > end:
-        return np.int64(UNFIT), read
+        return np.int64(oc.NOT_PLAIN), read
     size, read = be16(data, read), read + 2
     if size < 0:
         if ops[pc, ARGUMENT] == 0 or len(out) - at < MOST_ESCAPED:
-            return np.int64(UNFIT if ops[pc, ARGUMENT] == 0 else NO_ROOM), read
+            return np.int64(oc.NOT_PLAIN if ops[pc, ARGUMENT] == 0 else oc.FULL), read
         out[U(at)], out[U(at + 1)], out[U(at + 2)], out[U(at + 3)] = 110, 117, 108, 108  # null
         return at + 4, read
     if size > end - read or not is_utf8(data, read, size):
-        return np.int64(UNFIT), read
+        return np.int64(oc.NOT_PLAIN), read
     at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     if at >= 0:
         at = escaped(out, at, data, read, size, escapes)
@@ -120,7 +113,7 @@ def _embedded(
         number, _ = find_known(progress, slots, known, memory, data, start, size, ops[pc, ARGUMENT])
         if number < 0:
             progress[WHICH], progress[EMBEDDED_AT], progress[EMBEDDED_SIZE] = ops[pc, ARGUMENT], start, size
-            return np.int64(UNKNOWN)
+            return np.int64(oc.NEEDS_EMBEDDED)
         return copy(out, at, memory, known[number, TEXT_AT], known[number, TEXT_SIZE])
     at = copy(out, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE])
     if at >= 0:
@@ -141,15 +134,15 @@ def _read(
         return _string(out, at, ops, pc, literals, data, read, end, escapes)
     if op == READ_INT64:
         if read + 8 > end:
-            return np.int64(UNFIT), read
+            return np.int64(oc.NOT_PLAIN), read
         return write_number(out, at, be64(data, read)), read + 8
     if read + 4 > end:
-        return np.int64(UNFIT), read
+        return np.int64(oc.NOT_PLAIN), read
     number, read = be32(data, read), read + 4
     if op == READ_INT32:
         return write_number(out, at, number), read
     if number < 0 or number > end - read:
-        return np.int64(UNFIT), read
+        return np.int64(oc.NOT_PLAIN), read
     if op == READ_EMBEDDED:
         at = _embedded(progress, out, at, ops, pc, literals, data, begin, read, number, slots, known, memory)
         return at, read + number
@@ -218,7 +211,7 @@ def _line(
             at = copy(out, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE])
         is_entered = False
         if at < 0 or op == END:
-            return np.int64(UNFIT) if at >= 0 and argument and read != end else at
+            return np.int64(oc.NOT_PLAIN) if at >= 0 and argument and read != end else at
         if op < JSON_KEY:
             at = np.int64(_column(out, at, op, argument, longs, ints, texts, names, places, n, escapes))
         elif op < READ_INT32:
@@ -231,7 +224,7 @@ def _line(
             if op == ARRAY:
                 left, read = _count(data, read, end)
                 if left < 0:
-                    return np.int64(UNFIT)
+                    return np.int64(oc.NOT_PLAIN)
             else:
                 left -= 1
             is_entered = bool((left == 0) == (op == ARRAY))
@@ -256,16 +249,16 @@ def write_lines(
         if program == SKIPPED:
             continue
         if program == SLOW_PATH:
-            return np.int64(NEEDS_HAND)
+            return np.int64(oc.NOT_PLAIN)
         at = _line(
             progress, out, progress[USED], program, ops, literals, steps, step_literals, longs, ints, texts, names,
             places, n, escapes, slots, known, memory,
         )  # fmt: skip
         if at < 0:
-            return np.int64(FULL if at == NO_ROOM else NEEDS_EMBEDDED if at == UNKNOWN else NEEDS_HAND)
+            return np.int64(at if at == oc.FULL or at == oc.NEEDS_EMBEDDED else oc.NOT_PLAIN)
         progress[USED] = at
     progress[ROW] = progress[END_ROW]
-    return np.int64(FINISHED)
+    return np.int64(oc.FINISHED)
 
 
 @kernel

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.layouts import Release
 from offsets_log.columnar.events.rows import Shown
@@ -294,12 +295,12 @@ class LineChunk(Chunk):
                 self.ints, self.texts, names.data, names.places, self.press.escapes, known.slots, known.known,
                 known.memory,
             )  # fmt: skip
-            if outcome == sk.FINISHED:
+            if outcome == oc.FINISHED:
                 return
-            if outcome == sk.NEEDS_HAND:
+            if outcome == oc.NOT_PLAIN:
                 yield from self._put(self._line(segment, offsets_partition, int(progress[sk.ROW])))
                 progress[sk.ROW] += 1
-            elif outcome == sk.NEEDS_EMBEDDED:
+            elif outcome == oc.NEEDS_EMBEDDED:
                 at, size = progress[[sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
                 known.add(int(progress[sk.WHICH]), self.texts[k.RAW_VALUE, at : at + size].tobytes())
             elif progress[sk.USED]:

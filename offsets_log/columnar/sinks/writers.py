@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, inlined, part
 from offsets_log.columnar.wire.decompress import copy8, copy_bytes
-
-NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
-"""Returned instead of a position: the text is full; the program does not fit; embedded bytes are not known."""
 
 MOST_ESCAPED = 8
 """Maximum number of bytes for one byte, and the index of their number in a row of ``escapes``."""
@@ -26,10 +24,10 @@ URL_SAFE = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0
 
 @inlined
 def copy(out: Any, at: Any, data: Any, start: Any, size: Any) -> Any:
-    """Copy bytes; return where they end, or NO_ROOM. Bytes after that end have no meaning."""
+    """Copy bytes; return where they end, or FULL. Bytes after that end have no meaning."""
     room = len(out) - at
     if size > room:
-        return np.int64(NO_ROOM)
+        return np.int64(oc.FULL)
     if size > SLACK or room < SLACK or len(data) - start < SLACK:
         copy_bytes(data, start, out, at, size)
     else:  # most literals: some bytes too many, but no loop whose length cannot be foretold
@@ -85,9 +83,9 @@ def _few(out: Any, at: Any, number: Any) -> Any:
 
 @part
 def write_number(out: Any, at: Any, value: Any) -> Any:
-    """Write a number in decimal digits; return where they end, or NO_ROOM."""
+    """Write a number in decimal digits; return where they end, or FULL."""
     if len(out) - at < MOST_DIGITS:
-        return np.int64(NO_ROOM)
+        return np.int64(oc.FULL)
     left = U(value)
     if value < 0:
         left = U(~value) + U(1)
@@ -110,9 +108,9 @@ def write_number(out: Any, at: Any, value: Any) -> Any:
 
 @part
 def escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -> Any:
-    """Write a text, each byte in its form for a line; return where it ends, or NO_ROOM."""
+    """Write a text, each byte in its form for a line; return where it ends, or FULL."""
     if MOST_ESCAPED * size > len(out) - at:
-        return np.int64(NO_ROOM)
+        return np.int64(oc.FULL)
     for i in range(size):
         byte = U(data[U(start + i)])
         many = np.int64(escapes[byte, U(MOST_ESCAPED)])
@@ -125,9 +123,9 @@ def escaped(out: Any, at: Any, data: Any, start: Any, size: Any, escapes: Any) -
 
 @part
 def base64(out: Any, at: Any, data: Any, start: Any, size: Any, alphabet: Any) -> Any:
-    """Write bytes in base64, padded; the last letter of the alphabet pads. Return where they end, or NO_ROOM."""
+    """Write bytes in base64, padded; the last letter of the alphabet pads. Return where they end, or FULL."""
     if (size + 2) // 3 * 4 > len(out) - at:
-        return np.int64(NO_ROOM)
+        return np.int64(oc.FULL)
     for i in range(0, size, 3):
         left = size - i
         second = np.int64(data[U(start + i + 1)]) if left > 1 else np.int64(0)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs
@@ -55,14 +56,6 @@ OF_BATCH, OF_RECORD = range(2)
 IS_CONTROL, IS_GROUP = 1, 2
 MAY_BE_NULL, IS_COMPACT = 1, 2
 
-FINISHED, FULL, NEEDS_HAND, NEEDS_EMBEDDED = range(4)
-"""Why the kernel returned.
-
-The text ends; there is no room for the next batch; the next batch is for the slow path; it has unknown embedded text.
-"""
-
-NO_ROOM, UNFIT, UNKNOWN = -1, -2, -3
-"""Returned instead of a position."""
 
 COUNT_BYTES = 4
 QUOTE, BACKSLASH, LEAST_CHARACTER = 34, 92, 32
@@ -89,7 +82,7 @@ def _stands(text: Any, at: Any, literals: Any, start: Any, size: Any) -> Any:
 
 @part
 def _int(text: Any, at: Any) -> Any:
-    """Return an integer in JSON's form, and where it ends; UNFIT if it has another form or too many digits."""
+    """Return an integer in JSON's form, and where it ends; NOT_PLAIN if it has another form or too many digits."""
     end = np.int64(len(text))
     is_negative = at < end and text[U(at)] == 45
     if is_negative:
@@ -101,7 +94,7 @@ def _int(text: Any, at: Any) -> Any:
         at += 1
     digits = at - begin
     if digits == 0 or digits > MOST_DIGITS or (text[U(begin)] == 48 and (digits > 1 or is_negative)):
-        return value, np.int64(UNFIT)
+        return value, np.int64(oc.NOT_PLAIN)
     return (-value if is_negative else value), at
 
 
@@ -152,7 +145,7 @@ def _fits(value: Any, bits: Any) -> Any:
 @inlined
 def _write_literal(out: Any, used: Any, literals: Any, start: Any, size: Any) -> Any:
     if size > len(out) - used:
-        return np.int64(NO_ROOM)
+        return np.int64(oc.FULL)
     for i in range(size):
         out[U(used + i)] = literals[U(start + i)]
     return used + size
@@ -173,19 +166,19 @@ def _string(text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used
     quote_at, quotes = ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]
     is_compact = ops[pc, ARGUMENT] == IS_COMPACT
     if len(out) - used < MOST_STRING_HEAD:
-        return np.int64(NO_ROOM), used
+        return np.int64(oc.FULL), used
     if not _stands(text, at, literals, quote_at, quotes):
         _put(out, used, np.int64(-1), np.int64(2))
         is_null = len(text) - at >= 4 and text[U(at)] == 110 and text[U(at + 1)] == 117
         is_null = is_null and text[U(at + 2)] == 108 and text[U(at + 3)] == 108 and not is_compact
-        return (at + 4 if is_null else np.int64(UNFIT)), used + 2
+        return (at + 4 if is_null else np.int64(oc.NOT_PLAIN)), used + 2
     begin = at + quotes
     at = _plain_string(text, begin)
     size = at - begin
     if size > MOST_STRING or not is_utf8(text, begin, size) or not _stands(text, at, literals, quote_at, quotes):
-        return np.int64(UNFIT), used
+        return np.int64(oc.NOT_PLAIN), used
     if size + MOST_STRING_HEAD > len(out) - used:
-        return np.int64(NO_ROOM), used
+        return np.int64(oc.FULL), used
     if is_compact:
         used = _put_uvarint(out, used, U(size + 1))
     else:
@@ -198,14 +191,14 @@ def _string(text: Any, at: Any, ops: Any, pc: Any, literals: Any, out: Any, used
 
 @part
 def _json_end(text: Any, at: Any) -> Any:
-    """Return where a JSON string or object without escapes ends; UNFIT if it does not end in this line."""
+    """Return where a JSON string or object without escapes ends; NOT_PLAIN if it does not end in this line."""
     depth = np.int64(0)
     end = np.int64(len(text))
     while at < end and text[U(at)] >= LEAST_CHARACTER:
         if text[U(at)] == QUOTE:
             at = _plain_string(text, at + 1)
             if at >= end or text[U(at)] != QUOTE:
-                return np.int64(UNFIT)
+                return np.int64(oc.NOT_PLAIN)
         elif text[U(at)] == OPENING:
             depth += 1
         elif text[U(at)] == CLOSING:
@@ -213,7 +206,7 @@ def _json_end(text: Any, at: Any) -> Any:
         at += 1
         if depth <= 0:
             return at
-    return np.int64(UNFIT)
+    return np.int64(oc.NOT_PLAIN)
 
 
 @part
@@ -227,12 +220,12 @@ def _embedded(
     number, _ = sk.find_known(known_progress, slots, known, memory, text, at, end - at, which)
     if number < 0:
         known_progress[sk.WHICH], known_progress[sk.EMBEDDED_AT], known_progress[sk.EMBEDDED_SIZE] = which, at, end - at
-        return np.int64(UNKNOWN), used
+        return np.int64(oc.NEEDS_EMBEDDED), used
     size = known[number, sk.TEXT_SIZE]
     if size == 0:
-        return np.int64(UNFIT), used
+        return np.int64(oc.NOT_PLAIN), used
     used = np.int64(_write_literal(out, used, memory, known[number, sk.TEXT_AT], size))
-    return (end if used >= 0 else np.int64(NO_ROOM)), used
+    return (end if used >= 0 else np.int64(oc.FULL)), used
 
 
 @part
@@ -244,11 +237,11 @@ def _begin_record(facts: Any, out: Any, used: Any) -> Any:
     if facts[OF_BATCH, INTS_AT + k.ATTRIBUTES] & bt.TIMESTAMP_TYPE_MASK:
         time_delta = np.int64(0)
     if not (_fits(key_size, 31) and _fits(value_size, 31) and key_size >= 0 and value_size >= -1):
-        return np.int64(UNFIT)
+        return np.int64(oc.NOT_PLAIN)
     size = 2 + _varint_size(time_delta) + _varint_size(offset_delta) + _varint_size(key_size) + key_size
     size += _varint_size(value_size) + max(value_size, 0)
     if size + AROUND_RECORD > len(out) - used:
-        return np.int64(NO_ROOM)
+        return np.int64(oc.FULL)
     used = _put_varint(out, used, size)
     out[U(used)] = 0
     used = _put_varint(out, _put_varint(out, used + 1, time_delta), offset_delta)
@@ -276,9 +269,9 @@ def _value_of(
         facts[row, argument] = number
         return at, used
     if argument < 8 and not _fits(number, 8 * argument):
-        return np.int64(UNFIT), used
+        return np.int64(oc.NOT_PLAIN), used
     if argument > len(out) - used:
-        return np.int64(NO_ROOM), used
+        return np.int64(oc.FULL), used
     _put(out, used, number, argument)
     return at, used + argument
 
@@ -290,10 +283,10 @@ def _begin_part(progress: Any, ops: Any, pc: Any, literals: Any, facts: Any, out
         size = facts[OF_RECORD, INTS_AT + k.KEY_SIZE]
         used = np.int64(_begin_record(facts, out, used))
     elif used - progress[BEGIN] != progress[SIZE]:
-        return np.int64(UNFIT)
+        return np.int64(oc.NOT_PLAIN)
     else:
         size = facts[OF_RECORD, INTS_AT + k.VALUE_SIZE]
-        used = np.int64(_put_varint(out, used, size) if len(out) - used >= MOST_VARINT else np.int64(NO_ROOM))
+        used = np.int64(_put_varint(out, used, size) if len(out) - used >= MOST_VARINT else np.int64(oc.FULL))
     if used < 0:
         return used
     progress[BEGIN], progress[SIZE] = used, size
@@ -304,9 +297,9 @@ def _begin_part(progress: Any, ops: Any, pc: Any, literals: Any, facts: Any, out
 def _end_record(progress: Any, facts: Any, argument: Any, out: Any, used: Any, prefix: Any, memory: Any) -> Any:
     """End a record; return the end of what is written, or why not."""
     if used - progress[BEGIN] != progress[SIZE]:
-        return np.int64(UNFIT)
+        return np.int64(oc.NOT_PLAIN)
     if len(out) - used < MOST_VARINT + 1:
-        return np.int64(NO_ROOM)
+        return np.int64(oc.FULL)
     at = progress[BEGIN] + 2
     if argument & IS_GROUP and prefix <= used - at and same_bytes(memory, np.int64(0), out, at, prefix):
         progress[IS_EXPANDED] = 1
@@ -326,7 +319,7 @@ def _step(progress: Any, text: Any, at: Any, ops: Any, pc: Any, literals: Any, o
     """
     if ops[pc, OP] == ARRAY:
         if len(out) - used < COUNT_BYTES:
-            return pc, False, np.int64(NO_ROOM), used
+            return pc, False, np.int64(oc.FULL), used
         progress[COUNT_AT], progress[COUNT] = used, 0
         used += COUNT_BYTES
     is_entered = bool(_stands(text, at, literals, ops[pc, OTHER_AT], ops[pc, OTHER_SIZE]))
@@ -349,7 +342,7 @@ def _line(
     while at >= 0 and used >= 0:
         if not is_entered:
             if not _stands(text, at, literals, ops[pc, LITERAL_AT], ops[pc, LITERAL_SIZE]):
-                return np.int64(UNFIT), used, np.int64(0)
+                return np.int64(oc.NOT_PLAIN), used, np.int64(0)
             at += ops[pc, LITERAL_SIZE]
         is_entered = False
         op = ops[pc, OP]
@@ -385,10 +378,10 @@ def _any_line(
             progress, text, at, ops, programs[number], literals, facts, row, out, used, known_progress, slots, known,
             memory
         )  # fmt: skip
-        if behind != UNFIT:
+        if behind != oc.NOT_PLAIN:
             progress[last] = number
             return behind, end, argument
-    return np.int64(UNFIT), used, np.int64(0)
+    return np.int64(oc.NOT_PLAIN), used, np.int64(0)
 
 
 @part
@@ -468,7 +461,7 @@ def _records(
             return at, used
         offset = facts[OF_RECORD, k.RECORD_OFFSET]
         if argument & IS_CONTROL != is_control or offset < least or offset > facts[OF_BATCH, k.LAST_OFFSET]:
-            return np.int64(UNFIT), used
+            return np.int64(oc.NOT_PLAIN), used
         least = offset + 1
         pairs[row + item, 0] = offset
         pairs[row + item, 1] = progress[LINE] + 1 + item
@@ -489,13 +482,13 @@ def _batch(
     facts[OF_BATCH, INTS_AT + k.ATTRIBUTES] = attributes
     count = facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]
     if not _is_header(facts, attributes):
-        return np.int64(UNFIT), begin, row
+        return np.int64(oc.NOT_PLAIN), begin, row
     if len(out) - begin < bt.HEADER_SIZE or count + 1 > len(pairs) - row:
-        return np.int64(NO_ROOM), begin, row
+        return np.int64(oc.FULL), begin, row
     if attributes & b.DELETE_HORIZON_MASK == 0:
         facts[OF_BATCH, k.BASE_TIMESTAMP] = b.NO_TIMESTAMP
         if count and not _first_time(progress, text, at, ops, programs, literals, facts):
-            return np.int64(UNFIT), begin, row
+            return np.int64(oc.NOT_PLAIN), begin, row
     pairs[row, 0] = facts[OF_BATCH, k.BATCH_BASE_OFFSET]
     pairs[row, 1] = -progress[LINE]
     at, end = _records(
@@ -529,14 +522,14 @@ def read_batches(
                 known_progress, slots, known, memory,
             )  # fmt: skip
             if behind < 0:
-                return np.int64(NEEDS_HAND)
+                return np.int64(oc.NOT_PLAIN)
         progress[AT], progress[LINE], progress[USED], progress[PAIRS] = at, line, used, rows
         if is_end:
-            return np.int64(FINISHED)
+            return np.int64(oc.FINISHED)
         at, used, rows = _batch(
             progress, text, behind, attributes, ops, of_records, literals, facts, out, pairs, known_progress, slots,
             known, memory,
         )  # fmt: skip
         if at < 0:
-            return np.int64(FULL if at == NO_ROOM else NEEDS_EMBEDDED if at == UNKNOWN else NEEDS_HAND)
+            return np.int64(at if at == oc.FULL or at == oc.NEEDS_EMBEDDED else oc.NOT_PLAIN)
         line += 1 + facts[OF_BATCH, INTS_AT + k.RECORDS_COUNT]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.scan.layout import read_only
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.lines import Known
@@ -73,7 +74,7 @@ class BatchText:
                 lines = self._pairs[: self._progress[tk.PAIRS]].tobytes()
                 flags = map(bool, self._progress[[tk.IS_RESIZED, tk.IS_EXPANDED]])
                 yield Batches(self._out[:used].tobytes(), lines, *flags)
-            if outcome != tk.FULL or (not used and not self._more_room()):
+            if outcome != oc.FULL or (not used and not self._more_room()):
                 return
 
     def _read(self) -> int:
@@ -86,7 +87,7 @@ class BatchText:
                 self._facts, self._out, self._pairs, self._known_progress, known.slots, known.known, known.memory,
             )  # fmt: skip
             self.at, self.line = int(progress[tk.AT]), int(progress[tk.LINE])
-            if outcome != tk.NEEDS_EMBEDDED:
+            if outcome != oc.NEEDS_EMBEDDED:
                 return outcome
             which, at, size = self._known_progress[[sk.WHICH, sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
             known.add(which, self._text[at : at + size].tobytes())

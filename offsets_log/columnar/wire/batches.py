@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, crc32c_byte, crc32c_word, inlined, load64, part
 from offsets_log.columnar.wire import messages as ms
 from offsets_log.columnar.wire.primitives import be16, be32, be64, varint, varlong
 from offsets_log.log_format import batch as b
 from offsets_log.log_format import compression
-
-NOT_PLAIN = -1
 
 
 def _positions() -> dict[str, int]:
@@ -101,7 +100,7 @@ def size_at(data: Any, at: Any, end: Any) -> Any:
     if end - at < HEADER_SIZE or data[U(at) + U(MAGIC)] != NEWEST_MAGIC:
         return ms.size_at(data, at, end)
     size = be32(data, at + LENGTH) + LOG_OVERHEAD
-    return size if HEADER_SIZE <= size <= end - at else np.int64(NOT_PLAIN)
+    return size if HEADER_SIZE <= size <= end - at else np.int64(oc.NOT_PLAIN)
 
 
 @inlined
@@ -178,9 +177,9 @@ def batch_at(data: Any, at: Any, end: Any) -> Any:
     if size < 0:
         return size
     if is_older(data, at):
-        return size if ms.is_plain(data, at, size) else np.int64(NOT_PLAIN)
+        return size if ms.is_plain(data, at, size) else np.int64(oc.NOT_PLAIN)
     is_right = crc32c(data, at + ATTRIBUTES, at + size) == be32(data, at + CRC) & np.int64(0xFFFFFFFF)
-    return size if is_right else np.int64(NOT_PLAIN)
+    return size if is_right else np.int64(oc.NOT_PLAIN)
 
 
 @part
@@ -207,7 +206,7 @@ def next_batch_at(scan_state: Any, data: Any, at: Any, end: Any) -> Any:
     if next_crc == be32(data, behind + CRC) & np.int64(0xFFFFFFFF):
         scan_state[a.CHECKED] = behind
         scan_state[a.CHECKED_SIZE] = next_size
-    return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(NOT_PLAIN)
+    return size if crc == be32(data, at + CRC) & np.int64(0xFFFFFFFF) else np.int64(oc.NOT_PLAIN)
 
 
 # ----------------------------------------------------------------------------------------------- records
@@ -233,7 +232,7 @@ def count_of(source: Any, start: Any, end: Any, data: Any, at: Any) -> Any:
         source, start, end: its records, decompressed.
     """
     count = ms.count_of(source, start, end) if is_older(data, at) else be32(data, at + RECORDS_COUNT)
-    return count if LEAST_RECORD_SIZE * count <= end - start else np.int64(NOT_PLAIN)
+    return count if LEAST_RECORD_SIZE * count <= end - start else np.int64(oc.NOT_PLAIN)
 
 
 @part
@@ -265,38 +264,38 @@ def _records_at(
 ) -> Any:
     """Do what `records_of` does for magic 2, with values from its header."""
     if count < 0 or count > len(staged) - first:
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     previous = np.int64(-1)
     for number in range(first, first + count):
         i = U(number)
         staged[i, a.RECORD_AT] = at
         size, at = varint(data, at, end)
         if at < 0 or size < 1 or size > end - at:
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         record_end = at + size
         staged[i, a.TIMESTAMP_DELTA], at = varlong(data, at + 1, record_end)
         if at < 0:
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         offset_delta, at = varint(data, at, record_end)
         if at < 0 or offset_delta <= previous or offset_delta > last_offset_delta:
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         previous = offset_delta
         key_size, at = varint(data, at, record_end)
         if at < 0 or key_size < 2 or key_size > record_end - at:
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         staged[i, a.KEY] = at
         staged[i, a.KEY_SIZE] = key_size
         value_size, at = varint(data, at + key_size, record_end)
         if at < 0 or value_size < -1 or value_size > record_end - at:
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         staged[i, a.VALUE_AT] = at
         staged[i, a.VALUE_SIZE] = value_size
         at += max(value_size, 0)
         if at + 1 != record_end or data[U(at)] != 0:  # no headers
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         at = record_end
         staged[i, a.OFFSET] = base_offset + offset_delta
-    return count if at == end else np.int64(NOT_PLAIN)
+    return count if at == end else np.int64(oc.NOT_PLAIN)
 
 
 @inlined

@@ -20,15 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import IS_PYTHON, U, inlined, instruction, load64, part
 from offsets_log.columnar.wire import libraries as lib
 from offsets_log.columnar.wire.libraries import address, call
 from offsets_log.log_format.compression import LZ4_MAGIC, MAX_DECOMPRESSED_BYTES, XERIAL_HEADER, XERIAL_MAGIC
-
-NEEDS_ROOM = -1
-"""The target is too small. The size of the result plus `SLACK` bytes is always enough."""
-NOT_PLAIN = -2
-"""`compression.py` has to decode it."""
 
 SLACK = 24
 """How many bytes after its end a copy may write."""
@@ -153,39 +149,39 @@ def _lz4_block(source: Any, at: Any, end: Any, target: Any, base: Any, block_end
         token = np.int64(source[U(at)])
         count, at = _lz4_length(source, at + 1, end, token >> 4)
         if count < 0 or count > end - at or count > block_end - out:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
         if count > room - out:
-            return NEEDS_ROOM
+            return oc.NEEDS_ROOM
         _copy(source, at, target, out, count)
         at += count
         out += count
         if at == end:
             return out
         if at > end - 8 or out > block_end - 12:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
         distance = np.int64(load64(source, at) & U(0xFFFF))
         count, at = _lz4_length(source, at + 2, end - 4, token & 15)
         if count < 0 or distance == 0 or distance > out - base or count + 4 > block_end - 5 - out:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
         if count + 4 > room - out:
-            return NEEDS_ROOM
+            return oc.NEEDS_ROOM
         _repeat(target, out, distance, count + 4)
         out += count + 4
-    return NOT_PLAIN
+    return oc.NOT_PLAIN
 
 
 @part
 def _lz4(source: Any, start: Any, end: Any, magic: Any, target: Any, out: Any, room: Any) -> Any:
     """Decode a frame. Checksums of blocks and content, the content's size, and bytes after the end mark are ignored."""
     if end - start < 11:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     head = np.int64(load64(source, start))
     flags, blocks = head >> 32, head >> 40
     if head & 0xE1_FFFFFFFF != _LZ4_MAGIC | 0x60 << 32 or blocks & 0x40 == 0:  # version 1, independent, no dictionary
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     at = start + 6 + (flags & 0x08)
     if end - at < 5 or (magic > 0 and source[U(at)] != _xxh32(source, start + 4, at) >> 8 & 0xFF):
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     at += 1
     block_size = 1 << 8 + 2 * (blocks >> 4 & 7)
     behind = flags >> 2 & 4  # a checksum of four bytes follows each block
@@ -197,18 +193,18 @@ def _lz4(source: Any, start: Any, end: Any, magic: Any, target: Any, out: Any, r
         stored = size >> 31
         size &= 0x7FFFFFFF
         if size > block_size or size > end - at:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
         if stored == 0:
             out = _lz4_block(source, at, at + size, target, out, out + block_size, room)
             if out < 0:
                 return out
         elif size > room - out:
-            return NEEDS_ROOM
+            return oc.NEEDS_ROOM
         else:
             _copy(source, at, target, out, size)
             out += size
         at += size + behind
-    return NOT_PLAIN
+    return oc.NOT_PLAIN
 
 
 # ---------------------------------------------------------------------------------------------- snappy
@@ -246,15 +242,15 @@ def _snappy_block(source: Any, at: Any, end: Any, target: Any, base: Any, room: 
     shift, byte = 0, np.int64(0x80)
     while byte & 0x80:
         if at >= end or shift > 28:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
         byte = np.int64(source[U(at)])
         at += 1
         size |= (byte & 0x7F) << shift
         shift += 7
     if size > 32 * length + 64:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     if size > room - base:
-        return NEEDS_ROOM
+        return oc.NEEDS_ROOM
     out, block_end = base, base + size
     while at < end:
         tag = np.int64(source[U(at)])
@@ -262,7 +258,7 @@ def _snappy_block(source: Any, at: Any, end: Any, target: Any, base: Any, room: 
         element = _SNAPPY_TAGS[U(tag)]
         follow = element >> 16
         if follow > end - at:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
         trailer = _little(source, at, follow)
         at += follow
         count = element & 0xFF
@@ -270,16 +266,16 @@ def _snappy_block(source: Any, at: Any, end: Any, target: Any, base: Any, room: 
             count += trailer
             is_short = follow > 0 and count <= 60  # some decoders take such a length from four bytes only
             if is_short or count > end - at or count > block_end - out:
-                return NOT_PLAIN
+                return oc.NOT_PLAIN
             _copy(source, at, target, out, count)
             at += count
         else:
             distance = (element & 0xFF00) + trailer
             if distance == 0 or distance > out - base or count > block_end - out:
-                return NOT_PLAIN
+                return oc.NOT_PLAIN
             _repeat(target, out, distance, count)
         out += count
-    return out if out == block_end else NOT_PLAIN
+    return out if out == block_end else oc.NOT_PLAIN
 
 
 @part
@@ -295,12 +291,12 @@ def _snappy(source: Any, at: Any, end: Any, target: Any, out: Any, room: Any) ->
         size = end - at
         if is_stream:
             if size < 4:
-                return NOT_PLAIN
+                return oc.NOT_PLAIN
             size = np.int64(source[U(at)]) << 24 | np.int64(source[U(at + 1)]) << 16
             size |= np.int64(source[U(at + 2)]) << 8 | np.int64(source[U(at + 3)])
             at += 4
             if size > end - at:  # a negative one, too
-                return NOT_PLAIN
+                return oc.NOT_PLAIN
         out = _snappy_block(source, at, at + size, target, out, room)
         if out < 0 or not is_stream:
             return out
@@ -321,7 +317,7 @@ _MAX_INT = 0x7FFFFFFF
 def _gzip(source: Any, start: Any, end: Any, target: Any, at: Any, room: Any, library: Any) -> Any:
     """Decode one member that takes all bytes, by the zlib that Python has."""
     if IS_PYTHON or library[lib.INFLATE] == U(0) or end - start > _MAX_INT:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     stream = address(library, lib.Z_STREAM)
     library[lib.NEXT_IN] = address(source, start)
     library[lib.AVAILABLE_IN] = U(end - start)
@@ -330,8 +326,8 @@ def _gzip(source: Any, start: Any, end: Any, target: Any, at: Any, room: Any, li
     call(library[lib.INFLATE_RESET], (stream,))
     result = call(library[lib.INFLATE], (stream, U(_Z_FINISH)))
     if result & U(_MAX_INT) != U(_Z_STREAM_END):  # an int: the upper half of the register has no meaning
-        return NEEDS_ROOM if library[lib.AVAILABLE_OUT] == U(0) else NOT_PLAIN
-    return at + np.int64(library[lib.TOTAL_OUT]) if library[lib.AVAILABLE_IN] == U(0) else NOT_PLAIN
+        return oc.NEEDS_ROOM if library[lib.AVAILABLE_OUT] == U(0) else oc.NOT_PLAIN
+    return at + np.int64(library[lib.TOTAL_OUT]) if library[lib.AVAILABLE_IN] == U(0) else oc.NOT_PLAIN
 
 
 # ------------------------------------------------------------------------------------------------ zstd
@@ -356,10 +352,10 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
     here: the declared size if the last block is empty, and compressed blocks of no bytes.
     """
     if IS_PYTHON or library[lib.ZSTD_STATE] == U(0) or end - start < _MIN_ZSTD_FRAME:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     head = np.int64(load64(source, start) & U(0xFFFFFFFFFFFF))
     if head & 0x0B_FFFFFFFF != _ZSTD_MAGIC or head >> 38 & 3 == 3:  # no reserved bit, no dictionary, no size of 8 bytes
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     is_segment = head >> 37 & 1  # then the window is the size
     width = head >> 38 & 3
     width = width << 1 if width else is_segment
@@ -367,23 +363,23 @@ def _zstd(source: Any, start: Any, end: Any, target: Any, out: Any, room: Any, l
     window = declared if is_segment else (8 + (head >> 40 & 7)) << 7 + (head >> 43)
     base, next_block, state = out, start + 6 - is_segment + width, library[lib.ZSTD_STATE]
     if window > _MAX_ZSTD_WINDOW or call(library[lib.ZSTD_BEGIN], (state,)) != U(0):
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     while True:
         size = np.int64(call(library[lib.ZSTD_NEXT], (state,)))
         if size == 0:
             is_whole = start == end and out - base <= window and (width == 0 or out - base == declared)
-            return out if is_whole else NOT_PLAIN
+            return out if is_whole else oc.NOT_PLAIN
         if size < 0 or size > end - start:
-            return NOT_PLAIN
+            return oc.NOT_PLAIN
         if start == next_block:
             block = _little(source, start, size)
             if block >> 1 == 2:  # compressed, no bytes
-                return NOT_PLAIN
+                return oc.NOT_PLAIN
             next_block += size + (1 if block >> 1 & 3 == 1 else block >> 3)
         place, room_left, piece = address(target, out), U(room - out), address(source, start)
         made = np.int64(call(library[lib.ZSTD_CONTINUE], (state, place, room_left, piece, U(size))))
         if made < 0:  # -ZSTD_ErrorCode
-            return NEEDS_ROOM if made == _ZSTD_TOO_SMALL else NOT_PLAIN
+            return oc.NEEDS_ROOM if made == _ZSTD_TOO_SMALL else oc.NOT_PLAIN
         start += size
         out += made
 
@@ -402,7 +398,7 @@ def decompress(codec_id: Any, source: Any, start: Any, end: Any, magic: Any, tar
         The end of what was made in ``target``, `NEEDS_ROOM` or `NOT_PLAIN`.
     """
     if not 0 <= start <= end <= len(source) or not 0 <= at <= len(target) or len(source) < 8:
-        return NOT_PLAIN
+        return oc.NOT_PLAIN
     start, end, at = np.int64(start), np.int64(end), np.int64(at)
     room = min(len(target), at + MAX_DECOMPRESSED_BYTES)
     if codec_id == LZ4:
@@ -414,5 +410,5 @@ def decompress(codec_id: Any, source: Any, start: Any, end: Any, magic: Any, tar
     elif codec_id == ZSTD and magic >= 2:
         made = _zstd(source, start, end, target, at, room, library)
     else:
-        return NOT_PLAIN
-    return NOT_PLAIN if made == NEEDS_ROOM and room - at == MAX_DECOMPRESSED_BYTES else made
+        return oc.NOT_PLAIN
+    return oc.NOT_PLAIN if made == oc.NEEDS_ROOM and room - at == MAX_DECOMPRESSED_BYTES else made

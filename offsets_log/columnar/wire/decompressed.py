@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Number, Words
 from offsets_log.columnar.wire import batches as bt
@@ -20,7 +21,6 @@ BATCH_AT = 0  # position of the batch in the segment
 BEGIN = 1  # of its records in the window
 END = 2  # NOT_PLAIN if they are not there
 COLUMNS = 3
-NOT_PLAIN = -1
 
 
 @kernel
@@ -48,16 +48,16 @@ def fill(data: Bytes, window: Bytes, table: LongRows, count: Number, library: Wo
     for i in range(count):
         at = table[i, BATCH_AT]
         size = bt.size_at(data, at, np.int64(len(data)))
-        begin = np.int64(NOT_PLAIN) if size < 0 else bt.compressed_at(data, at, at + size)  # the file may be changed
+        begin = np.int64(oc.NOT_PLAIN) if size < 0 else bt.compressed_at(data, at, at + size)  # the file may be changed
         if begin < 0:
-            table[i, END] = NOT_PLAIN
+            table[i, END] = oc.NOT_PLAIN
             continue
         codec = bt.attributes_of(data, at) & bt.CODEC_MASK
         magic = np.int64(data[U(at) + U(bt.MAGIC)])
         made = dc.decompress(codec, data, begin, at + size, magic, window, used, library)
-        if made == dc.NEEDS_ROOM:
+        if made == oc.NEEDS_ROOM:
             return i
         table[i, BEGIN] = used
-        table[i, END] = made if made >= 0 else np.int64(NOT_PLAIN)
+        table[i, END] = made if made >= 0 else np.int64(oc.NOT_PLAIN)
         used = made if made >= 0 else used
     return count

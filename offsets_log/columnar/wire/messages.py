@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import arrays as a
+from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.jit.compiled import U, crc_tables, inlined, load64, part
 from offsets_log.columnar.wire.primitives import be32, be64
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.compression import CODEC_MASK
-
-NOT_PLAIN = -1
 
 SIZE = 8
 CRC = b.LEGACY_CRC_POSITION
@@ -77,10 +76,10 @@ def _key_at(at: Any, magic: Any) -> Any:
 def size_at(data: Any, at: Any, end: Any) -> Any:
     """Return the size of the message that a position seems to hold, or NOT_PLAIN."""
     if end - at < LEAST_SIZE:
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     magic = np.int64(data[U(at) + U(MAGIC)])
     size = be32(data, at + SIZE) + b.LOG_OVERHEAD
-    return size if magic <= 1 and _least_size(magic) <= size <= end - at else np.int64(NOT_PLAIN)
+    return size if magic <= 1 and _least_size(magic) <= size <= end - at else np.int64(oc.NOT_PLAIN)
 
 
 @part
@@ -104,7 +103,7 @@ def compressed_at(data: Any, at: Any, end: Any) -> Any:
     key = _key_at(at, np.int64(data[U(at) + U(MAGIC)]))
     value = key + 2 * LENGTH_BYTES
     if value > end or be32(data, key) != -1 or be32(data, key + LENGTH_BYTES) != end - value:
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     return value
 
 
@@ -115,7 +114,7 @@ def count_of(source: Any, start: Any, end: Any) -> Any:
     while at < end:
         size = size_at(source, at, end)
         if size < 0:
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         at += size
         count += 1
     return count
@@ -148,7 +147,7 @@ def messages_at(
         source, start, end: the message itself, or the messages inside, decompressed.
     """
     if count < 1 or count > len(staged) - first:
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     attributes = np.int64(data[U(at) + U(ATTRIBUTES)])
     is_inside = attributes & CODEC_MASK != 0
     rules_time = is_inside and attributes & b.TIMESTAMP_TYPE_MASK != 0
@@ -157,12 +156,12 @@ def messages_at(
         i = U(number)
         size = size_at(source, place, end)
         if size < 0 or not _place(source, place, size, staged, i):
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         offset = be64(source, place)
         if is_inside and (
             offset <= previous or np.int64(source[U(place) + U(ATTRIBUTES)]) & ~np.int64(b.TIMESTAMP_TYPE_MASK)
         ):
-            return np.int64(NOT_PLAIN)
+            return np.int64(oc.NOT_PLAIN)
         is_ruled = rules_time and source[U(place) + U(MAGIC)] == 1
         staged[i, a.TIMESTAMP_DELTA] = time_of(data, at) if is_ruled else time_of(source, place)
         staged[i, a.RECORD_AT] = at
@@ -170,7 +169,7 @@ def messages_at(
         previous = offset
         place += size
     if place != end:
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     return _in_log(data, at, staged, first, count) if is_inside else count
 
 
@@ -179,7 +178,7 @@ def _in_log(data: Any, at: Any, staged: Any, first: Any, count: Any) -> Any:
     """Turn offsets inside a compressed message to those of the log: the last one is its own (``records:M5``)."""
     shift = be64(data, at) - staged[U(first + count - 1), a.OFFSET]
     if shift < 0 or (shift > 0 and data[U(at) + U(MAGIC)] == 0):
-        return np.int64(NOT_PLAIN)
+        return np.int64(oc.NOT_PLAIN)
     for number in range(first, first + count):
         staged[U(number), a.OFFSET] += shift
     return count
