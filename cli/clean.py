@@ -29,6 +29,7 @@ from cli.partition_folders import (
     ended_by_signals,
     folder_options,
     partition_of,
+    write_summary,
 )
 from offsets_log.words import counted
 
@@ -337,15 +338,9 @@ def _given_for(partition: int | None, given: Given) -> int | None:
 
 
 def _tell(rows: list[Row], output: Output) -> None:
-    from cli.output import chosen_format, destination, write_rows
     from offsets_log.cleaner.result import CLEAN_COLUMNS
 
-    format_name = chosen_format(output)
-    shown = rows
-    if format_name == "table":
-        shown = [row | {"kept": "; ".join(map(_kept_in_words, row["kept"]))} for row in rows]
-    with destination(output) as stream:
-        write_rows(stream, shown, CLEAN_COLUMNS, format_name)
+    write_summary(rows, CLEAN_COLUMNS, output, "kept", _kept_in_words)
 
 
 def _kept_in_words(kept: Row) -> str:

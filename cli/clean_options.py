@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import Duration, Time, UntilOffset
+from cli.options import ERA_NAMES, Duration, Time, UntilOffset
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.settings import Settings
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.expiry import Retention
-
-ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
 
 _OPTIONS = (
     click.option(

@@ -77,7 +77,7 @@ def is_bounded(reading: ReadOptions) -> bool:
 def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
     """What tells outcomes; None without a copy of the coordinator's log, or where a time before the end is asked of."""
     from offsets_log.data_directory.decisions import Outcomes
-    from offsets_log.messages.state_topics import TRANSACTION_STATE
+    from offsets_log.messages.internal_topics import TRANSACTION_STATE
 
     inputs = session.inputs
     if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(TRANSACTION_STATE):

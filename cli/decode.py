@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from cli.options import Output, ReadOptions, output_option, reading_options
+from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ TABLE_COLUMNS = (
     "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
 )  # fmt: skip
 """What fits a terminal; the other formats have everything."""
-INTERNAL_TOPICS = ("__transaction_state", "__share_group_state")
 NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "value_version"})
 """Columns that are never null there, or that the raw bytes beside them depend on."""
 
@@ -39,7 +39,7 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 )
 @click.option(
     "--internal-topic",
-    type=click.Choice(INTERNAL_TOPICS),
+    type=click.Choice((TRANSACTION_STATE, SHARE_GROUP_STATE)),
     help="Decode this topic of a data directory instead; of its own folders it is told by their names.",
 )
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")

@@ -10,6 +10,7 @@ import click
 
 from cli.options import (
     AS_BROKER,
+    ERA_NAMES,
     PROFILE,
     SHUTDOWN,
     Duration,
@@ -33,8 +34,6 @@ COLUMNS = (
 RETENTION = "offsets.retention.minutes"
 """Not among the settings that can be changed while a broker runs, so that it takes none from the metadata
 (``DynamicBrokerConfig.java``)."""
-
-ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.options import ReadOptions
-from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
+from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.file_names import META_PROPERTIES
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.rows.tables import partition_name
@@ -114,7 +116,6 @@ class Inputs:
         """What ``__transaction_state`` beside the partitions says of transactional ids."""
         from offsets_log.data_directory.transactions import replay_transaction_log
         from offsets_log.disk.reader import open_partitions
-        from offsets_log.messages.state_topics import TRANSACTION_STATE
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
             return replay_transaction_log(logs, home_of=self.home_of)
@@ -124,7 +125,6 @@ class Inputs:
         """What ``__share_group_state`` beside the partitions says of share groups."""
         from offsets_log.data_directory.share_groups import replay_share_group_log
         from offsets_log.disk.reader import open_partitions
-        from offsets_log.messages.state_topics import SHARE_GROUP_STATE
 
         with open_partitions(self.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
             return replay_share_group_log(logs)
@@ -222,7 +222,7 @@ class Inputs:
 
 
 def _home(directory: Path) -> str:
-    from offsets_log.data_directory.identity import META_PROPERTIES, decode_meta_properties
+    from offsets_log.data_directory.identity import decode_meta_properties
 
     try:
         told = decode_meta_properties((directory / META_PROPERTIES).read_bytes(), META_PROPERTIES)

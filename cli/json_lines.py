@@ -11,14 +11,12 @@ from cli.options import Output
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.words import counted
 
-EXIT_DAMAGED = 3
-
 Json = dict[str, Any]
 
 
 def answer_lines(answer: Callable[[Json], Json], output: Output) -> None:
     """Answer every line; lines that cannot be answered are told on standard error, and the exit status says so."""
-    from cli.account import fail, say
+    from cli.account import EXIT_DAMAGED, fail, say
     from cli.output import destination
 
     wrong = 0

@@ -34,6 +34,9 @@ class UntilOffset(click.ParamType):  # type: ignore[type-arg]
         return (None if partition is None else int(partition)), int(offset)
 
 
+ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
+"""Names of `replay.expiry.ERAS`, stated here too so that help does not load them; a test compares both."""
+
 MAX_INT64 = (1 << 63) - 1
 MAX_DIGITS = 30
 """Of a number that is given: more are too many all the same, and would take long to read."""

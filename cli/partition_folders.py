@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+
 if TYPE_CHECKING:
+    from cli.options import Output
     from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
     from offsets_log.cleaner.round import Round
     from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
+    from offsets_log.rows.tables import Row
 
 _OPTIONS = (
     click.option(
@@ -55,10 +59,27 @@ def partition_of(log: PartitionLog) -> int:
     return log.offsets_partition
 
 
+def write_summary(
+    rows: list[Row], columns: Sequence[str], output: Output, name: str, in_words: Callable[[Row], str]
+) -> None:
+    """Write a row for each partition; a table for people has the list in one of the columns as text.
+
+    Args:
+        name: the column of the list.
+        in_words: tells an element of it.
+    """
+    from cli.output import chosen_format, destination, write_rows
+
+    format_name = chosen_format(output)
+    shown = rows
+    if format_name == "table":
+        shown = [row | {name: "; ".join(map(in_words, row[name]))} for row in rows]
+    with destination(output) as stream:
+        write_rows(stream, shown, columns, format_name)
+
+
 def folder_name(partition: int) -> str:
     """The folder of an offsets partition."""
-    from offsets_log.disk.folder import OFFSETS_TOPIC
-
     return f"{OFFSETS_TOPIC}-{partition}"
 
 

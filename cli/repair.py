@@ -13,8 +13,10 @@ from cli.partition_folders import (
     PartitionFolders,
     check_target,
     ended_by_signals,
+    folder_name,
     folder_options,
     partition_of,
+    write_summary,
 )
 from offsets_log.words import counted
 
@@ -248,7 +250,6 @@ class _Made:
 
     def write(self, file: FolderFile) -> None:
         """One file of the folder."""
-        from offsets_log.disk.folder import OFFSETS_TOPIC
         from offsets_log.disk.local import map_file
         from offsets_log.disk.scratch import mapped
         from offsets_log.log_format.partition_log import Segment
@@ -260,7 +261,7 @@ class _Made:
             buffer = mapped(self._stack, file.pieces)
         else:
             buffer = map_file(self._folder / file.name, self._stack)
-        name = f"{OFFSETS_TOPIC}-{self._partition}/{file.name}"
+        name = f"{folder_name(self._partition)}/{file.name}"
         self._segments.append(Segment(name, int(file.name[:20]), buffer))
 
 
@@ -273,15 +274,9 @@ def _named(groups: Sequence[str]) -> str:
 
 
 def _tell(rows: list[Row], output: Output) -> None:
-    from cli.output import chosen_format, destination, write_rows
     from offsets_log.repairing.result import REPAIR_COLUMNS
 
-    format_name = chosen_format(output)
-    shown = rows
-    if format_name == "table":
-        shown = [row | {"left_out": "; ".join(map(_left_out_in_words, row["left_out"]))} for row in rows]
-    with destination(output) as stream:
-        write_rows(stream, shown, REPAIR_COLUMNS, format_name)
+    write_summary(rows, REPAIR_COLUMNS, output, "left_out", _left_out_in_words)
 
 
 def _left_out_in_words(left_out: Row) -> str:

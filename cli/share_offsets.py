@@ -20,7 +20,7 @@ def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets 
         logs: tell the ends of partitions; None where these are not asked for.
     """
     from offsets_log.data_directory.share_offsets import ShareOffsets
-    from offsets_log.messages.state_topics import SHARE_GROUP_STATE
+    from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 
     inputs = session.inputs
     if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(SHARE_GROUP_STATE):

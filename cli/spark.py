@@ -29,6 +29,7 @@ from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
 from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.columnar.scan.reading import ScanOrder
+from offsets_log.columnar.shuffle.partials import NAMES_BASE64
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.folders import DiskPlace
@@ -72,7 +73,6 @@ try:
 except ImportError as error:
     raise click.UsageError(f"--engine spark needs the extra: pip install 'offsets-log[spark]' ({error})") from None
 
-RAW_NAMES = ("group_base64", "topic_base64", "metadata_base64")
 WITH_PARQUET = ("compact",)
 """Commands that read Parquet of `decode` by Spark, too: records of which the batches are not known."""
 
@@ -373,5 +373,5 @@ class SparkEngine(Engine):
             self._tell_of(log, joined, None)
         kinds = ["served"] + ["orphan"] * orphans
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
-        raw = [name for name in RAW_NAMES if table[name].null_count < len(table)]
+        raw = [name for name in NAMES_BASE64 if table[name].null_count < len(table)]
         return table.select([column.name for column in COMPACT_COLUMNS] + raw + ["unstable"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import ENGINE, MASTER, Output, ReadOptions, gather, output_option
+from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from offsets_log.investigate.where import Question
     from offsets_log.rows.tables import Row
 
-DEFAULT_PARTITIONS = 50
 KEY_COLUMNS = ("key", "partition")
 OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets", "last_commit_timestamp_ms")
 

@@ -21,7 +21,6 @@ from offsets_log.disk.archives import unpack_one
 from offsets_log.disk.finder import MAX_DEPTH
 from offsets_log.disk.folder import (
     IN_DATA_DIRECTORY,
-    METADATA,
     DirectoryName,
     Folder,
     Opener,
@@ -36,6 +35,7 @@ from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError
 from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.partition_log import NOTHING_TOLD, Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
@@ -239,8 +239,8 @@ def _find_remote(
     logs: dict[int | None, list[FoundLog]] = {}
     for found in folders.values():
         name = DirectoryName.parse(found.folder.name)
-        if name.is_foreign and METADATA in found.folder.files:
-            topic_id = topic_id_in(found.folder.files[METADATA])
+        if name.is_foreign and PARTITION_METADATA in found.folder.files:
+            topic_id = topic_id_in(found.folder.files[PARTITION_METADATA])
             if topic_id is not None:
                 topic_ids[topic_id] = name.topic
         partition = name.partition if name.is_offsets else as_partition
@@ -295,7 +295,7 @@ def _remote_folders(
         if name in IN_DATA_DIRECTORY:
             above.setdefault(directory, {})[name] = cache(partial(file.open, ExitStack()))
         is_beside = lies_in(posixpath.basename(directory), name)
-        if not (matters(name) or is_beside or name == METADATA or info.type == fs.FileType.File):
+        if not (matters(name) or is_beside or name == PARTITION_METADATA or info.type == fs.FileType.File):
             continue
         folder = Folder(f"{scheme}://{directory}/", posixpath.basename(directory))
         kept = found.setdefault(directory, _RemoteFolder(folder, {}))

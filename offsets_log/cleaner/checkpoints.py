@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from offsets_log.cleaner.round import CLEANED, Round
 from offsets_log.data_directory.checkpoints import encode_offset_checkpoint
 from offsets_log.log_format.partition_log import Checkpoints
-
-TOPIC = "__consumer_offsets"
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 
 def checkpoints_after(before: Checkpoints, done: Round) -> Checkpoints:
@@ -38,7 +37,9 @@ def checkpoint_texts(names: Mapping[str, str], told: Iterable[tuple[int, Checkpo
     known = list(told)
     return {
         name: encode_offset_checkpoint(
-            ((TOPIC, partition), offset) for partition, one in known if (offset := getattr(one, attribute)) is not None
+            ((OFFSETS_TOPIC, partition), offset)
+            for partition, one in known
+            if (offset := getattr(one, attribute)) is not None
         )
         for attribute, name in names.items()
     }

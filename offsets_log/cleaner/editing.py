@@ -12,17 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from offsets_log.broker.batches import NEWEST_MAGIC, FileBatch, entry_in_memory
-from offsets_log.broker.leader_epochs import LEADER_EPOCHS
+from offsets_log.broker.batches import FileBatch, entry_in_memory
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches, records
-from offsets_log.cleaner.folder import METADATA
 from offsets_log.cleaner.rewriting import rewritten
 from offsets_log.cleaner.settings import Rules
 from offsets_log.log_format import batch as b
-from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.batch import NEWEST_MAGIC, RecordBatch
 from offsets_log.log_format.building import empty_batch, encode_records
+from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Buffer
@@ -267,5 +266,5 @@ def _divided(
 
 def _log_of(log: PartitionLog, segments: list[Segment]) -> PartitionLog:
     """Of other segments: what lies beside them is to be made anew."""
-    beside = {name: read for name, read in log.beside.items() if name in (LEADER_EPOCHS, METADATA)}
+    beside = {name: read for name, read in log.beside.items() if name in (LEADER_EPOCHS, PARTITION_METADATA)}
     return replace(log, segments=tuple(segments), beside=beside)

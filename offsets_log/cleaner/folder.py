@@ -6,7 +6,6 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from offsets_log.broker.leader_epochs import (
-    LEADER_EPOCHS,
     decode_leader_epochs,
     encode_leader_epochs,
     leader_epochs_within,
@@ -14,10 +13,9 @@ from offsets_log.broker.leader_epochs import (
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import encode_snapshot
 from offsets_log.cleaner.round import NewSegment, Round
+from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import Buffer
-
-METADATA = "partition.metadata"
 
 
 class FolderFile(NamedTuple):
@@ -57,8 +55,8 @@ def files_beside(log: PartitionLog, done: Round) -> Iterator[FolderFile]:
     there = {*done.new, *(file.base_offset for file in segments_kept(done))}
     yield from _snapshots(log, done, _vanished(done) - there)
     yield FolderFile(LEADER_EPOCHS, [_leader_epochs(log, done)])
-    if METADATA in log.beside:
-        yield FolderFile(METADATA, [log.beside[METADATA]()])
+    if PARTITION_METADATA in log.beside:
+        yield FolderFile(PARTITION_METADATA, [log.beside[PARTITION_METADATA]()])
 
 
 def _vanished(done: Round) -> set[int]:

@@ -138,7 +138,7 @@ class _Survivors:
             self.last[decoded.group, event.record.key or b""] = offset, decoded.is_tombstone
 
     def _take_offset(self, record: CoordinatorRecord, offset: int) -> None:
-        key = record.key["group"], record.key["topic"], record.key["partition"]
+        key = record.group_topic_partition
         if key in self.needs.keys:
             self.kept.add(offset)
         if self.needs.levels.get(record.group) != LAST_OFFSET:

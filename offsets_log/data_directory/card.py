@@ -9,12 +9,12 @@ from itertools import islice
 
 from offsets_log.data_directory.checkpoints import TopicPartition, decode_offset_checkpoint
 from offsets_log.data_directory.directory import LOCK, DataDirectory, Identity
-from offsets_log.data_directory.identity import CLEAN_SHUTDOWN
-from offsets_log.data_directory.internal_topics import INTERNAL_TOPICS
-from offsets_log.data_directory.lag import HIGH_WATERMARKS, CopiedPartition
+from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.file_names import CLEAN_SHUTDOWN, HIGH_WATERMARKS
+from offsets_log.messages.internal_topics import INTERNAL_TOPICS
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
 

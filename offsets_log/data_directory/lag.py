@@ -11,12 +11,19 @@ from offsets_log.data_directory.checkpoints import (
     decode_leader_epoch_checkpoint,
     decode_offset_checkpoint,
 )
-from offsets_log.data_directory.identity import CLEAN_SHUTDOWN, PARTITION_METADATA, decode_partition_metadata
-from offsets_log.data_directory.internal_topics import INTERNAL_TOPICS
+from offsets_log.data_directory.identity import decode_partition_metadata
 from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.file_names import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_STARTS,
+    PARTITION_METADATA,
+)
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.internal_topics import INTERNAL_TOPICS
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.rows.tables import Column, Row
@@ -42,9 +49,6 @@ NO_LAG = {"lag": None, "max_lag": None, "partitions_without_lag": 0}
 HIGH_WATERMARK = "high watermark"
 LOG_END = "log end"
 
-HIGH_WATERMARKS = "replication-offset-checkpoint"
-LOG_STARTS = "log-start-offset-checkpoint"
-LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 _INT64 = 1 << 63
 

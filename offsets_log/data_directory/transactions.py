@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from offsets_log.data_directory.internal_topics import OFFSETS_TOPIC
 from offsets_log.data_directory.state_log import iter_state_records
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.messages.state_topics import TRANSACTION_STATE, StateRecord
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE
+from offsets_log.messages.state_topics import StateRecord
 from offsets_log.messages.transaction_log import TRANSACTION_STATES
 from offsets_log.replay.partition_count import partition_count
 from offsets_log.rows.tables import Column

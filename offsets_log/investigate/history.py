@@ -164,7 +164,7 @@ class History:
     # ------------------------------------------------------------------------------------ the records
 
     def _saw_offset(self, event: Event, record: CoordinatorRecord) -> Iterator[LogEvent]:
-        key = (record.key["group"], record.key["topic"], record.key["partition"])
+        key = record.group_topic_partition
         group = self._group(record.group)
         existed = group.fold.group is not None
         is_shown = self._shows_key(key)
@@ -183,7 +183,7 @@ class History:
         """Note a commit or tombstone that has been replayed."""
         batch, record_offset = event.batch, event.record.offset
         name = "tombstone" if record.is_tombstone else "commit"
-        entry = self._entry(event, name, (record.key["group"], record.key["topic"], record.key["partition"]), before)
+        entry = self._entry(event, name, record.group_topic_partition, before)
         if self.state.profile.is_transactional(batch):
             entry.producer_id = batch.producer_id
             self._open.setdefault(batch.producer_id, []).append(entry)

@@ -18,7 +18,8 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.broker.hand_over import README
-from offsets_log.disk.folder import CHECKPOINTS, OFFSETS_TOPIC
+from offsets_log.disk.folder import CHECKPOINTS
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from tests.builders import LogBuilder
 
 TOPIC_ID = "HCJdBQf7Qv-GGlbH64RFkg"

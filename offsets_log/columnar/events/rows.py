@@ -15,6 +15,7 @@ import pyarrow as pa
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.events import Event
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.record import as_int64
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.rows.tables import PLACE_COLUMNS, Column, Row
 
@@ -85,8 +86,8 @@ def event_row(event: Event) -> Row:
         "offsets_partition": event.offsets_partition,
         "position": record.position,
         "batch_base_offset": event.batch_base_offset,
-        "record_offset": _int64(record.offset),
-        "timestamp_ms": _int64(record.timestamp_ms),
+        "record_offset": as_int64(record.offset),
+        "timestamp_ms": as_int64(record.timestamp_ms),
         "timestamp_type": batch.timestamp_type,
         "magic": batch.magic,
         "compression": batch.compression,
@@ -143,10 +144,6 @@ def _is_told_whole(decoded: CoordinatorRecord) -> bool:
     return decoded.is_offset_commit and not (
         decoded.key_trailing or decoded.value_trailing or decoded.unknown_tags() or decoded.malformed_strings()
     )
-
-
-def _int64(number: int) -> int:
-    return (number + (1 << 63) & (1 << 64) - 1) - (1 << 63)
 
 
 def encodable(text: str) -> str:

@@ -29,13 +29,14 @@ from offsets_log.errors import Damage
 from offsets_log.events import Event, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.rows.tables import Column, Row
 
 HEADERS = Column("headers", "array<struct<key:string,value:binary>>", "null if there are none")
 KAFKA_COLUMNS = (
     Column("key", "binary", "raw"),
     Column("value", "binary", "raw; null is a tombstone"),
-    Column("topic", "string", "__consumer_offsets"),
+    Column("topic", "string", OFFSETS_TOPIC),
     Column("partition", "int", "of __consumer_offsets"),
     Column("offset", "bigint", "of the record"),
     Column("timestamp", "timestamp", "of the record"),
@@ -53,8 +54,6 @@ BATCH_COLUMNS = (
 )
 RECORD_COLUMNS = (*KAFKA_COLUMNS, HEADERS, *BATCH_COLUMNS)
 SCHEMA = schema_of(RECORD_COLUMNS)
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 @dataclass(frozen=True, slots=True)
