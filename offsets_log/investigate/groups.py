@@ -136,12 +136,12 @@ NEEDED_FOR_DELETION = frozenset({"state", "is_transactional"})
 
 
 def is_stale(row: Row, before_ms: int) -> bool:
-    """Whether a group has written nothing since a time; False for a group without a known time."""
+    """Return whether a group has written nothing since a time; False for a group without a known time."""
     return row["last_activity_timestamp_ms"] is not None and row["last_activity_timestamp_ms"] < before_ms
 
 
 def can_be_deleted(row: Row) -> bool:
-    """Whether a broker that loads this log deletes the group: it is Empty (``E-19``), and no transaction is open."""
+    """Return whether a broker may delete the group: it is Empty and has no open transaction (``E-19``)."""
     return row["state"].lower() == "empty" and not row["pending"]
 
 

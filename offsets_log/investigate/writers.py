@@ -89,7 +89,7 @@ Writer = tuple[object, ...]
 
 @dataclass(slots=True)
 class Tally:
-    """What one writer wrote.
+    """The amount that one writer wrote.
 
     Attributes:
         first_ms, last_ms: None as long as no record had a time.
@@ -170,7 +170,7 @@ NAMES: dict[str, NameOf] = {
 
 @dataclass(slots=True)
 class Remains:
-    """How much of some logs is still there; once every offset had a record of its own.
+    """How much of some logs remains; once every offset had a record of its own.
 
     Attributes:
         offsets: number of offsets in the logs, from the beginning of the first segment to where the log continues.

@@ -1,4 +1,4 @@
-"""Output rows of timelines: one a generation, whole for programs and short for people."""
+"""Output rows of timelines, one for each generation: complete for programs, short for people."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VERIFIED_COLUMNS = (
     Column("reason", "string", "how it differs, or why it cannot be computed"),
     Column("broken", "json", "guarantees of the assignor that it does not keep"),
 )
-"""More columns, of ``--verify``."""
+"""Additional columns of ``--verify``."""
 
 TABLE_COLUMNS = (
     "group", "generation", "timestamp_ms", "state", "protocol", "members", "joined", "left", "kept", "moved",
@@ -49,7 +49,7 @@ TABLE_COLUMNS = (
 
 
 def rebalance_row(entry: Generation) -> Row:
-    """One row of `REBALANCE_COLUMNS`."""
+    """Return a row of `REBALANCE_COLUMNS`."""
     row: Row = {
         "group": entry.group_id,
         "type": entry.kind,
@@ -88,7 +88,7 @@ def rebalance_row(entry: Generation) -> Row:
 
 
 def verified_row(verification: Verification | None) -> Row:
-    """The columns `VERIFIED_COLUMNS` of a generation; None where nothing was assigned."""
+    """Return a generation's `VERIFIED_COLUMNS`; None in all if nothing was assigned."""
     if verification is None:
         return {"verdict": None, "rules": None, "reason": None, "broken": []}
     return {
@@ -100,7 +100,7 @@ def verified_row(verification: Verification | None) -> Row:
 
 
 def member_row(member: GenerationMember) -> Row:
-    """Who it is."""
+    """Return the ids, client and host of a member."""
     return {
         "member_id": member.member_id,
         "client_id": member.client_id,
@@ -110,7 +110,7 @@ def member_row(member: GenerationMember) -> Row:
 
 
 def short_row(entry: Generation) -> Row:
-    """One row of `TABLE_COLUMNS`: lists as words."""
+    """Return a row of `TABLE_COLUMNS`, with lists as text."""
     moved = Counter((_name(move.source), _name(move.target)) for move in entry.moved)
     return {
         "group": entry.group_id,
@@ -129,7 +129,7 @@ def short_row(entry: Generation) -> Row:
 
 
 def remarks(entry: Generation) -> list[str]:
-    """What else is to be said of a generation."""
+    """Return what else there is to say of a generation."""
     found = []
     if entry.skipped:
         found.append(f"{_numbers(entry.skipped)} {_why_skipped(entry)}")
@@ -147,7 +147,7 @@ def _numbers(skipped: tuple[int, ...]) -> str:
 
 
 def _why_skipped(entry: Generation) -> str | None:
-    """``W-14``; where the log has holes it cannot be told apart from what the cleaner took."""
+    """Say why numbers were skipped (``W-14``); if the log has holes, the cleaner may have removed them."""
     if not entry.skipped:
         return None
     return "never synced" if entry.skipped_certainly else "never synced, or cleaned away"
