@@ -15,7 +15,7 @@ from offsets_log.words import counted
 @click.option(
     "--card",
     is_flag=True,
-    help="Only whose the data directories are and how they were left; as JSON Lines one object for each.",
+    help="Only show to whom the data directories belong and how they were left; as JSON Lines one object for each.",
 )
 @TIMED_OUT_BY
 @output_option("table", "jsonl", "json", "csv")

@@ -36,7 +36,7 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
     name = "RELEASE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Release:
-        """Fails for a release whose rules are not known."""
+        """Return the value; fail for a release whose rules are not known."""
         from offsets_log.replay.releases import release_named
 
         try:
@@ -52,7 +52,9 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
-@click.option("--dry-run", is_flag=True, help="Write nothing: only tell what would stay, and what is left out why.")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing: only report what would stay, and why the rest is left out."
+)
 @click.option(
     "--drop-unloadable",
     type=OneRelease(),
@@ -84,13 +86,13 @@ def command(
     DIR gets a folder __consumer_offsets-N for each partition, with indexes, producer snapshots and leader epochs made
     anew, beside them the checkpoints of a data directory, and README.txt: how to put the folders under a broker.
 
-    Intact batches stay byte for byte, at their offsets. Left out are broken batches, torn tails, batches at offsets
-    that were read already or that cannot be there, and what a broker refuses at its start; a record that cannot be
-    read, or that ends a load, goes out of its batch as Kafka's own cleaner takes records out. Markers of transactions
-    stay. A transaction whose marker is broken is left open: last_stable_offset tells. Where a record is left out, an
+    Intact batches stay byte for byte, at their offsets. It leaves out broken batches, torn tails, batches at offsets
+    that were read already or that cannot be there, and what a broker refuses at its start. A record that cannot be
+    read, or that ends a load, is removed from its batch as Kafka's own cleaner removes records. Markers of transactions
+    stay. A transaction whose marker is broken is left open, as last_stable_offset tells. Once a record is left out, an
     older one of the same key counts again: with --drop-unloadable what was written is replayed, and the row says how
-    many offsets and groups are others than before. A record that is whole and whose key or value cannot be read stays,
-    and is counted as undecodable; offsets that are in no segment, as missing.
+    many offsets and groups differ from before. An undamaged record whose key or value cannot be read stays, and counts
+    as undecodable; offsets that are in no segment count as missing.
 
     Exit status 3 if something was left out, is undecodable or is missing.
     """
@@ -124,7 +126,7 @@ def command(
 
 
 def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, ...], *, dry_run: bool) -> None:
-    """Fail unless it would be a new file, beside the inputs and the output."""
+    """Fail unless the quarantine is a new file, outside of the inputs and the output."""
     if quarantine is None:
         return
     from pathlib import Path
@@ -139,7 +141,7 @@ def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, 
         raise click.UsageError("--quarantine names a file inside of --to")
     try:
         if file.exists():
-            raise OutputError("this exists, it is not overwritten", file=quarantine)
+            raise OutputError("it exists, and is not overwritten", file=quarantine)
         _refuse_inside_inputs(quarantine, paths, paths)
     except OffsetsLogError as error:
         fail(error)
@@ -158,7 +160,7 @@ class _Repairing:
         self._session, self._release, self._folders = session, drop_unloadable, folders
 
     def repair(self, log: PartitionLog) -> Row:
-        """One partition; its folder is made in the directory."""
+        """Repair one partition, and make its folder in the directory."""
         from cli.engine import BULK_FROM_BYTES
         from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
@@ -193,7 +195,7 @@ class _Repairing:
         self._session.account.say(f"left out, {left_out.reason}: {left_out.damage.error}")
 
     def _undecodable(self, made: PartitionLog) -> int:
-        """How many records stay that no coordinator understands; the first few are named."""
+        """Count the records that stay and that no coordinator understands; name the first few."""
         from cli.account import DAMAGE_SHOWN
         from cli.engine import BULK_FROM_BYTES, processors
         from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
@@ -214,7 +216,7 @@ class _Repairing:
         return len(found)
 
     def _compare(self, log: PartitionLog, made: PartitionLog, release: Release, *, in_bulk: bool) -> Compared:
-        """Replay what was read and what was made of it by the release's rules."""
+        """Replay what was read and what was written by the release's rules."""
         from offsets_log.repairing.comparing import compare
 
         compared = compare(log, made, release.profile, in_bulk=in_bulk)
@@ -223,18 +225,18 @@ class _Repairing:
             self._session.account.is_wrong = True
             self._session.account.say(compared.problem.in_words(release.profile.name, str(log.offsets_partition)))
         if compared.is_same:
-            self._session.account.say(f"{where}: replayed as {release.name} does it, the answers are those of before")
+            self._session.account.say(f"{where}: replayed as {release.name} does it, all answers are as before")
             return compared
         self._session.account.say(
             f"{where}: replayed as {release.name} does it, {counted(len(compared.offsets), 'offset')} and "
-            f"{counted(len(compared.groups), 'group')} are others than before, where records were left out: "
+            f"{counted(len(compared.groups), 'group')} differ from before, because records were left out: "
             + _named(sorted({*compared.groups, *(group for group, *_ in compared.offsets)}))
         )
         return compared
 
 
 class _Made:
-    """The segments of a partition as they were written, to be read again."""
+    """The segments of a partition as they were written, opened again."""
 
     def __init__(self, folders: PartitionFolders, partition: int, stack: ExitStack) -> None:
         self._partition, self._stack = partition, stack
@@ -243,13 +245,13 @@ class _Made:
 
     @property
     def log(self) -> PartitionLog:
-        """All of them."""
+        """The log of all segments that were written."""
         from offsets_log.log_format.partition_log import PartitionLog
 
         return PartitionLog(self._partition, tuple(self._segments), selection="as it was written")
 
     def write(self, file: FolderFile) -> None:
-        """One file of the folder."""
+        """Write one file of the folder."""
         from offsets_log.disk.local import map_file
         from offsets_log.disk.scratch import mapped
         from offsets_log.log_format.partition_log import Segment

@@ -542,7 +542,7 @@ def test_output_and_quarantine_in_one_file_is_wrong_usage(tmp_path: Path) -> Non
 
 
 def test_a_bound_for_a_partition_that_is_not_there_is_told() -> None:
-    assert "--until-offset 99:3 bounds nothing" in run("compact", SAMPLE, "--until-offset", "99:3").stderr
+    assert "--until-offset 99:3 has no effect" in run("compact", SAMPLE, "--until-offset", "99:3").stderr
 
 
 def test_offsets_between_two_segments_that_none_holds_are_told(tmp_path: Path) -> None:
