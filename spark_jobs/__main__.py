@@ -62,7 +62,7 @@ class Programs(click.Group):
 
 @click.group(cls=Programs, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Jobs over __consumer_offsets for what outgrows a machine.
+    """Run jobs over __consumer_offsets for what outgrows a machine.
 
     compact, rebuild and replay write Parquet from the cluster. The others are commands of offsets-log with its options
     and outputs, and --engine spark.

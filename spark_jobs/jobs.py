@@ -113,10 +113,10 @@ _TYPES = {
     ),
     "current_state_timestamp_ms": "bigint",
 }  # fmt: skip
-DOCUMENT = Column("document", "json", "all that `rebuild` tells of it")
+DOCUMENT = Column("document", "json", "all that `rebuild` tells about it")
 GROUPS = (
     *(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in GROUP_COLUMNS),
-    Column("members", "int", "how many"),
+    Column("members", "int", "how many members it has"),
     DOCUMENT,
 )
 MEMBERS = (*(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in MEMBER_COLUMNS), DOCUMENT)

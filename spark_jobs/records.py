@@ -62,12 +62,12 @@ SELECTION = "records hold what was put into them"
 
 
 def is_partials(frame: DataFrame) -> bool:
-    """Whether a DataFrame has the columns of partials."""
+    """Return whether a DataFrame has the columns of partials."""
     return {"kind", "piece", "facts"} <= set(frame.columns)
 
 
 def knows_transactions(frame: DataFrame) -> bool:
-    """Whether a DataFrame shows which offsets were committed in a transaction."""
+    """Return whether a DataFrame shows which offsets were committed in a transaction."""
     return is_partials(frame) or set(frame.columns) >= EVENT_COLUMNS or "isTransactional" in frame.columns
 
 

@@ -29,18 +29,18 @@ from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.rows.tables import Column, Row
 
 LAG_COLUMNS = (
-    Column("log_start_offset", "bigint", "the first offset that can be read; of the copy of the partition's log"),
-    Column("log_end_offset", "bigint", "where consumers see the log end"),
+    Column("log_start_offset", "bigint", "the first offset that can be read in the copy of the partition's log"),
+    Column("log_end_offset", "bigint", "the offset at which consumers see the log end"),
     Column("lag", "bigint", "from the committed offset until there, as kafka-consumer-groups counts it"),
-    Column("behind_ms", "bigint", "age of the first record not yet read; 0 where all was read"),
+    Column("behind_ms", "bigint", "age of the first record not yet read; 0 if all was read"),
     Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop) or log end"),
 )
 """All null where no copy of the partition was given."""
 
 GROUP_LAG_COLUMNS = (
-    Column("lag", "bigint", "sum over its partitions of which a copy was given"),
-    Column("max_lag", "bigint", "of one partition"),
-    Column("partitions_without_lag", "int", "with a committed offset and without a copy"),
+    Column("lag", "bigint", "sum over the partitions of which a copy was given"),
+    Column("max_lag", "bigint", "largest lag of one partition"),
+    Column("partitions_without_lag", "int", "partitions with a committed offset and without a copy"),
 )
 
 NO_LAG = {"lag": None, "max_lag": None, "partitions_without_lag": 0}

@@ -25,12 +25,16 @@ hanging: nobody will ever end it. timed out: the coordinator would have aborted 
 DECIDED = frozenset({COMMITTED, ABORTED})
 
 OUTCOME_COLUMNS = (
-    Column("transactional_id", "string", "of the producer; null where no copy of the coordinator's log tells"),
+    Column(
+        "transactional_id",
+        "string",
+        "the producer's transactional id; null if no copy of the coordinator's log tells it",
+    ),
     Column("transaction_state", "string", "by the coordinator's last record: Ongoing, PrepareCommit, Empty …"),
-    Column("transaction_started_ms", "bigint", "when the transaction began that it speaks of"),
-    Column("transaction_timeout_ms", "int", "after which the coordinator aborts it"),
+    Column("transaction_started_ms", "bigint", "when the transaction of that record began"),
+    Column("transaction_timeout_ms", "int", "time after which the coordinator aborts it"),
     Column("outcome", "string", "committed, aborted, undecided, hanging or timed out"),
-    Column("abort_command", "string", "the command line that ends a hanging one; null of others"),
+    Column("abort_command", "string", "the command line that ends a hanging transaction; null for others"),
 )
 
 _PREPARED = {"PrepareCommit": COMMITTED, "PrepareAbort": ABORTED, "PrepareEpochFence": ABORTED}
