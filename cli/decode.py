@@ -8,7 +8,6 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from cli.options import Output, ReadOptions, output_option, reading_options
-from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ TABLE_COLUMNS = (
     "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
 )  # fmt: skip
 """Columns that fit a terminal; the other formats have all."""
+INTERNAL_TOPICS = ("__transaction_state", "__share_group_state")
+"""Stated here too, so that help loads nothing; a test compares them."""
 NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "value_version"})
 """Columns that are never null there, or that the raw bytes beside them depend on."""
 
@@ -39,7 +40,7 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 )
 @click.option(
     "--internal-topic",
-    type=click.Choice((TRANSACTION_STATE, SHARE_GROUP_STATE)),
+    type=click.Choice(INTERNAL_TOPICS),
     help="Decode this topic of a data directory instead. The names of its own directories tell it without this.",
 )
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")

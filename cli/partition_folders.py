@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from offsets_log.messages.internal_topics import OFFSETS_TOPIC
-
 if TYPE_CHECKING:
     from cli.options import Output
     from cli.session import Session
@@ -80,6 +78,8 @@ def write_summary(
 
 def folder_name(partition: int) -> str:
     """Return the name of an offsets partition's folder."""
+    from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+
     return f"{OFFSETS_TOPIC}-{partition}"
 
 
