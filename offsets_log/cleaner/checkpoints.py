@@ -11,7 +11,7 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 
 def checkpoints_after(before: Checkpoints, done: Round) -> Checkpoints:
-    """What is to be said of a partition after a round.
+    """Return a partition's checkpoints after a round.
 
     A round that did not come to its end leaves the cleaner's checkpoint as it was (``CL-49``).
     """
@@ -28,7 +28,7 @@ def checkpoints_after(before: Checkpoints, done: Round) -> Checkpoints:
 
 
 def checkpoint_texts(names: Mapping[str, str], told: Iterable[tuple[int, Checkpoints]]) -> dict[str, str]:
-    """The text of each file.
+    """Return the text of each checkpoint file.
 
     Args:
         names: attribute of `Checkpoints` → name of its file.

@@ -13,7 +13,7 @@ _ATTRIBUTES = slice(b.ATTRIBUTES_POSITION, b.ATTRIBUTES_POSITION + 2)
 
 
 def repacked(plain: bytes) -> bytes:
-    """A batch of magic 2 whose header names a codec and whose records are not compressed yet."""
+    """Compress the records of a batch of magic 2 by the codec in its header."""
     codec = codec_of(int.from_bytes(plain[_ATTRIBUTES]))
     raw = bytearray(plain[: b.BATCH_HEADER_SIZE] + codec.compress(plain[b.BATCH_HEADER_SIZE :], b.NEWEST_MAGIC))
     raw[_LENGTH] = (len(raw) - b.LOG_OVERHEAD).to_bytes(4)

@@ -78,6 +78,9 @@ MIN_SIZE = {0: 14, 1: 22, 2: BATCH_HEADER_SIZE - LOG_OVERHEAD}
 SUPPORTED_MAGICS = (0, 1, 2)
 NEWEST_MAGIC = SUPPORTED_MAGICS[-1]
 
+MAX_OFFSETS_IN_SEGMENT = 1 << 31
+"""How far a record's offset may be from its segment's base offset: the index holds the difference in 4 bytes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:

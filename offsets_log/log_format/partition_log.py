@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from offsets_log.errors import CorruptBatchError, Damage
-from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, RecordBatch
 from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 
 POSITION, BYTES = "position", "bytes"
@@ -118,9 +118,6 @@ class PartitionLog:
 
 
 LogItem = RecordBatch | Damage | Tail
-
-MAX_OFFSETS_IN_SEGMENT = 1 << 31
-"""How far a record's offset may be from its segment's base offset: the index holds the difference in 4 bytes."""
 
 
 def iter_log(log: PartitionLog) -> Iterator[tuple[Segment, LogItem]]:

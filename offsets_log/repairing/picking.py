@@ -14,10 +14,10 @@ from offsets_log.cleaner.rewriting import Written, emptied, rewritten
 from offsets_log.cleaner.settings import Rules
 from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError, ReplayError
 from offsets_log.log_format import batch as b
-from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, RecordBatch, decode_batch_header
 from offsets_log.log_format.completeness import Missing, missing_before, missing_behind, missing_between
 from offsets_log.log_format.control_record import decode_control_record
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment, iter_log
+from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import MAX_QUARANTINED_BYTES, Tail
 from offsets_log.repairing.left_out import (

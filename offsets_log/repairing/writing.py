@@ -18,10 +18,15 @@ from offsets_log.broker.producers import Producers, encode_snapshot
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.editing import last_batch
 from offsets_log.cleaner.folder import FolderFile
-from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, decode_batch_header
+from offsets_log.log_format.batch import (
+    MAX_OFFSETS_IN_SEGMENT,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    decode_batch_header,
+)
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.repairing.left_out import LeftOut, Sum
 from offsets_log.repairing.picking import Picked, Picking, Run
 from offsets_log.repairing.unloadable import NOTHING, Unloadable

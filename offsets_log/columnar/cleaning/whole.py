@@ -53,7 +53,7 @@ def _is_usual(scan_state: Any, data: Any, at: Any, size: Any, leader_epoch: Any)
 
 @inlined
 def _records(scan_state: Any, staged: Any, data: Any, window: Any, table: Any, at: Any, size: Any) -> Any:
-    """How many records a batch has; negative: minus why that is not known."""
+    """Return how many records a batch has; negative: minus the reason why that is unknown."""
     source, start, end = data, at + bt.HEADER_SIZE, at + size
     if bt.attributes_of(data, at) & bt.CODEC_MASK:
         place = sc.find_in_window(scan_state, table, at)

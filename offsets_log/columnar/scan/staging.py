@@ -32,7 +32,6 @@ NEEDS_OTHERS = 8  # the batch at the position has a producer: not all rules take
 GO_ON = -1  # it does not come back yet
 
 FLUSH_AT = 2 * a.BLOCK
-MAX_OFFSETS_IN_SEGMENT = 1 << 31
 
 
 @part
@@ -44,7 +43,7 @@ def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
     segment_base = scan_state[a.BASE_OFFSET]
     if base <= before or last < base:
         return False
-    if segment_base >= 0 and (base < segment_base or last >= segment_base + MAX_OFFSETS_IN_SEGMENT):
+    if segment_base >= 0 and (base < segment_base or last >= segment_base + bt.MAX_OFFSETS_IN_SEGMENT):
         return False
     if base == before + 1 or base == segment_base:
         return True
