@@ -74,7 +74,7 @@ def command(
     shutdown: str | None,
     lag: bool | None,
 ) -> None:
-    """Would these partitions load on Kafka X.Y, and what else is wrong with them?
+    """Predict whether these partitions load on Kafka X.Y, and find what else is wrong with them.
 
     A dry run on each release: does a broker start over these files, what does it cut off, does the load end, at which
     record does it fail and by which rule, what is served then, and what would be skipped. It also finds damage, torn

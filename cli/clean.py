@@ -143,7 +143,7 @@ def command(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Partitions as Kafka's own log cleaner would leave them after one round, byte for byte.
+    """Clean partitions as one round of Kafka's own log cleaner would, byte for byte.
 
     DIR gets a folder __consumer_offsets-N for each, with segments, all their indexes, producer snapshots, leader epochs
     and partition.metadata, beside them the checkpoints of a data directory, and README.txt: how to put the folders

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def is_bulk(log: PartitionLog) -> bool:
     """Return whether kernels are worth their start; the size of a log that is not on this machine decides too."""
-    from cli.engine import BULK_FROM_BYTES
+    from cli.engine import is_large
 
-    return (log.bytes_to_read or log.size_bytes) >= BULK_FROM_BYTES
+    return is_large(log.bytes_to_read or log.size_bytes)
 
 
 class Rounds:

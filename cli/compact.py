@@ -97,7 +97,7 @@ def command(
     asked: CompactOptions,
     lag: LagOptions,
 ) -> None:
-    """The latest committed offset of every group, topic and partition.
+    """Show the latest committed offset of every group, topic and partition.
 
     One row each, as a coordinator has it after it read all that can be read here: transactions resolved, deleted
     offsets and groups gone. Sorted by group, topic and partition. A broker that starts over damaged files may read

@@ -46,7 +46,7 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: str | None, as_: str | None) -> None:
-    """Every record, in log order: keys and values in Kafka's own JSON.
+    """Show every record, in log order: keys and values in Kafka's own JSON.
 
     A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those
     groups and topics are shown; transaction markers belong to none. -o parquet writes flat columns into the new

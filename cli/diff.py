@@ -119,7 +119,7 @@ def command(
     asked: RemovalOptions,
     decide: DecideOptions,
 ) -> None:
-    """What changed: between two copies A and B, or with --from-time or --from-offset between two moments of one.
+    """Show what changed between two copies A and B, or with --from-time or --from-offset in one.
 
     One row for each group, topic and partition whose served offset, leader epoch or metadata changed: new, advanced,
     rewound, deleted, expired, or metadata (the offset is the same). What did not change is counted on standard error.

@@ -130,7 +130,7 @@ class Engine:
     def is_bulk(self) -> bool:
         """Whether there is so much to read that kernels (`offsets_log.columnar`) do it."""
         is_known = not any(log.topic or log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
-        return is_known and sum(log.bytes_to_read for log in self.inputs.logs) >= BULK_FROM_BYTES
+        return is_known and is_large(sum(log.bytes_to_read for log in self.inputs.logs))
 
     def compile_first(self, largest: Kernel[Any]) -> None:
         """Report the wait if a kernel has to be compiled, and compile the smaller ones at the same time."""
@@ -350,6 +350,11 @@ def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded
         state = finish_bulk(replayed.layout, replayed.state, scanner, whole_groups=whole_groups)
     replayed.state.tell(found)
     return replayed.log, replace(state, missing_columns=replayed.log.missing_columns), found
+
+
+def is_large(size_bytes: int) -> bool:
+    """Return whether kernels are worth their start for logs of this size."""
+    return size_bytes >= BULK_FROM_BYTES
 
 
 def processors() -> int:

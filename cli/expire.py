@@ -85,7 +85,7 @@ def command(
     as_broker: bool,
     shutdown: str | None,
 ) -> None:
-    """What expiry would remove: offsets and groups, when, and by which rule.
+    """Show what expiry would remove: offsets and groups, when, and by which rule.
 
     One row for each offset and each group; a group follows its offsets. expires_at_ms is the first moment at which an
     expiry check removes it, null if none does while the group is as it is in the log. With -t only offsets are shown.

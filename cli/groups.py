@@ -53,7 +53,7 @@ def command(
     lag: bool | None,
     bootstrap_server: str,
 ) -> None:
-    """All groups: kind and state, members, number of offsets, age of the last commit, last activity.
+    """List all groups: kind and state, members, number of offsets, age of the last commit, last activity.
 
     Activity is any record with a value that the group wrote, commits or its own metadata; tombstones do not count.
 

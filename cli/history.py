@@ -56,7 +56,7 @@ def command(
     partition: tuple[int, ...],
     rewinds: bool,
 ) -> None:
-    """Every commit of a group in order, what was answered after each, and who held the partition then.
+    """Show every commit of a group in order, what was answered after each, and who held the partition then.
 
     Needs -g. One row for each commit, tombstone and end of a transaction: `effective_offset` is what OffsetFetch
     answers after it, and `change` what that did to the answer: new, advanced, rewound, same (the same offset again),

@@ -20,7 +20,7 @@ from offsets_log.words import counted
 @TIMED_OUT_BY
 @output_option("table", "jsonl", "json", "csv")
 def command(reading: ReadOptions, output: Output, profile: str, now: int | None, card: bool) -> None:
-    """One page: partitions and segments found, spans of offsets and time, gaps, damage, kinds of records and groups.
+    """Describe a log on one page: partitions and segments, spans of offsets and time, gaps, damage, records and groups.
 
     Above it stands the card of each data directory that has a meta.properties: cluster, broker and directory; whether
     the broker was stopped in order; what the cluster had agreed on; times of the newest records. As JSON Lines: one

@@ -59,7 +59,7 @@ def command(
     verifies: bool,
     topic_partitions: tuple[str, ...],
 ) -> None:
-    """The timeline of every group: its generations, members in and out, partitions moved.
+    """Show the timeline of every group: its generations, members in and out, partitions moved.
 
     One row for each generation, or for each group epoch of the newer protocols. A generation that was joined but never
     synced is not in a log: its number is among "skipped" of the next. An assignment that differs is no damage: the exit

@@ -71,7 +71,7 @@ def command(
     shown: RebuildOptions,
     lag: LagOptions,
 ) -> None:
-    """What a coordinator holds after loading: groups, members, committed and pending offsets.
+    """Rebuild what a coordinator holds after loading: groups, members, committed and pending offsets.
 
     One JSON document, or rows with --table. If a broker would not start, would cut something off, or would end its load
     early, `loads` says so, with the record and the rule. The answer has all that can be read even so; with --as-broker

@@ -81,7 +81,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """All of a log that can be read, as segments that a broker loads.
+    """Write all of a log that can be read, as segments that a broker loads.
 
     DIR gets a folder __consumer_offsets-N for each partition, with indexes, producer snapshots and leader epochs made
     anew, beside them the checkpoints of a data directory, and README.txt: how to put the folders under a broker.
@@ -161,14 +161,14 @@ class _Repairing:
 
     def repair(self, log: PartitionLog) -> Row:
         """Repair one partition, and make its folder in the directory."""
-        from cli.engine import BULK_FROM_BYTES
+        from cli.engine import is_large
         from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
         from offsets_log.repairing.unloadable import NOTHING
         from offsets_log.repairing.writing import repair
 
         partition = partition_of(log)
-        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
+        in_bulk = is_large(log.bytes_to_read)
         with ExitStack() as stack:
             made = _Made(self._folders, partition, stack)
             done = repair(
@@ -197,11 +197,11 @@ class _Repairing:
     def _undecodable(self, made: PartitionLog) -> int:
         """Count the records that stay and that no coordinator understands; name the first few."""
         from cli.account import DAMAGE_SHOWN
-        from cli.engine import BULK_FROM_BYTES, processors
+        from cli.engine import is_large, processors
         from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
         from offsets_log.replay.profile import MODERN
 
-        in_bulk = made.bytes_to_read >= BULK_FROM_BYTES
+        in_bulk = is_large(made.bytes_to_read)
         found = undecodable_in_bulk(made, MODERN, processors()) if in_bulk else undecodable(made)
         shown = len(found) if self._session.inputs.reading.verbose else DAMAGE_SHOWN
         for damage in found[:shown]:

@@ -39,7 +39,7 @@ SOURCES_SHOWN = 5
     help="The page: one HTML file, which appears whole or not at all.",
 )
 def command(reading: ReadOptions, profile: str, partitions: int | None, lag: bool | None, to: str) -> None:
-    """One page to look at: offsets over time, rebalances, top writers, open transactions, problems.
+    """Write one page to look at: offsets over time, rebalances, top writers, open transactions, problems.
 
     The file needs no network and no other file: any browser opens it, and it can be sent to others. Names from the log
     are shown as text, whatever they contain.

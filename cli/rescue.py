@@ -44,7 +44,7 @@ def command(
     lag: bool | None,
     to: str,
 ) -> None:
-    """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
+    """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
 
     DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
     doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data

@@ -22,7 +22,7 @@ from cli.options import PROFILE, Output, output_option
 @PROFILE
 @output_option("table", "jsonl", "json", "csv")
 def command(output: Output, source: str | None, members: tuple[str, ...], profile: str) -> None:
-    """Which protocol is selected: the candidate with most votes; ties as the coordinator's hash tables decide.
+    """Show which protocol is selected: the candidate with most votes; ties as the coordinator's hash tables decide.
 
     With - it reads JSON Lines {"members":[{"member_id","protocols"}]} and writes each with "candidates" and "selected".
     """

@@ -100,7 +100,7 @@ def command(
     reader: ReaderOptions,
     quiet: bool,
 ) -> None:
-    """Which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
+    """Show which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
 
     GROUP - reads groups from standard input, one a line, split at line feeds only: nothing is stripped, an empty line
     is the empty group. The answers keep their order.

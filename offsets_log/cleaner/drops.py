@@ -128,7 +128,7 @@ class Staying:
 
     @property
     def named(self) -> Named | None:
-        """All of the log, unless groups are named."""
+        """The choice by offsets; None if groups are named, which only keys tell."""
         if self.drops.keeps_group is not _all:
             return None
         return Named(self.drops.records, stay=False, until_offset=self.end_offset)
@@ -178,7 +178,7 @@ class Unexpired:
 
     @property
     def named(self) -> None:
-        """Only keys tell."""
+        """None: only keys tell what goes."""
 
     def end_within(self, batch: FileBatch) -> int | None:
         """Return nothing: the log ends where it ended."""

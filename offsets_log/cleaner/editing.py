@@ -38,10 +38,10 @@ class Named:
     """A choice by the offsets of records, as far as kernels can make it: other batches are asked for one by one.
 
     Attributes:
-        stay: whether records with these offsets stay, and others go; else batches without them stay as they are.
-        until_offset: batches that end behind it are asked for.
-        open_from: so are those of transactions from here on.
-        with_data: producers of whose transactions data stays, up to the place that is read.
+        stay: whether records with these offsets stay and all others go; else they go, and other batches stay unchanged.
+        until_offset: batches that end after it are asked for one by one.
+        open_from: so are batches in transactions from this offset on.
+        with_data: producers with data that stays in their open transactions, at the place that is read.
     """
 
     offsets: Set[int]
@@ -56,7 +56,7 @@ class Choice(Protocol):
 
     @property
     def named(self) -> Named | None:
-        """The same in offsets, where it goes by them alone."""
+        """The choice by offsets, if it depends on offsets alone; else None."""
 
     def end_within(self, batch: FileBatch) -> int | None:
         """Return where the log ends if it ends within this batch: no record from there on stays."""

@@ -169,7 +169,7 @@ class Surviving:
 
     @property
     def named(self) -> Named:
-        """All of the log."""
+        """The whole choice by offsets."""
         return self._named
 
     def end_within(self, batch: FileBatch) -> int | None:

@@ -50,7 +50,7 @@ class Transactions:
 
     @property
     def next_aborted(self) -> int:
-        """Where the next transaction begins that is known to abort."""
+        """The offset at which the next transaction begins that is known to abort."""
         return self._coming[0][0] if self._coming else NO_MORE
 
     def can_discard(self, batch: FileBatch) -> bool:

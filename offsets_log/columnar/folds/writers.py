@@ -47,7 +47,7 @@ PER_OF_SOME = dict.fromkeys(PER, nm.PER_NAMES) | {
     "client": nm.PER_CLIENT_AND_NAMES,
     "member": nm.PER_MEMBER_AND_NAMES,
 }
-"""The same if only some groups or topics are asked for."""
+"""`PER` for questions about some groups or topics only."""
 
 LEAST_RUNS = 1 << 16
 
