@@ -1,4 +1,4 @@
-"""The account of a run: what could not be read, what is missing or wrong; counted, kept, said, and the exit status."""
+"""The account of a run: it counts, keeps and reports what is damaged, missing or wrong, and sets the exit status."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ MAX_DAMAGES_KEPT = 100_000
 
 
 class Account:
-    """What a run tells of its inputs, and ends with.
+    """The account of a run's inputs: damage, missing log and remarks, and with them the exit status.
 
     Attributes:
-        inputs: what it is about.
-        advance: to be called with a number of bytes read, from any thread.
-        damages: the first of what could not be read, as rows.
+        inputs: the inputs that it is about.
+        advance: call it with a number of bytes read, from any thread.
+        damages: the first pieces that could not be read, as rows.
         corrupt: how many pieces Kafka cannot have written.
-        unsupported: how many pieces it may have written, and that are not known here.
-        damaged_logs: by ``id``, those that hold something other than whole batches and records.
-        lost: log that is missing and that nothing explains, absent partitions too.
-        is_wrong: whether a command found something wrong that is no damage, for the exit status.
-        tells_brokers: whether a command says itself what brokers make of damage.
+        unsupported: how many pieces Kafka may have written in a form that is not known here.
+        damaged_logs: ``id`` of each log that holds something other than whole batches and records.
+        lost: missing log that nothing explains, including absent partitions.
+        is_wrong: whether a command found something wrong other than damage; it decides the exit status too.
+        tells_brokers: whether the command itself says what brokers make of damage.
     """
 
     def __init__(self, inputs: Inputs, stack: ExitStack, *, shows_progress: bool | None) -> None:
@@ -61,7 +61,7 @@ class Account:
         self.advance = stack.enter_context(shown)
 
     def aside(self, inputs: Inputs) -> Account:
-        """An account of other inputs; what is told and counted there is not told and counted by this run."""
+        """Return an account of other inputs: what it reports and counts is not reported and counted by this run."""
         other = copy(self)
         other.inputs, other._reading = inputs, inputs.reading
         other.damages, other.lost, other._quarantine = [], [], None
@@ -69,12 +69,12 @@ class Account:
         return other
 
     def say(self, words: str) -> None:
-        """A line on standard error, unless it was asked for quiet."""
+        """Print a line on standard error, unless the user asked for quiet."""
         if not self._reading.quiet:
             say(words)
 
     def tell(self, seen: TailFound | Missing) -> None:
-        """Say what was seen that is no damage; under --strict, raise an error for log that is lost."""
+        """Report something other than damage; under --strict, raise an error for log that is lost."""
         if isinstance(seen, TailFound):
             self.say(f"{seen.segment.file}: {describe_tail(seen)}")
         elif seen.is_lost:
@@ -84,7 +84,7 @@ class Account:
             self.say(f"missing: {seen.in_words()}")
 
     def _tell_tail(self, log: PartitionLog, seen: TailFound) -> None:
-        """A tail; zeros that an orderly stop would have cut off are wrong (``D-8``)."""
+        """Report a tail; zeros that an orderly stop would have cut off count as damage (``D-8``)."""
         self.damaged_logs.add(id(log))
         self.tell(seen)
         if seen.tail.kind == "zeros" and log.checkpoints.stopped_cleanly:
@@ -94,7 +94,7 @@ class Account:
     def watch(
         self, log: PartitionLog, events: Iterable[LogEvent], advance: Callable[[int], None]
     ) -> Iterator[LogEvent]:
-        """The same events of a log; tails and missing log are told on the way."""
+        """Pass on the events of a log; report tails and missing log on the way."""
         for event in events:
             match event:
                 case BatchEnd(batch=batch):
@@ -108,14 +108,14 @@ class Account:
             yield event
 
     def drain(self, events: Iterable[LogEvent]) -> None:
-        """Read events to their end for what others note on the way; damage is told."""
+        """Read events to their end for what others note on the way; damage is reported."""
         for event in events:
             damage = event.damage if isinstance(event, Event) else event
             if isinstance(damage, Damage):
                 self.on_damage(damage)
 
     def noting(self, log: PartitionLog, found: Survey | None = None) -> Callable[[Damage | TailFound | Missing], None]:
-        """What to do with what was seen in a log in bulk."""
+        """Return a function that takes what was seen in a log in bulk."""
 
         def note(seen: Damage | TailFound | Missing) -> None:
             if isinstance(seen, Damage):
@@ -133,7 +133,7 @@ class Account:
         return note
 
     def on_damage(self, damage: Damage) -> None:
-        """Count, keep and tell a piece that could not be read; under --strict, raise its error."""
+        """Count, keep and report a piece that could not be read; under --strict, raise its error."""
         self.inputs.locate(damage)
         if self._reading.strict:
             raise damage.error
@@ -152,13 +152,13 @@ class Account:
             self.say("more pieces could not be read; -v names them all")
 
     def keep(self, damage: Damage) -> None:
-        """Write a piece where what could not be read is kept, if that was asked for."""
+        """Write a piece that could not be read to the quarantine, if there is one."""
         if self._quarantine is not None:
             with output_errors(str(self._reading.quarantine)):
                 self._quarantine.write(to_json(damage_row(damage)).encode() + b"\n")
 
     def finish(self, words: str) -> None:
-        """Say the result, and what it lacks; before that, what of the cluster's metadata was looked at."""
+        """Report the result, and what it lacks; before that, what of the cluster's metadata was looked at."""
         for note in self.inputs.clusters.notes:
             self.say(note)
         self.say(words)
@@ -183,12 +183,12 @@ class Account:
 
 
 def say(words: str) -> None:
-    """A line on standard error; where that is closed or full the answer matters more than the words."""
+    """Print a line on standard error; if that is closed or full, ignore it, as the answer matters more."""
     with suppress(OSError, AttributeError):
         click.echo(visible(words), err=True)
 
 
 def fail(error: OffsetsLogError) -> NoReturn:
-    """One line, exit status 1."""
+    """Print one line and exit with status 1."""
     say(f"offsets-log: error: {error}")
     sys.exit(EXIT_ERROR)

@@ -45,10 +45,10 @@ def command(
     kafka: tuple[int, int] | None,
     rounds: tuple[str, ...],
 ) -> None:
-    """What an assignor would give to whom.
+    """Show which partitions an assignor gives to each member.
 
-    With - reads JSON Lines {"assignor","topics","members":[{"member_id","topics","owned",...}]} and writes each with
-    its "result": what was owned before, generations, racks and user data can be told there.
+    With - it reads JSON Lines {"assignor","topics","members":[{"member_id","topics","owned",...}]} and writes each with
+    its "result"; such a question can also have what was owned before, generations, racks and user data.
     """
     from cli.json_lines import answer_lines
     from cli.members import parsed_members, parsed_topics, shown_partitions

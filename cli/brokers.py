@@ -1,4 +1,4 @@
-"""What brokers make of the partitions of a run: for `--as-broker`, and where something is damaged."""
+"""The view of brokers on a run's partitions: for `--as-broker`, and where something is damaged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import partition_name
 
 Part = tuple[PartitionLog, CoordinatorState, Survey, dict[str, Outcome]]
-"""A log, what is held of it, what was seen in it, and what brokers make of its files, by the stop before."""
+"""A log, the state it leads to, the survey of it, and the outcome of each stop before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Brokers:
     """Brokers of one release that start over what a run reads.
 
     Attributes:
-        as_broker: whether it is they who answer: what their coordinators hold after their start, in place of what can
-            be read; where both stops come into question, after a clean one.
-        shutdown: the stop before the start; None for what the data directory tells.
+        as_broker: whether the answer is what their coordinators hold after the start, in place of what can be read; if
+            both kinds of stop are possible, after a clean one.
+        shutdown: how the broker was stopped before; None for what the data directory tells.
     """
 
     session: Session
@@ -37,11 +37,11 @@ class Brokers:
     shutdown: str | None
 
     def load(self, *, whole_groups: bool = True, all_topics: bool = False) -> Iterator[Part]:
-        """Every partition, as far as filters show it.
+        """Yield every partition as brokers load it, as far as filters show it.
 
         Args:
-            whole_groups: with the members of classic groups.
-            all_topics: whichever are asked for.
+            whole_groups: whether to include the members of classic groups.
+            all_topics: whether to include topics that filters leave out.
         """
         session = self.session
         session.account.tells_brokers = True
@@ -66,7 +66,7 @@ class Brokers:
             yield log, replace(at_homes[log.offsets_partition], problems=state.problems), found, outcomes
 
     def _outcomes(self, log: PartitionLog, state: CoordinatorState) -> dict[str, Outcome]:
-        """By the stop before; nothing where brokers load what was read."""
+        """Return the outcome for each kind of stop before; none if brokers load what was read."""
         found = outcomes_by_shutdown(
             log,
             (self.profile,),
@@ -79,7 +79,7 @@ class Brokers:
         return {} if all(outcome.holds(state) for outcome in outcomes.values()) else outcomes
 
     def say(self, part: Part) -> None:
-        """Tell what they make of a partition, if that is not what was read, or why they would not load it."""
+        """Report what brokers make of a partition if it differs from what was read, or why they would not load it."""
         log, state, _, outcomes = part
         name = partition_name(log.offsets_partition)
         if outcomes:

@@ -34,7 +34,7 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
     name = "X.Y,..."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Release, ...]:
-        """Fails for a release whose rules are not known."""
+        """Return the value; fail for a release whose rules are not known."""
         from offsets_log.replay.releases import release_named
 
         try:
@@ -74,15 +74,15 @@ def command(
     shutdown: str | None,
     lag: bool | None,
 ) -> None:
-    """Would these partitions load on Kafka X.Y, and what else is wrong with them?
+    """Predict whether these partitions load on Kafka X.Y, and find what else is wrong with them.
 
     A dry run on each release: does a broker start over these files, what does it cut off, does the load end, at which
-    record does it fail and by which rule, what is served then, and what would be skipped. Also damage, torn tails,
-    missing log, overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always of the
-    whole partition: -g only chooses which findings are shown, and -t chooses nothing.
+    record does it fail and by which rule, what is served then, and what would be skipped. It also finds damage, torn
+    tails, missing log, overlaps, open transactions, groups in the wrong partition, orphaned offsets. A load is always
+    of the whole partition: -g only chooses which findings are shown, and -t has no effect.
 
-    Where the copy has the logs of other topics: offsets beyond the end or below the start of these, of partitions that
-    the cluster does not have, and of a former topic of the same name.
+    If the copy has the logs of other topics, it also finds offsets beyond their end or below their start, of partitions
+    that the cluster does not have, and of a former topic of the same name.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
     damaged or doubtful. What is only skipped or noted does not count.
@@ -126,7 +126,7 @@ def command(
 
 
 def _checks(session: Session, releases: tuple[Release, ...], shutdown: str | None) -> Iterator[PartitionCheck]:
-    """Every partition, read."""
+    """Yield the check of every partition."""
     from offsets_log.checking.partition_check import PartitionCheck
 
     if session.engine.is_bulk:
@@ -154,7 +154,7 @@ def _coordinator_in_words(release: Release, other: str) -> str:
 
 
 def _stranded(session: Session, lag: bool | None, release: Release) -> Iterator[Row]:
-    """Rows of offsets that lead to no record, of those that a release serves."""
+    """Yield rows of offsets that lead to no record, among those that a release serves."""
     if not lag_logs(session, lag):
         return
     from offsets_log.checking.stranded import stranded_findings
@@ -174,7 +174,7 @@ def _partitions_in_words(partitions: PartitionCount) -> str:
         "guess": "the default, which these few groups do not confirm",
     }[partitions.source]
     return (
-        f"groups are held against {counted(partitions.number, 'partition')} of __consumer_offsets, {why}; "
+        f"groups are checked against {counted(partitions.number, 'partition')} of __consumer_offsets, {why}; "
         "--partitions N says otherwise"
     )
 
@@ -196,7 +196,7 @@ def _write(stream: IO[bytes], found: Report, format_name: str) -> None:
 
 
 def _write_tables(stream: IO[bytes], found: Report) -> None:
-    """What loads where, and below it the findings."""
+    """Write a table of loads, and below it the findings."""
     from cli.output import write_rows
 
     names = [release.name for release in found.releases]
@@ -208,7 +208,7 @@ def _write_tables(stream: IO[bytes], found: Report) -> None:
 
 
 def _load_table(loads: list[Row], names: list[str]) -> list[Row]:
-    """One row for each partition, and for each stop before where that makes a difference; then with the log's end."""
+    """Return rows for each partition, and for each stop before if it matters; if so, with the log's end."""
     from offsets_log.rows.tables import partition_name
 
     rows: dict[tuple[int | None, str | None], list[Row]] = {}
@@ -234,11 +234,11 @@ COMES_TO: dict[str, Callable[[Row], bool]] = {
     "never_ends_on": lambda load: not load["ends"],
     "does_not_start": lambda load: not load["starts"],
 }
-"""Column → which loads' releases stand there."""
+"""Column → tells which loads' releases it names."""
 
 
 def _served(loads: list[Row]) -> str:
-    """What of it is served, by the releases that differ."""
+    """Say how much of it is served, by the releases that differ."""
     releases: dict[str, list[str]] = {}
     for load in loads:
         releases.setdefault(load["served"], []).append(load["releases"][0])
@@ -252,7 +252,7 @@ def _named(loads: list[Row], is_so: Callable[[Row], bool]) -> list[str]:
 
 
 def _shown_releases(some: list[str], names: list[str]) -> str | None:
-    """``all``, or their names, runs of three and more as ``first … last``."""
+    """Return ``all``, or names of releases, with three or more in sequence as ``first … last``."""
     if not some:
         return None
     if len(some) == len(names):

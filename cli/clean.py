@@ -29,6 +29,7 @@ from cli.partition_folders import (
     ended_by_signals,
     folder_options,
     partition_of,
+    write_summary,
 )
 from offsets_log.words import counted
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from offsets_log.rows.tables import Row
 
 Given = tuple[tuple[int | None, int], ...]
-"""Offsets of single partitions, or of all that are not named."""
+"""Offsets of single partitions; None stands for all others."""
 
 
 class Broker(click.ParamType):  # type: ignore[type-arg]
@@ -54,7 +55,7 @@ class Broker(click.ParamType):  # type: ignore[type-arg]
     name = "X.Y"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """Fails for a release whose rules are not known."""
+        """Return the value; fail for a release whose rules are not known."""
         from offsets_log.cleaner.settings import Rules
 
         if not re.fullmatch(r"\d+\.\d+(\.\d+)*", str(value)):
@@ -93,8 +94,12 @@ def _offset(name: str, what: str, default: str) -> Callable[..., Any]:
 @click.option(
     "--to", metavar="DIR", help="A new directory, which appears whole or not at all; with --engine spark also a URL."
 )
-@click.option("--dry-run", is_flag=True, help="Write nothing: only tell what would be cleaned, and what is kept why.")
-@click.option("--broker", type=Broker(), default="4.3", show_default=True, help="Whose cleaner: 3.1 to 4.3.")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing: only report what would be cleaned, and why the rest is kept."
+)
+@click.option(
+    "--broker", type=Broker(), default="4.3", show_default=True, help="The release whose cleaner it is: 3.1 to 4.3."
+)
 @click.option("--now", type=Time(), help="The cleaner's clock: epoch ms, ISO 8601 (UTC), or 2h ago; by default now.")
 @_duration("delete-retention", "The topic's delete.retention.ms: how long tombstones and markers wait.", "1d")
 @_duration("min-compaction-lag", "The topic's min.compaction.lag.ms.", "0")
@@ -138,21 +143,23 @@ def command(
     quiet: bool,
     **settings: Any,
 ) -> None:
-    """Partitions as Kafka's own log cleaner would leave them after one round, byte for byte.
+    """Clean partitions as one round of Kafka's own log cleaner would, byte for byte.
 
     DIR gets a folder __consumer_offsets-N for each, with segments, all their indexes, producer snapshots, leader epochs
     and partition.metadata, beside them the checkpoints of a data directory, and README.txt: how to put the folders
     under a broker. What the round rewrites, it rewrites as the cleaner of that release does; other segments are copied.
 
-    A row a partition says what became of it: cleaned; not started, if there is nothing to clean; changed, if there is
-    nothing to clean behind what was asked to be taken out; failed, where a broker's cleaner would end with an exception
-    and leave the partition alone until a restart, or its start leaves nothing of the log; aborted, where it gives up
-    and tries again. And why each byte is kept that is left, such as an open transaction that holds all behind it.
+    A row for each partition says what became of it: cleaned; not started, if there is nothing to clean; changed, if
+    there is nothing to clean after what was asked to be taken out; failed, if a broker's cleaner would end with an
+    exception and leave the partition alone until a restart, or its start leaves nothing of the log; aborted, if it
+    gives up and tries again. The row also says why each byte that is left is kept, such as for an open transaction that
+    holds everything after it.
 
-    Records are dropped before the round: --drop-record, --drop-group, --keep-group, --drop-expired; --until-offset and
-    --until-time give the log as it was then. Record offsets stay, and so does where the log goes on. A transaction that
-    loses records keeps its marker. With --deep, what is left is replayed by the rules of all profiles before it is
-    written: it answers as before, for offsets, groups, members, open transactions and what ends a load.
+    Records are dropped before the round: by --drop-record, --drop-group, --keep-group, --drop-expired; --until-offset
+    and --until-time take the log as it was then. Record offsets stay, and so does the offset at which the log goes on.
+    A transaction that loses records keeps its marker. With --deep, what is left is replayed by the rules of all
+    profiles before it is written: it answers as before, for offsets, groups, members, open transactions and what ends a
+    load.
 
     Exit status 3 if a partition failed or aborted.
     """
@@ -225,7 +232,7 @@ class _Cleaning:
         self._stopped_cleanly = None if shutdown is None else SHUTDOWNS[shutdown]
 
     def clean(self, log: PartitionLog) -> Row:
-        """One partition; its folder is made in the directory."""
+        """Clean one partition, and make its folder in the directory."""
         from dataclasses import replace
 
         from cli.clean_rounds import is_bulk
@@ -259,7 +266,7 @@ class _Cleaning:
         return result_row(given, done, kept, before if self._changes.are_some else None, in_bulk=in_bulk)
 
     def _tell_of_start(self, log: PartitionLog, opened: OpenLog) -> None:
-        """Say what a broker's start cuts away, and what is missing: a round makes both look as if it was cleaned."""
+        """Report what a broker's start cuts away, and what is missing: after a round both look cleaned."""
         from offsets_log.cleaner.opening import missing_in
 
         for cut in opened.cuts:
@@ -272,7 +279,7 @@ class _Cleaning:
             self._session.account.say(f"missing: {missing.in_words()}; a round makes it look as if it was cleaned away")
 
     def _tell_of_recovery(self, log: PartitionLog, opened: OpenLog, *, in_bulk: bool) -> None:
-        """Say what a recovery makes of a log that was opened without one: README.txt has the broker recover it."""
+        """Report what a recovery does to a log that was opened without one, as README.txt has the broker recover it."""
         from offsets_log.cleaner.opening import recovered
 
         found = recovered(log, opened, self._settings, in_bulk=in_bulk)
@@ -289,7 +296,7 @@ class _Cleaning:
     def _written(
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, done: Round | None
     ) -> tuple[Round, Kept]:
-        """A partition's folder, with a round if it is not done."""
+        """Write a partition's folder, after a round if there is still one to do."""
         from offsets_log.cleaner.checkpoints import checkpoints_after
 
         if done is None:
@@ -301,7 +308,7 @@ class _Cleaning:
         return done, kept
 
     def _checkpoints(self, log: PartitionLog) -> Checkpoints:
-        """What the data directory says of a partition, unless options say it."""
+        """Return a partition's checkpoints: as options say, else as the data directory says."""
         from dataclasses import replace
 
         dirty, watermark, start = (_given_for(log.offsets_partition, self._given[name]) for name in OFFSETS)
@@ -315,17 +322,17 @@ class _Cleaning:
 
 
 OFFSETS = ("first_dirty_offset", "high_watermark", "log_start_offset")
-"""Options that say what a data directory's checkpoints say otherwise."""
+"""Options that replace what a data directory's checkpoints say."""
 
 
 def _tell_of_others(session: Session, given: dict[str, Given]) -> None:
-    """Say which of these offsets are of partitions that are not there."""
+    """Report offsets that were given for partitions that are not there."""
     found = {log.offsets_partition for log in session.inputs.logs}
     for name in OFFSETS:
         for partition, offset in given[name]:
             if partition is not None and partition not in found:
                 option = f"--{name.replace('_', '-')} {partition}:{offset}"
-                session.account.say(f"{option} says nothing: no such offsets partition was found")
+                session.account.say(f"{option} has no effect: no such offsets partition was found")
 
 
 def _given_for(partition: int | None, given: Given) -> int | None:
@@ -337,15 +344,9 @@ def _given_for(partition: int | None, given: Given) -> int | None:
 
 
 def _tell(rows: list[Row], output: Output) -> None:
-    from cli.output import chosen_format, destination, write_rows
     from offsets_log.cleaner.result import CLEAN_COLUMNS
 
-    format_name = chosen_format(output)
-    shown = rows
-    if format_name == "table":
-        shown = [row | {"kept": "; ".join(map(_kept_in_words, row["kept"]))} for row in rows]
-    with destination(output) as stream:
-        write_rows(stream, shown, CLEAN_COLUMNS, format_name)
+    write_summary(rows, CLEAN_COLUMNS, output, "kept", _kept_in_words)
 
 
 def _kept_in_words(kept: Row) -> str:

@@ -1,4 +1,4 @@
-"""What `clean` takes out of a log beside what a round does: its options, and what they ask for of a partition."""
+"""Options by which `clean` removes more than a round of the cleaner does, and what they ask for of a partition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import Duration, Time, UntilOffset
+from cli.options import ERA_NAMES, Duration, Time, UntilOffset
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -22,32 +22,38 @@ if TYPE_CHECKING:
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.expiry import Retention
 
-ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
-
 _OPTIONS = (
     click.option(
         "--deep",
         is_flag=True,
-        help="The smallest log with the same answers: the active segment too, no tombstone or marker that nobody "
-        "needs, nothing of transactions that were aborted.",
+        help="Write the smallest log with the same answers: clean the active segment too, and leave out tombstones and "
+        "markers that nobody needs, and aborted transactions.",
     ),
     click.option(
         "--drop-record",
         metavar="[P:]N",
         type=UntilOffset(),
         multiple=True,
-        help="Without the record at offset N (of offsets partition P), such as one that ends a load; repeatable.",
+        help="Leave out the record at offset N (of offsets partition P), such as one that ends a load; repeatable.",
     ),
-    click.option("--drop-group", metavar="GLOB", multiple=True, help="Without these groups, and all of theirs."),
-    click.option("--keep-group", metavar="GLOB", multiple=True, help="Without any group but these."),
+    click.option(
+        "--drop-group", metavar="GLOB", multiple=True, help="Leave out these groups, and all that belongs to them."
+    ),
+    click.option("--keep-group", metavar="GLOB", multiple=True, help="Leave out all groups but these."),
     click.option(
         "--drop-expired",
         is_flag=True,
-        help="Without what a coordinator's expiry would remove at --now: what `expire` shows.",
+        help="Leave out what a coordinator's expiry would remove at --now: what `expire` shows.",
     ),
-    click.option("--retention", type=Duration(), help="For that: offsets.retention.minutes.  [default: the era's]"),
     click.option(
-        "--era", type=click.Choice(ERA_NAMES), default="modern", show_default=True, help="For that: whose expiry rules."
+        "--retention", type=Duration(), help="For --drop-expired: offsets.retention.minutes.  [default: the era's]"
+    ),
+    click.option(
+        "--era",
+        type=click.Choice(ERA_NAMES),
+        default="modern",
+        show_default=True,
+        help="For --drop-expired: whose expiry rules.",
     ),
     click.option(
         "--until-offset",
@@ -71,7 +77,7 @@ class Changes:
     """The options' values.
 
     Attributes:
-        met: globs that a group fits.
+        met: globs that fit a group that was found.
     """
 
     deep: bool
@@ -87,7 +93,7 @@ class Changes:
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Changes:
-        """Of a command's parameters."""
+        """Make the changes from a command's parameters."""
         changes = cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
         if changes.retention is not None and not changes.drop_expired:
             raise click.UsageError("--retention is for --drop-expired")
@@ -102,7 +108,7 @@ class Changes:
         ))  # fmt: skip
 
     def check_engine(self, engine: str) -> None:
-        """Fail where more than a round is asked of a cluster."""
+        """Fail if more than a round is asked of a cluster."""
         if engine == "spark" and self.are_some:
             raise click.UsageError(
                 "--engine spark does a round and no more: give its --to to clean again without --engine, which takes "
@@ -112,7 +118,7 @@ class Changes:
     def apply(
         self, session: Session, log: PartitionLog, opened: OpenLog, settings: Settings, stack: ExitStack
     ) -> tuple[PartitionLog, OpenLog, Round | None]:
-        """The log that is to be cleaned; what became of one that was cleaned deeply.
+        """Return the log to clean, and the outcome of a deep cleaning if one was asked for.
 
         Raises:
             OffsetsLogError: something of it cannot be read.
@@ -135,7 +141,7 @@ class Changes:
         return deep.log, deep.opened, round_of(deep, settings)
 
     def tell_of_others(self, session: Session, partitions: Set[int | None]) -> None:
-        """Say what was met nowhere: records of partitions that are not there, and globs that no group fits."""
+        """Report options without effect: records of partitions that are not there, and globs that fit no group."""
         for partition, offset in self.drop_record:
             if partition is not None and partition not in partitions:
                 session.account.is_wrong = True

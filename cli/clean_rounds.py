@@ -1,4 +1,4 @@
-"""Rounds of the cleaner in this process; `cli.spark` has the same on a cluster."""
+"""Rounds of the cleaner in this process; `cli.spark_rounds` runs them on a cluster."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 
 def is_bulk(log: PartitionLog) -> bool:
-    """Whether kernels are worth their start; of a log that is not here its size tells."""
-    from cli.engine import BULK_FROM_BYTES
+    """Return whether kernels are worth their start; the size of a log that is not on this machine decides too."""
+    from cli.engine import is_large
 
-    return (log.bytes_to_read or log.size_bytes) >= BULK_FROM_BYTES
+    return is_large(log.bytes_to_read or log.size_bytes)
 
 
 class Rounds:
     """Opens and cleans partitions.
 
     Args:
-        advance: is told of bytes that were read.
+        advance: takes numbers of bytes that were read.
     """
 
     def __init__(self, settings: Settings, advance: Callable[[int], None]) -> None:
         self._settings, self._advance = settings, advance
 
     def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
-        """As `open_for_cleaning`."""
+        """Open a log as `open_for_cleaning` does."""
         from offsets_log.cleaner.opening import open_for_cleaning
 
         return open_for_cleaning(log, self._settings, stopped_cleanly=stopped_cleanly, in_bulk=is_bulk(log))
@@ -41,7 +41,7 @@ class Rounds:
     def clean(
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
     ) -> tuple[Round, Kept]:
-        """A round; its segments, and those that stay, are in the partition's folder then; and why each byte is."""
+        """Run a round and write the partition's folder; return the round, and why each byte in it is kept."""
         from offsets_log.cleaner.folder import new_files
         from offsets_log.cleaner.result import kept_after
         from offsets_log.cleaner.round import clean

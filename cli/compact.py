@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from offsets_log.rows.tables import Row
 
 NOT_IN_TABLES = frozenset({"topic_id", "log_start_offset", "lag_from"})
-"""Columns that a table for people goes without."""
+"""Columns that a table for people leaves out."""
 
 
 TABLES = ("offsets", "share-offsets")
@@ -31,10 +31,10 @@ TABLES = ("offsets", "share-offsets")
 
 @dataclass(frozen=True, slots=True)
 class CompactOptions:
-    """Which rows are asked for.
+    """Options that choose rows.
 
     Attributes:
-        table: of `TABLES`.
+        table: one of `TABLES`.
     """
 
     orphans: bool
@@ -45,12 +45,12 @@ class CompactOptions:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the rows say beside the offsets.
+    """Columns that the rows have beside those of offsets.
 
     Attributes:
-        unstable: whether they tell offsets under an open transaction.
-        lag: tells the ends of partitions; None for rows without.
-        now_ms: until when ages count; None for the newest record.
+        unstable: whether they mark offsets under an open transaction.
+        lag: tells the ends of partitions; None for rows without them.
+        now_ms: the time to which ages count; None for that of the newest record.
     """
 
     profile: str
@@ -97,9 +97,9 @@ def command(
     asked: CompactOptions,
     lag: LagOptions,
 ) -> None:
-    """The latest committed offset of every group, topic and partition.
+    """Show the latest committed offset of every group, topic and partition.
 
-    One row each, as a coordinator has it that has read all that can be read here: transactions resolved, deleted
+    One row each, as a coordinator has it after it read all that can be read here: transactions resolved, deleted
     offsets and groups gone. Sorted by group, topic and partition. A broker that starts over damaged files may read
     less, or load nothing at all: --as-broker answers what OffsetFetch would then.
     """
@@ -151,16 +151,18 @@ def command(
 
 
 def _write_share_offsets(reading: ReadOptions, output: Output, format_name: str, lag: LagOptions) -> None:
-    """The rows of ``--table share-offsets``."""
+    """Write the rows of ``--table share-offsets``."""
     from cli.output import destination, write_rows
     from cli.session import open_session
     from cli.share_offsets import say_of_orphans, share_offsets_of
     from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
 
     if is_bounded(reading):
-        raise click.UsageError("--table share-offsets is of the copy's end; --until-offset and --until-time end before")
+        raise click.UsageError(
+            "--table share-offsets shows the state at the copy's end: leave out --until-offset and --until-time"
+        )
     if format_name == "parquet":
-        raise click.UsageError("--table share-offsets is no Parquet: take -o jsonl or csv")
+        raise click.UsageError("--table share-offsets cannot be written as Parquet: take -o jsonl or csv")
     with open_session(reading, output) as session:
         logs = lag_logs(session, lag.lag)
         found = share_offsets_of(session, logs)
@@ -226,7 +228,7 @@ def _write_rows(
 
 
 def say_of_unstable(session: Session, count: int) -> None:
-    """Tell of offsets beside which an open transaction holds others."""
+    """Report offsets for which an open transaction holds others."""
     if count:
         session.account.say(
             f"of these offsets {counted(count, 'is', 'are')} under an open transaction (pending); --unstable marks them"

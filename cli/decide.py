@@ -1,4 +1,4 @@
-"""``--decide``, and the outcome of open transactions, by the copy of the transaction coordinator's log."""
+"""``--decide``: the outcome of open transactions by the copy of the transaction coordinator's log."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DecideOptions:
-    """What `decide_options` say.
+    """The values of `decide_options`.
 
     Attributes:
-        decide: whether transactions of which the outcome is certain are ended.
-        now_ms: for which time it is told what has timed out; None tells of none.
+        decide: whether to end transactions whose outcome is certain.
+        now_ms: the time at which transactions have timed out; None if none is asked about.
     """
 
     decide: bool = False
@@ -45,7 +45,7 @@ TIMED_OUT_BY = click.option(
 
 
 def decide_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Both options, handed over as `decide`."""
+    """Add both options to a command, which gets them as `decide`."""
 
     @wraps(command)
     def with_decide(*args: Any, decide: bool, now: int | None, **more: Any) -> None:
@@ -55,7 +55,7 @@ def decide_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def check_usage(reading: ReadOptions, decide: bool, *, as_broker: bool = False) -> None:
-    """Raises UsageError for what cannot be decided."""
+    """Raise UsageError for what cannot be decided."""
     if not decide:
         return
     if reading.engine == "spark":
@@ -70,14 +70,14 @@ def check_usage(reading: ReadOptions, decide: bool, *, as_broker: bool = False) 
 
 
 def is_bounded(reading: ReadOptions) -> bool:
-    """Whether less than the whole log is asked for: what other topics say is of its end."""
+    """Return whether less than the whole log is read: other topics only tell the state at its end."""
     return bool(reading.until_offset) or reading.until_time is not None
 
 
 def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
-    """What tells outcomes; None without a copy of the coordinator's log, or where a time before the end is asked of."""
+    """Return what tells outcomes; None without a copy of that topic, or if the run ends before the log does."""
     from offsets_log.data_directory.decisions import Outcomes
-    from offsets_log.messages.state_topics import TRANSACTION_STATE
+    from offsets_log.messages.internal_topics import TRANSACTION_STATE
 
     inputs = session.inputs
     if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(TRANSACTION_STATE):
@@ -89,7 +89,7 @@ def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
 
 
 def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:
-    """Have the engine decide, if that was asked for; what tells outcomes, as `outcomes_of`."""
+    """Let the engine decide, if that was asked for; return what tells outcomes, as `outcomes_of`."""
     outcomes = outcomes_of(session, decide.now_ms)
     if decide.decide:
         session.engine.decides = outcomes
@@ -101,11 +101,11 @@ def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:
 
 
 SAID = 5
-"""Transactions that are named one by one."""
+"""How many transactions are named one by one."""
 
 
 def say_of_decided(session: Session) -> None:
-    """Tell what was decided, what was not, and where a marker should have been."""
+    """Report what was decided, what was not, and where a marker is missing."""
     outcomes = session.engine.decides
     if outcomes is None:
         return

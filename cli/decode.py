@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 TABLE_COLUMNS = (
     "offsets_partition", "record_offset", "timestamp_ms", "producer_id", "name", "key", "value", "control", "error",
 )  # fmt: skip
-"""What fits a terminal; the other formats have everything."""
+"""Columns that fit a terminal; the other formats have all."""
 INTERNAL_TOPICS = ("__transaction_state", "__share_group_state")
+"""Stated here too, so that help loads nothing; a test compares them."""
 NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "value_version"})
 """Columns that are never null there, or that the raw bytes beside them depend on."""
 
@@ -40,18 +41,19 @@ NEEDED_IN_PARQUET = frozenset({"record_offset", "timestamp_ms", "producer_id", "
 @click.option(
     "--internal-topic",
     type=click.Choice(INTERNAL_TOPICS),
-    help="Decode this topic of a data directory instead; of its own folders it is told by their names.",
+    help="Decode this topic of a data directory instead. The names of its own directories tell it without this.",
 )
 @click.option("--as", "as_", type=click.Choice(["dump-log"]), help="Print the lines of kafka-dump-log instead.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(reading: ReadOptions, output: Output, expand: bool, internal_topic: str | None, as_: str | None) -> None:
-    """Every record, in log order: keys and values in Kafka's own JSON.
+    """Show every record, in log order: keys and values in Kafka's own JSON.
 
     A record that cannot be decoded is shown with its raw bytes and an error. With -g or -t only records of those
     groups and topics are shown; transaction markers belong to none. -o parquet writes flat columns into the new
     directory that --to names.
 
-    Of __transaction_state and __share_group_state, too: given their folders, or a data directory and --internal-topic.
+    It also decodes __transaction_state and __share_group_state: give their directories, or a data directory and
+    --internal-topic.
     """
     from cli.output import TEXT_FORMATS, chosen_format, destination, text_around, write_rows
     from cli.session import open_session
@@ -105,32 +107,32 @@ def _check_usage(output: Output, expand: bool, as_: str | None) -> None:
 
 
 def _check_usage_of_topic(reading: ReadOptions, output: Output, topic: str) -> None:
-    """Raises UsageError for what is of ``__consumer_offsets`` only."""
+    """Raise UsageError for what applies to ``__consumer_offsets`` only."""
     if output.output == "parquet":
         raise click.UsageError(f"-o parquet has no columns for {topic}")
     if reading.group or reading.topic:
-        raise click.UsageError(f"-g and -t are of __consumer_offsets, and not of {topic}")
+        raise click.UsageError(f"-g and -t are for __consumer_offsets, not for {topic}: leave them out")
     if reading.engine == "spark":
         raise click.UsageError(f"--engine spark does not read {topic}")
     if reading.input_format not in (None, "segments") or reading.as_partition is not None:
-        raise click.UsageError(f"of {topic} only folders and files of segments are read")
+        raise click.UsageError(f"{topic} is read from segment files and their directories only")
 
 
 PART_BYTES = 1 << 22
-"""Of log; its text is some four times as long, and waits for what is before it."""
+"""Bytes of log in a part; its text is about four times as long, and waits for the parts before it."""
 
 
 def _write_rows_in_bulk(
     session: Session, write: Callable[[bytes | memoryview], object], line: Callable[[Row], bytes]
 ) -> int:
-    """The lines of all records that are shown as rows; how many there are."""
+    """Write the lines of all records that are shown as rows; return how many there are."""
     from offsets_log.columnar.sinks.forms import form_of_rows
 
     return _write_in_bulk(session, write, form_of_rows(line))
 
 
 def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
-    """The same as a table."""
+    """Write all records that are shown as a table; return how many there are."""
     from cli.text_table import FieldReader, TextTable, fields_of
     from offsets_log.rows.tables import DECODE_COLUMNS
 
@@ -143,7 +145,7 @@ def _write_table_in_bulk(session: Session, stream: IO[bytes]) -> int:
 
 
 def _write_in_bulk(session: Session, write: Write, form: Form) -> int:
-    """The text of all records that are shown; how many there are."""
+    """Write the text of all records that are shown; return how many there are."""
     from cli.text_parts import Parts
     from offsets_log.columnar.sinks.lines import Press
 
@@ -154,7 +156,7 @@ def _write_in_bulk(session: Session, write: Write, form: Form) -> int:
 
 
 class _Account:
-    """The events of all partitions, with damage told and records counted on the way."""
+    """The events of all partitions; reports damage and counts records on the way."""
 
     def __init__(self, session: Session, *, shows_batches: bool) -> None:
         self.session = session
@@ -162,7 +164,7 @@ class _Account:
         self.records = 0
 
     def watch(self, log: PartitionLog) -> Iterator[LogEvent]:
-        """Events within the filters."""
+        """Pass on the events that filters let through."""
         from offsets_log.errors import Damage
         from offsets_log.events import Event
 
@@ -198,7 +200,7 @@ class _Account:
         return not reading.topic or (decoded.is_offset_commit and session.inputs.shows_topic(decoded.key["topic"]))
 
     def rows(self, expand: bool) -> Iterator[Row]:
-        """One row a record."""
+        """Yield one row for each record."""
         from offsets_log.events import Event
         from offsets_log.rows.tables import decoded_row
 

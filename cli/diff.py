@@ -63,7 +63,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class RemovalOptions:
-    """What is told of deleted offsets."""
+    """Options about deleted offsets."""
 
     retention: int | None
     why: bool
@@ -119,7 +119,7 @@ def command(
     asked: RemovalOptions,
     decide: DecideOptions,
 ) -> None:
-    """What changed: between two copies A and B, or with --from-time or --from-offset between two moments of one.
+    """Show what changed between two copies A and B, or with --from-time or --from-offset in one.
 
     One row for each group, topic and partition whose served offset, leader epoch or metadata changed: new, advanced,
     rewound, deleted, expired, or metadata (the offset is the same). What did not change is counted on standard error.
@@ -128,7 +128,7 @@ def command(
     tombstone was written, with --retention, or by an expire timestamp of its own. Without --retention an offset that
     may have expired is called deleted, and standard error says how many these are; --why says so for each.
 
-    --decide ends transactions at the end of each copy; of two moments of one only in the later.
+    --decide ends transactions at the end of each copy; with two moments of one copy, only at the later one.
     """
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
@@ -151,7 +151,7 @@ def _check_usage(reading: ReadOptions, since: Since) -> None:
         if len(reading.paths) != 2:
             raise click.UsageError("give two copies A and B, or --from-time or --from-offset for two moments of one")
         if reading.paths == ("-", "-"):
-            raise click.UsageError("standard input can be only one of both")
+            raise click.UsageError("standard input can be only one of the two copies")
         return
     if since.from_time is not None and reading.until_time is not None and since.from_time > reading.until_time:
         raise click.UsageError("--from-time is later than --until-time")
@@ -163,7 +163,7 @@ def _check_usage(reading: ReadOptions, since: Since) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """What is compared, and the run that tells of it: that of the later state."""
+    """The two states to compare, and the run of the later one, which reports."""
 
     session: Session
     profile: str
@@ -187,7 +187,7 @@ def _both(
     table: str,
     decide: DecideOptions,
 ) -> Iterator[_Comparison]:
-    """The states before and after, of partitions that both have."""
+    """Yield the states before and after of partitions that both copies have."""
     from cli.session import open_session
     from offsets_log.investigate.copies import ComparedPartition, Held
     from offsets_log.replay.profile import PROFILES
@@ -234,7 +234,7 @@ def _loaded(session: Session, profile: Profile, decide: DecideOptions) -> list[L
 def _pairs(
     session: Session, paths: tuple[str, ...], copy_a: list[Loaded], copy_b: list[Loaded]
 ) -> Iterator[ComparedPartition]:
-    """The offsets partitions that both copies have; what only one has is told."""
+    """Return the offsets partitions that both copies have; report those that only one has."""
     from offsets_log.investigate.copies import ComparedPartition, by_partition, partitions_of
 
     count = partitions_of(copy_a, copy_b, told=session.inputs.offsets_partition_count())
@@ -274,7 +274,7 @@ def _say_if_reversed(session: Session, part: ComparedPartition) -> None:
     if before is not None and after is not None and after < before and not is_dump:  # a paste may end anywhere
         session.account.say(
             f"offsets partition {partition_name(part.offsets_partition)} ends at record offset {before} in A and "
-            f"already at {after} in B: B is the older copy there, and what is told happened the other way round"
+            f"already at {after} in B: B is the older copy there, and the changes shown happened the other way round"
         )
 
 
@@ -300,7 +300,7 @@ def _offsets(comparison: _Comparison, retention: int | None, why: bool) -> tuple
     rows.sort(key=itemgetter("group", "topic", "partition"))
     if unknown:
         comparison.session.account.say(
-            f"of {unknown} of the deleted offsets the log does not show whether they expired; "
+            f"the log does not show whether {unknown} of the deleted offsets expired; "
             + ("--why says more" if retention is not None else "--retention with the broker's own would tell")
         )
     names = [column.name for column in (*d.DIFF_COLUMNS, *(d.WHY_COLUMNS if why else ()))]
@@ -357,7 +357,7 @@ def _groups(comparison: _Comparison, table: str, given: dict[bytes, str]) -> tup
 def _group_rows(
     comparison: _Comparison, part: ComparedPartition, state: CoordinatorState, names: TopicNames
 ) -> Iterator[Row]:
-    """The groups of one side; those that only their offsets make cannot be seen in a copy without offsets."""
+    """Return rows of one copy's groups; a copy without offsets cannot show groups that only have offsets."""
     from offsets_log.rows.groups import group_row
 
     for group in state.groups.values():
@@ -367,4 +367,4 @@ def _group_rows(
 
 def _say_not_compared(comparison: _Comparison, facts: Iterable[str]) -> None:
     if missing_columns := sorted(comparison.missing_columns.intersection(facts)):
-        comparison.session.account.say(f"not compared, as what was read does not tell it: {', '.join(missing_columns)}")
+        comparison.session.account.say(f"not compared, because the inputs do not tell it: {', '.join(missing_columns)}")

@@ -1,4 +1,4 @@
-"""What answers a run's questions of its logs: this process, record by record, or in bulk by kernels where it pays."""
+"""The engines that read logs for a run: this process record by record, or kernels in bulk where that is faster."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ if TYPE_CHECKING:
     from offsets_log.replay.releases import Release
 
 UNTOLD_IN_BULK = frozenset({POSITION, BYTES, "assignment_base64"})
-"""Columns that a source need not tell to be read in bulk: rows of records have none of them, or null of themselves."""
+"""Columns that a source may lack and still be read in bulk, because rows do not have them or have null."""
 BULK_FROM_BYTES = 4 << 20
-"""From here on compiled kernels are worth their start."""
+"""Size of a log from which on compiled kernels are worth their start."""
 
 Loaded = tuple[PartitionLog, CoordinatorState, Survey]
-"""A log, what is held of it, and what was seen in it."""
+"""A log, the state it leads to, and the survey of it."""
 
 Surveyed = tuple[PartitionLog, Survey, Holdings]
-"""A log, what was seen in it, and how much of it a load makes."""
+"""A log, the survey of it, and how much of it a load makes."""
 
 
 class Watcher(Protocol):
-    """Whoever notes something of the events that pass by."""
+    """Notes something about events that pass by."""
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """The same events."""
+        """Pass on the events."""
 
 
 class Engine:
-    """Answers from the logs of `inputs`; what it meets on the way goes to `account`.
+    """Answers from the logs of `inputs`; damage and remarks go to `account`.
 
     Attributes:
         is_here: whether this process may read the logs itself.
-        decides: ends the open transactions of a log whose outcome is certain, before anything is made of the replay;
-            None where they stay open. Only a log that is read to its end has such an outcome.
+        decides: ends open transactions whose outcome is certain before the replay is used; None to leave them open.
+            Only in a log that is read to its end is an outcome certain.
     """
 
     is_here = True
@@ -71,7 +71,7 @@ class Engine:
         self.decides: Outcomes | None = None
 
     def of(self, inputs: Inputs, account: Account) -> Self:
-        """The same engine for other bounds, where nothing is decided."""
+        """Return an engine of this kind for other bounds, which decides nothing."""
         other = copy(self)
         other.inputs, other.account, other.decides = inputs, account, None
         return other
@@ -79,9 +79,9 @@ class Engine:
     def events(
         self, log: PartitionLog, start: int = 0, wants: Callable[[Record], bool] | None = None
     ) -> Iterator[LogEvent]:
-        """The events of one partition within the bounds, from a record offset on; tails are told on the way.
+        """Yield the events of one partition within the bounds, from a record offset on; report tails on the way.
 
-        ``wants`` as `iter_events`.
+        ``wants`` is that of `iter_events`.
         """
         events = iter_events(
             log, start=start, until=self.inputs.until(log), release=self.inputs.reading.kafka, wants=wants
@@ -95,10 +95,10 @@ class Engine:
         wants: Callable[[Record], bool] | None = None,
         start: int | None = None,
     ) -> Iterator[LogEvent]:
-        """The same of a question about few records: of bulk, batches that hold none of them are passed by.
+        """Yield events for a question about few records: in bulk, batches that hold none of them are skipped.
 
         Args:
-            start: given where this log alone is asked, and no other by the same selection.
+            start: record offset to start at, if only this log is asked by the selection.
         """
         if not self.is_bulk:
             return self.events(log, start or 0, wants)
@@ -113,7 +113,7 @@ class Engine:
         return self.account.watch(log, events, lambda size_bytes: None)
 
     def load(self, log: PartitionLog, profile: Profile, found: Watcher) -> CoordinatorState:
-        """A coordinator's memory after loading the partition up to the bounds, as far as filters show it.
+        """Return a coordinator's memory after it loads the partition up to the bounds, as far as filters show it.
 
         Args:
             found: notes what passes by.
@@ -128,12 +128,12 @@ class Engine:
 
     @property
     def is_bulk(self) -> bool:
-        """Whether there is so much to read that it is done by `offsets_log.columnar`."""
+        """Whether there is so much to read that kernels (`offsets_log.columnar`) do it."""
         is_known = not any(log.topic or log.missing_columns - UNTOLD_IN_BULK for log in self.inputs.logs)
-        return is_known and sum(log.bytes_to_read for log in self.inputs.logs) >= BULK_FROM_BYTES
+        return is_known and is_large(sum(log.bytes_to_read for log in self.inputs.logs))
 
     def compile_first(self, largest: Kernel[Any]) -> None:
-        """Tell of the wait where a kernel is not kept from another run, and compile the smaller ones beside it."""
+        """Report the wait if a kernel has to be compiled, and compile the smaller ones at the same time."""
         from offsets_log.columnar.jit.compiled import compile_beside, is_kept
 
         if not is_kept(largest):
@@ -150,12 +150,12 @@ class Engine:
         replay: Callable[..., Replay] | None = None,
         largest: Kernel[Any] | None = None,
     ) -> Iterator[Replayed]:
-        """All partitions replayed up to the bounds, in their order.
+        """Replay all partitions up to the bounds, in their order.
 
         Args:
-            found: by ``id`` of the log, what was seen in it.
+            found: ``id`` of each log → the survey of it.
             replay: makes another kind of replays.
-            largest: the largest kernel that these need.
+            largest: the largest kernel that these replays need.
         """
         from offsets_log.columnar.folds.offsets import scan
         from offsets_log.columnar.folds.replay import Replay, replay_logs
@@ -174,10 +174,10 @@ class Engine:
         return replays if self.decides is None else map(partial(_decided, self.decides), replays)
 
     def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
-        """The records of one partition up to the bounds, counted for who wrote them: see `writers.count_log`.
+        """Count the records of one partition up to the bounds by writer; see `writers.count_log`.
 
         Args:
-            how: more for it.
+            how: more arguments of it.
         """
         from offsets_log.columnar.folds.tally import scan
         from offsets_log.columnar.folds.writers import count_log
@@ -196,7 +196,7 @@ class Engine:
         )
 
     def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
-        """All partitions up to the bounds loaded by the rules of releases, in their order."""
+        """Load all partitions up to the bounds by the rules of releases, in their order."""
         from offsets_log.checking.bulk import check_logs
         from offsets_log.checking.bulk_answers import partition_check
         from offsets_log.columnar.folds.offsets import scan
@@ -218,12 +218,12 @@ class Engine:
             )
 
     def export_in_bulk(self, write: Write, *, is_filtered: bool = False, **how: Any) -> int:
-        """All records up to the bounds as Arrow tables or otherwise, in parts; how many there are.
+        """Write all records up to the bounds in parts, as Arrow tables or otherwise; return how many there are.
 
         Args:
-            write: takes what is made of a part.
+            write: takes what a part becomes.
             is_filtered: only records of the groups and topics that are shown; markers belong to none.
-            how: more for `Export`.
+            how: more arguments of `Export`.
         """
         from offsets_log.columnar.events.export import Export
         from offsets_log.columnar.events.kernels import fill
@@ -245,16 +245,16 @@ class Engine:
         return export.run(self.inputs.logs)
 
     def rounds(self, settings: Settings) -> Rounds:
-        """Who opens and cleans partitions."""
+        """Return what opens and cleans partitions."""
         from cli.clean_rounds import Rounds
 
         return Rounds(settings, self.account.advance)
 
     def place(self, to: str, stack: ExitStack) -> Place:
-        """A new directory for partition folders, outside of what is read, which appears whole or not at all.
+        """Make a directory for partition folders outside of the inputs, which appears whole or not at all.
 
         Args:
-            stack: at its end it appears.
+            stack: the directory appears when it closes.
         """
         from offsets_log.disk.folders import DiskPlace, refuse_inside_inputs
         from offsets_log.disk.writer import atomic_directory, left_beside
@@ -265,7 +265,7 @@ class Engine:
         return DiskPlace(str(stack.enter_context(atomic_directory(to))))
 
     def load_all(self, profile: Profile, *, whole_groups: bool = True) -> Iterator[Loaded]:
-        """Every partition as `load` has it, and what was seen in it; of bulk only what `rebuild` tells.
+        """Yield every partition as `load` returns it, with what was seen in it; in bulk only what `rebuild` shows.
 
         Args:
             whole_groups: with the members of classic groups.
@@ -274,7 +274,7 @@ class Engine:
             yield log, state.showing(self.inputs.shows_group, self.inputs.shows_topic), found
 
     def load_whole(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
-        """The same with all groups and topics, whichever are asked for."""
+        """Yield every partition with all groups and topics, whichever are asked for."""
         if not self.is_bulk:
             for log in self.inputs.logs:
                 found = Survey.of(log)
@@ -285,7 +285,7 @@ class Engine:
             yield finished(replayed, seen[id(replayed.log)], whole_groups=whole_groups)
 
     def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
-        """In bulk, every partition as `load_all` has it, and what else was noted of its records on the way."""
+        """Yield every partition as `load_all` does, with what else was noted of its records; in bulk only."""
         from offsets_log.columnar.folds.overview import scan
         from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 
@@ -301,7 +301,7 @@ class Engine:
             yield log, state.showing(self.inputs.shows_group, self.inputs.shows_topic), found, replayed.state
 
     def survey_all(self, profile: Profile) -> Iterator[Surveyed]:
-        """What every partition holds, and how much of it a load makes."""
+        """Yield the survey of every partition, and what a load makes of it."""
         if not self.is_bulk:
             for log in self.inputs.logs:
                 found = Survey.of(log)
@@ -328,7 +328,7 @@ class Engine:
 
 
 def _decided(outcomes: Outcomes, replayed: Replayed) -> Replayed:
-    """A replay in bulk with what is certain of its open transactions."""
+    """Return a replay in bulk with the certain outcomes of its open transactions."""
     from offsets_log.columnar.materialize.values import open_offsets
     from offsets_log.columnar.scan.layout import Scanner
 
@@ -338,7 +338,7 @@ def _decided(outcomes: Outcomes, replayed: Replayed) -> Replayed:
 
 
 def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded:
-    """What a load makes of a replay in bulk, with all groups and topics.
+    """Return what a load makes of a replay in bulk, with all groups and topics.
 
     Args:
         whole_groups: with the members of classic groups.
@@ -352,6 +352,11 @@ def finished(replayed: Replayed, found: Survey, *, whole_groups: bool) -> Loaded
     return replayed.log, replace(state, missing_columns=replayed.log.missing_columns), found
 
 
+def is_large(size_bytes: int) -> bool:
+    """Return whether kernels are worth their start for logs of this size."""
+    return size_bytes >= BULK_FROM_BYTES
+
+
 def processors() -> int:
-    """How many this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

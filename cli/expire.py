@@ -10,6 +10,7 @@ import click
 
 from cli.options import (
     AS_BROKER,
+    ERA_NAMES,
     PROFILE,
     SHUTDOWN,
     Duration,
@@ -31,15 +32,13 @@ COLUMNS = (
 )  # fmt: skip
 
 RETENTION = "offsets.retention.minutes"
-"""Not among the settings that can be changed while a broker runs, so that it takes none from the metadata
+"""The setting cannot be changed while a broker runs, so that the metadata does not have it
 (``DynamicBrokerConfig.java``)."""
-
-ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryOptions:
-    """By whose rules, when, and after how long offsets expire."""
+    """Options that decide when offsets expire, and by whose rules."""
 
     era: str | None
     now: int | None
@@ -86,9 +85,9 @@ def command(
     as_broker: bool,
     shutdown: str | None,
 ) -> None:
-    """What expiry would remove: offsets and groups, when, and by which rule.
+    """Show what expiry would remove: offsets and groups, when, and by which rule.
 
-    One row an offset and one a group, groups behind their offsets. expires_at_ms is the first moment at which an
+    One row for each offset and each group; a group follows its offsets. expires_at_ms is the first moment at which an
     expiry check removes it, null if none does while the group is as it is in the log. With -t only offsets are shown.
     """
     from cli.brokers import Brokers
@@ -130,7 +129,7 @@ def command(
 
 
 def _era(profile: str, name: str | None) -> Era:
-    """The era; it brings its own profile along unless another one was asked for."""
+    """Return the era; it decides the profile too, unless another one was asked for."""
     from offsets_log.replay.expiry import ERAS
 
     era = ERAS[name or profile]
@@ -179,6 +178,6 @@ def _count(rows: list[Row], kind: str) -> str:
 
 
 def _order(row: Row) -> tuple[str, bool, str, int, int]:
-    """As in `compact`, each group behind its offsets."""
+    """Return a sort key as in `compact`, with each group after its offsets."""
     is_group = row["kind"] == "group"
     return row["group"], is_group, row["topic"] or "", row["partition"] or 0, row["offsets_partition"] or 0

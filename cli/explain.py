@@ -36,7 +36,7 @@ WIDTH, MARGIN = 110, 17
 @click.argument("names", metavar="[RULE|RECORD...]", nargs=-1)
 @output_option("table", "jsonl", "json", "csv")
 def command(output: Output, names: tuple[str, ...]) -> None:
-    """What a rule says that rows cite, such as "rule":"B-9", what it means and what to do; or a record's layout.
+    """Explain a rule that rows cite, such as "rule":"B-9": what it says and means, what to do; or a record's layout.
 
     RECORD is the number of a record type or Kafka's name of it (2, group-metadata): its fields, version by version.
     Without arguments all rules and record types are listed.
@@ -66,14 +66,14 @@ class RuleSubject:
     rule: Rule
 
     def rows(self) -> Iterator[Row]:
-        """Its facts."""
+        """Return the rule's facts."""
         yield {"kind": "rule", **asdict(self.rule), "kafka": list(self.rule.kafka), **self._lists()}
 
     def _lists(self) -> Row:
         return {"changes": list(self.rule.changes), "acts_in": list(self.rule.acts_in)}
 
     def page(self) -> str:
-        """The same for a reader."""
+        """Return the rule's facts for a reader."""
         rule = self.rule
         lines = {
             rule.id: rule.says,
@@ -96,7 +96,7 @@ class RecordSubject:
     record_type: RecordType
 
     def rows(self) -> Iterator[Row]:
-        """The fields of its key and of every version of its value."""
+        """Return the fields of its key, and of every version of its value."""
         from offsets_log.messages.layouts import field_rows
 
         for row in field_rows(self.record_type):
@@ -108,7 +108,7 @@ class RecordSubject:
             }
 
     def page(self) -> str:
-        """The same for a reader: a table each of the key and the versions of the value."""
+        """Return the fields for a reader: a table each for the key and for the versions of the value."""
         from io import BytesIO
 
         from cli.output import write_rows
@@ -121,7 +121,7 @@ class RecordSubject:
         return text.getvalue().decode()
 
     def summary(self) -> Row:
-        """One row of the list of all."""
+        """Return its row in the list of all record types."""
         from offsets_log.messages.layouts import versions_of
 
         versions = sorted({version for layout in self.record_type.values for version in versions_of(layout)})
@@ -165,7 +165,7 @@ def _everything() -> Iterator[RuleSubject | RecordSubject]:
 
 
 def _subject(name: str) -> RuleSubject | RecordSubject:
-    """Fails for what is neither, with what is like it."""
+    """Return what a name stands for; fail with similar names if it stands for nothing."""
     from offsets_log.messages.layouts import like, record_type
     from offsets_log.rules import find, near
 

@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     "command line that deletes them.",
 )
 @LAG
-@click.option("--bootstrap-server", metavar="HOST:PORT", default="localhost:9092", help="For that command line.")
+@click.option(
+    "--bootstrap-server",
+    metavar="HOST:PORT",
+    default="localhost:9092",
+    help="The brokers to name in that command line.",
+)
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -48,12 +53,12 @@ def command(
     lag: bool | None,
     bootstrap_server: str,
 ) -> None:
-    """All groups: kind and state, members, number of offsets, age of the last commit, last activity.
+    """List all groups: kind and state, members, number of offsets, age of the last commit, last activity.
 
-    Activity is any record with a value that the group wrote, commits or its own metadata; tombstones are none.
+    Activity is any record with a value that the group wrote, commits or its own metadata; tombstones do not count.
 
-    --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and wrote nothing
-    for so long. A table is followed by as few command lines as delete them all; the other formats have each group's
+    --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and wrote nothing for
+    that long. Below a table stand the fewest command lines that delete them all; the other formats have each group's
     own in the column `command`, quoted for bash.
     """
     from cli.output import chosen_format, destination, shown_time, write_rows
@@ -105,7 +110,7 @@ def command(
 
 
 def _with_share_offsets(session: Session, rows: list[Row], logs: CopiedLogs | None) -> list[Row]:
-    """The same with where share groups are, of which the offsets topic has no offsets."""
+    """Return rows with the offsets of share groups, which the offsets topic does not have."""
     from cli.share_offsets import share_offsets_of
     from offsets_log.data_directory.share_offsets import group_share_offsets
     from offsets_log.replay.group import SHARE
@@ -118,7 +123,7 @@ def _with_share_offsets(session: Session, rows: list[Row], logs: CopiedLogs | No
 
 
 def _states(session: Session, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, dict[str, int]]]:
-    """Each partition as a load has it, and when its groups last wrote."""
+    """Yield each partition as a load leaves it, and when its groups last wrote."""
     from offsets_log.investigate.groups import Activity
 
     if session.engine.is_bulk:

@@ -26,7 +26,7 @@ TABLE_COLUMNS = (
     "group", "topic", "partition", "event", "record_offset", "timestamp_ms", "committed_offset", "metadata",
     "transaction", "effective_offset", "change", "client_id", "host",
 )  # fmt: skip
-"""What fits a terminal; the other formats have everything."""
+"""Columns that fit a terminal; the other formats have all."""
 
 
 @click.command(
@@ -45,7 +45,7 @@ TABLE_COLUMNS = (
     help="Only this partition of the consumed topics; repeatable.",
 )
 @click.option("--partition", metavar="N", type=click.IntRange(min=0), multiple=True, hidden=True)
-@click.option("--rewinds", is_flag=True, help="Only where the answer went back.")
+@click.option("--rewinds", is_flag=True, help="Only entries at which the answered offset went back.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: ReadOptions,
@@ -56,15 +56,16 @@ def command(
     partition: tuple[int, ...],
     rewinds: bool,
 ) -> None:
-    """Every commit of a group in order, what was answered after each, and who held the partition then.
+    """Show every commit of a group in order, what was answered after each, and who held the partition then.
 
-    Needs -g. One row a commit, tombstone and end of a transaction: `effective_offset` is what OffsetFetch answers
-    behind it, and `change` what that did to the answer: new, advanced, rewound, same (the same offset again), deleted;
-    null where the answer is still the one before, as behind a commit of an open transaction. `group_gone` and
-    `group_back` are rows where the group was removed and its offsets, which were not, are answered to nobody.
+    Needs -g. One row for each commit, tombstone and end of a transaction: `effective_offset` is what OffsetFetch
+    answers after it, and `change` what that did to the answer: new, advanced, rewound, same (the same offset again),
+    deleted; null if the answer stays as it was, such as after a commit of an open transaction. `group_gone` and
+    `group_back` are rows where the group was removed while its offsets were not: until it is back, they are answered to
+    nobody.
 
-    A commit does not say who sent it: the member named is the one that was assigned the partition in the group
-    metadata in force. Superseded commits that the cleaner removed are not there.
+    A commit does not say who sent it: the member named is the one that was assigned the partition in the group metadata
+    in force. Superseded commits that the cleaner removed are missing.
     """
     from cli.inputs import read_topic_ids
     from cli.session import open_session
@@ -92,7 +93,7 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """What is asked; ``shows_key`` is None where all keys are."""
+    """The question; ``shows_key`` is None if it is about all keys."""
 
     session: Session
     output: Output
@@ -103,7 +104,7 @@ class _Asking:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Of the rows."""
+        """Columns of the rows."""
         from cli.output import chosen_format
         from offsets_log.investigate.history import HISTORY_COLUMNS
 
@@ -126,7 +127,7 @@ class _Asking:
             write_rows(stream, rows, self.columns, chosen_format(self.output))
 
     def tell_cleaned(self, log: PartitionLog) -> None:
-        """Tell of what is not there any more."""
+        """Report what the cleaner has removed."""
         from offsets_log.rows.tables import partition_name
 
         if log.cleaned_until:
@@ -145,7 +146,7 @@ class _Counts:
 
 
 def _answer(asking: _Asking) -> _Counts:
-    """The history, record by record."""
+    """Write the history, read record by record; return what to report."""
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.investigate.history import History, history_order, history_row
     from offsets_log.investigate.holders import TopicIds
@@ -178,7 +179,7 @@ def _answer(asking: _Asking) -> _Counts:
 
 
 def _answer_in_bulk(asking: _Asking) -> _Counts | None:
-    """The same by kernels; None where these cannot tell all of it, and nothing was told."""
+    """Write the history by kernels; return None before anything is written if they cannot tell all of it."""
     from offsets_log.columnar.history.entries import CHANGE, COMMIT, EVENT, REWOUND
     from offsets_log.columnar.history.kernels import scan
     from offsets_log.columnar.history.slow_path import BeyondError

@@ -15,12 +15,12 @@ from offsets_log.words import counted
 @click.option(
     "--card",
     is_flag=True,
-    help="Only whose the data directories are and how they were left; as JSON Lines one object for each.",
+    help="Only show to whom the data directories belong and how they were left; as JSON Lines one object for each.",
 )
 @TIMED_OUT_BY
 @output_option("table", "jsonl", "json", "csv")
 def command(reading: ReadOptions, output: Output, profile: str, now: int | None, card: bool) -> None:
-    """One page: partitions and segments found, spans of offsets and time, gaps, damage, kinds of records and groups.
+    """Describe a log on one page: partitions and segments, spans of offsets and time, gaps, damage, records and groups.
 
     Above it stands the card of each data directory that has a meta.properties: cluster, broker and directory; whether
     the broker was stopped in order; what the cluster had agreed on; times of the newest records. As JSON Lines: one

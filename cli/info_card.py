@@ -1,4 +1,4 @@
-"""What `info` says of data directories: a block for each, above the page."""
+"""The cards of data directories that `info` shows: a block for each, above the page."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 TITLE_WIDTH = 18
 WORDS_WIDTH = 100
-"""After so many characters a line goes on below itself, at the next separator."""
+"""A line longer than this goes on in the next one, at the next separator."""
 SEPARATOR = " · "
 
 
 def cards_of(session: Session) -> list[Row]:
-    """The cards of all data directories that were given; what of them cannot be read is told and counted."""
+    """Return the cards of all given data directories; report and count what cannot be read of them."""
     from offsets_log.data_directory.card import card_rows
     from offsets_log.errors import Damage
 
@@ -31,7 +31,7 @@ def cards_of(session: Session) -> list[Row]:
 
 
 def write_cards(stream: IO[bytes], rows: Sequence[Row], given: str) -> None:
-    """A block of lines a directory, an empty line behind each, and what they are together if there are several."""
+    """Write a block of lines for each directory, and what they are together if there are several."""
     for row in rows:
         lines = [line for title, words in _lines(row) if words for line in _packed(title, words)]
         stream.write("".join(visible(line) + "\n" for line in [*lines, ""]).encode())
@@ -40,7 +40,7 @@ def write_cards(stream: IO[bytes], rows: Sequence[Row], given: str) -> None:
 
 
 def _packed(title: str, words: str) -> Iterator[str]:
-    """A title and what stands behind it, in several lines where it is long."""
+    """Return a title and its contents, in several lines if they are long."""
     parts = words.split(SEPARATOR)
     line = parts[0]
     for part in parts[1:]:

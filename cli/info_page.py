@@ -1,4 +1,4 @@
-"""What `info` says: a row for each offsets partition, and all of them on one page."""
+"""The contents of `info`: a row for each offsets partition, and all of them on one page."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ FOLLOWING = {
     "value_version": {"written_by"},
     "is_transactional": {"open_transactions"},
 }
-"""A column of other commands that a source does not tell → the columns here that follow from it."""
+"""A column of other commands that a source may lack → the columns here that depend on it."""
 
 
 def info_row(log: PartitionLog, found: Survey, held: Holdings, outcomes: Outcomes | None = None) -> Row:
-    """One offsets partition: what the log holds and what a load makes of it; null for what its source does not tell.
+    """Return the row of one offsets partition: its contents and what a load makes of them; null for unknown facts.
 
     Args:
-        outcomes: tells what becomes of open transactions; None where nothing does.
+        outcomes: tells what becomes of open transactions; None if nothing does.
     """
     kinds = found.kinds
     told = {} if outcomes is None else outcomes.cells(log, held.pending)
@@ -81,7 +81,7 @@ def info_row(log: PartitionLog, found: Survey, held: Holdings, outcomes: Outcome
 
 
 def missing_cells(missing: Missing) -> dict[str, Any]:
-    """Missing log as JSON has it."""
+    """Return missing log in the form that JSON has."""
     return {
         "first_offset": missing.first_offset,
         "last_offset": missing.last_offset,
@@ -91,13 +91,13 @@ def missing_cells(missing: Missing) -> dict[str, Any]:
 
 
 def _kinds(groups: Iterable[Group]) -> dict[str, int]:
-    """How many groups there are of each kind; groups have no order, so that equal counts stand by name."""
+    """Return how many groups there are of each kind, ordered by name where counts are equal."""
     counts = Counter("simple" if group.is_simple else group.kind for group in groups)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = ()) -> None:
-    """All partitions as one table, then what they hold together, and those of which nothing is there."""
+    """Write all partitions as one table, then what they hold together, and which are missing."""
     shown = [row | {"open_transactions": _length(row["open_transactions"])} for row in rows]
     write_rows(stream, shown, PAGE_COLUMNS, "table")
     lines = [""]
@@ -120,11 +120,11 @@ def write_page(stream: IO[bytes], rows: list[Row], absent: Iterable[Missing] = (
 
 
 def _gaps_unexplained(rows: list[Row]) -> list[str]:
-    """One line where offsets are left out, and no file says that the cleaner was there."""
+    """Return one line if offsets are left out and no file says that the cleaner did it."""
     partitions = [
         row["offsets_partition"]
         for row in rows
-        if row["gaps"] and not row["cleaned_until"] and not row["missing"]  # what is missing is told already
+        if row["gaps"] and not row["cleaned_until"] and not row["missing"]  # what is missing is reported already
     ]
     if not partitions:
         return []

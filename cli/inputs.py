@@ -1,4 +1,4 @@
-"""What a run reads: opened logs, the bounds and filters asked for, and what is told of them before they are read."""
+"""The inputs of a run: opened logs, the bounds and filters asked for, and remarks to make before reading."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.options import ReadOptions
-from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
+from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.file_names import META_PROPERTIES
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.rows.tables import partition_name
@@ -36,13 +38,13 @@ if TYPE_CHECKING:
 
 
 class Inputs:
-    """The opened logs, and what of them is asked for.
+    """The opened logs, and the bounds and filters for them.
 
     Attributes:
         reading: the options that say what is read.
-        files: real paths of the files that were opened: what no output may replace.
+        files: real paths of the files that were opened, which no output may replace.
         absent: partitions that the data directory knows and that have no segment.
-        partitions: how many were read.
+        partitions: how many partitions were read.
         damages: what could not be read of dumps and archives when they were opened.
         locate: sets the position of damage in a dump to its line there.
         shows_group: whether ``--group`` shows a group of this name.
@@ -69,12 +71,12 @@ class Inputs:
 
     @property
     def clusters(self) -> Clusters:
-        """Whose the data directories are, and what the metadata in them says."""
+        """The clusters of the data directories, with what their metadata says."""
         return self._opened.clusters
 
     @property
     def metadata(self) -> ClusterMetadata | None:
-        """What the cluster's metadata log in the data directories says; None where there is none to be believed."""
+        """The state in the cluster's metadata log in the data directories; None if there is none to trust."""
         return self.clusters.metadata
 
     @property
@@ -83,10 +85,10 @@ class Inputs:
         return self._opened.user_partitions
 
     def offsets_partition_count(self, given: int | None = None) -> PartitionCount | None:
-        """How many partitions the offsets topic has, where that has not to be guessed from groups.
+        """Return how many partitions the offsets topic has, unless only groups could tell.
 
         Args:
-            given: by ``--partitions``, which goes before the cluster's metadata.
+            given: the value of ``--partitions``, which outranks the cluster's metadata.
         """
         if given is not None:
             return PartitionCount(given, "option")
@@ -103,7 +105,7 @@ class Inputs:
         return CopiedLogs(partitions, leader_copies(partitions, lambda: self.metadata))
 
     def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
-        """Those of offsets that lead to no record in the other topics' logs."""
+        """Yield the given offsets that lead to no record in the other topics' logs."""
         from offsets_log.data_directory.stranded import Topics, find_stranded
 
         replay = None if self.metadata is None else self.metadata.replay
@@ -111,36 +113,34 @@ class Inputs:
 
     @cached_property
     def transaction_states(self) -> TransactionStates:
-        """What ``__transaction_state`` beside the partitions says of transactional ids."""
+        """The states of transactional ids in ``__transaction_state`` beside the partitions."""
         from offsets_log.data_directory.transactions import replay_transaction_log
         from offsets_log.disk.reader import open_partitions
-        from offsets_log.messages.state_topics import TRANSACTION_STATE
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
             return replay_transaction_log(logs, home_of=self.home_of)
 
     @cached_property
     def share_states(self) -> ShareStates:
-        """What ``__share_group_state`` beside the partitions says of share groups."""
+        """The states of share groups in ``__share_group_state`` beside the partitions."""
         from offsets_log.data_directory.share_groups import replay_share_group_log
         from offsets_log.disk.reader import open_partitions
-        from offsets_log.messages.state_topics import SHARE_GROUP_STATE
 
         with open_partitions(self.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
             return replay_share_group_log(logs)
 
     def home_of(self, log: PartitionLog) -> str:
-        """The broker whose copy a log is, by the ``meta.properties`` above it; without one, the data directory."""
+        """Return the broker whose copy a log is, by the ``meta.properties`` above it; else the data directory."""
         return self._homes(Path(log.segments[0].file).absolute().parent.parent)
 
     @property
     def partitions_read(self) -> str:
-        """How many partitions, in words."""
+        """The number of partitions, in words."""
         return counted(self.partitions, "partition")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is told of the inputs before they are read, one sentence each."""
+        """Remarks to make before the inputs are read, one sentence each."""
         return (*self._opened.notes, *(note for log in self.logs for note in log.notes))
 
     @property
@@ -149,7 +149,7 @@ class Inputs:
         return frozenset().union(*(log.missing_columns for log in self.logs))
 
     def until(self, log: PartitionLog) -> Until:
-        """Where the replay of this partition stops."""
+        """Return where the replay of this partition stops."""
         offsets = [
             offset
             for partition, offset in self.reading.until_offset
@@ -158,7 +158,7 @@ class Inputs:
         return Until(min(offsets, default=None), self.reading.until_time)
 
     def bounded(self, until_offset: tuple[tuple[int | None, int], ...], until_time: int | None) -> Inputs:
-        """The same logs with other bounds, of which nothing is said."""
+        """Return the same logs with other bounds, about which no remarks are made."""
         other = copy(self)
         other.reading = replace(self.reading, until_offset=until_offset, until_time=until_time, quiet=True)
         return other
@@ -181,12 +181,12 @@ class Inputs:
             self._check_topic(log)
 
     def _needed_by_bounds(self) -> set[str]:
-        """Columns without which bounds would bound nothing."""
+        """Return the columns that the bounds need."""
         bounds = {"timestamp_ms": self.reading.until_time is not None, "record_offset": bool(self.reading.until_offset)}
         return {name for name, is_given in bounds.items() if is_given}
 
     def _check_topic(self, log: PartitionLog) -> None:
-        """Refuse a log that no directory's name says to be of `__consumer_offsets`, and that is not."""
+        """Refuse a log of another topic than `__consumer_offsets`, unless a directory's name says that it is one."""
         told = self.reading.as_partition  # by the user, who may have meant another file
         if log.topic is not None or log.offsets_partition not in (None, told) or log.missing_columns:
             return
@@ -202,16 +202,16 @@ class Inputs:
             )
 
     def iter_idle_bounds(self) -> Iterator[str]:
-        """Bounds that bound nothing, one sentence each: of partitions that are not there, of records without a time."""
+        """Yield a sentence for each bound without effect: its partition is not there, or its records have no time."""
         found = {log.offsets_partition for log in self.logs}
         for partition, offset in self.reading.until_offset:
             if partition is not None and partition not in found:
-                yield f"--until-offset {partition}:{offset} bounds nothing: no such offsets partition was found"
+                yield f"--until-offset {partition}:{offset} has no effect: no such offsets partition was found"
         if self.reading.until_time is not None:
             yield from self.iter_timeless()
 
     def iter_timeless(self) -> Iterator[str]:
-        """Logs that begin with records without a time, which no time bounds, one sentence each."""
+        """Yield a sentence for each log that begins with records without a time, which no time can bound."""
         for log in self.logs:
             first = next((item for _, item in iter_log(log) if isinstance(item, RecordBatch)), None)
             if first is not None and first.max_timestamp_ms == NO_TIMESTAMP:
@@ -222,7 +222,7 @@ class Inputs:
 
 
 def _home(directory: Path) -> str:
-    from offsets_log.data_directory.identity import META_PROPERTIES, decode_meta_properties
+    from offsets_log.data_directory.identity import decode_meta_properties
 
     try:
         told = decode_meta_properties((directory / META_PROPERTIES).read_bytes(), META_PROPERTIES)
@@ -232,10 +232,10 @@ def _home(directory: Path) -> str:
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:
-    """The file of --topic-ids: a JSON object topic id → name.
+    """Read the file of --topic-ids: a JSON object topic id → name.
 
     Raises:
-        InputError: if it is anything else.
+        InputError: it is anything else.
     """
     if file is None:
         return {}
@@ -247,7 +247,7 @@ def read_topic_ids(file: str | None) -> dict[bytes, str]:
 
 
 def matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
-    """Whether a name fits one of the globs, or there are none."""
+    """Return a function that tells whether a name fits one of the globs; without globs every name does."""
     if not globs:
         return lambda name: True
     return lambda name: any(fnmatchcase(name, glob) for glob in globs)

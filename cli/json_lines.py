@@ -1,4 +1,4 @@
-"""Questions on standard input, one JSON object a line, and their answers in the same order."""
+"""Questions on standard input, one JSON object on each line, and their answers in the same order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from cli.options import Output
 from offsets_log.errors import InputError, OffsetsLogError
 from offsets_log.words import counted
 
-EXIT_DAMAGED = 3
-
 Json = dict[str, Any]
 
 
 def answer_lines(answer: Callable[[Json], Json], output: Output) -> None:
-    """Answer every line; lines that cannot be answered are told on standard error, and the exit status says so."""
-    from cli.account import fail, say
+    """Answer every line; report lines that cannot be answered on standard error and by the exit status."""
+    from cli.account import EXIT_DAMAGED, fail, say
     from cli.output import destination
 
     wrong = 0

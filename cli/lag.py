@@ -1,4 +1,4 @@
-"""``--lag`` of `compact` and `groups`: what other topics' logs in the copy say of the ends of partitions."""
+"""``--lag`` of `compact` and `groups`: the ends of partitions by other topics' logs in the copy."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LagOptions:
-    """What `lag_options` say.
+    """The values of `lag_options`.
 
     Attributes:
-        lag: None for the default, which is what the copy has.
-        now_ms: until when ``behind_ms`` counts; None for the newest record of the logs.
+        lag: None for the default: lag if the copy has the logs for it.
+        now_ms: the time to which ``behind_ms`` counts; None for that of the newest record of the logs.
     """
 
     lag: bool | None = None
@@ -50,7 +50,7 @@ NOW = click.option(
 
 
 def lag_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options, handed over as `lag`."""
+    """Add the options to a command, which gets them as `lag`."""
 
     @wraps(command)
     def with_lag(*args: Any, lag: bool | None, now: int | None, **more: Any) -> None:
@@ -60,11 +60,11 @@ def lag_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 SAID = 5
-"""Sentences of one kind that are said one by one."""
+"""How many notes of one kind are printed one by one."""
 
 
 def lag_logs(session: Session, lag: bool | None) -> CopiedLogs | None:
-    """The logs that tell ends; None where they are not asked for, or by default not there."""
+    """Return the logs that tell ends; None if they are not asked for, or not there and not asked for explicitly."""
     if lag is False:
         return None
     logs = session.inputs.copied_logs
@@ -78,7 +78,7 @@ def lag_logs(session: Session, lag: bool | None) -> CopiedLogs | None:
 
 
 def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
-    """Tell what about these logs could not be read, and count it."""
+    """Report what could not be read of these logs, and count it."""
     if logs is None:
         return
     if several := logs.of_leaders + logs.of_others:

@@ -31,7 +31,7 @@ COMMANDS = {
     "where": "cli.where",
     "vote": "cli.vote",
 }
-"""Command → the module whose ``command`` it is."""
+"""Command → the module that has it as ``command``."""
 
 READS_LOGS = (
     "check", "clean", "compact", "decode", "diff", "expire", "groups", "history", "info", "rebalances", "rebuild",
@@ -40,18 +40,18 @@ READS_LOGS = (
 """Commands that have --engine."""
 
 SENTENCE = 500
-"""Characters that a command's first sentence may have in the list of commands."""
+"""How long a command's first sentence may be in the list of commands."""
 
 
 class LazyGroup(click.Group):
     """Imports a command's module only when the command is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of `COMMANDS`."""
+        """Return the names of the commands in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or None if there is no such one."""
+        """Return the command; None if there is none of this name."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Each with its first sentence, whole."""
+        """List each command with its whole first sentence."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -68,13 +68,13 @@ class LazyGroup(click.Group):
 
 
 def _in_lines(epilog: str) -> str:
-    """Examples each on a line of its own, to be copied: ``\\b`` keeps click from wrapping them."""
+    """Put each example on a line of its own, so that it can be copied; ``\b`` keeps click from wrapping them."""
     title, _, examples = epilog.partition(": ")
     return "\b\n" + "\n  ".join([f"{title}:", *examples.split(" · ")]) if " · " in examples else epilog
 
 
 def show_version(context: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
-    """Print the version and what answers with it: the libraries whose releases may matter in a report of a fault."""
+    """Print the version and those of the libraries that matter in a report of a fault."""
     if not is_asked or context.resilient_parsing:
         return
     from importlib.metadata import version
@@ -91,7 +91,7 @@ def show_version(context: click.Context, _parameter: click.Parameter, is_asked: 
 
 
 ENGINE = ("numba", "numpy", "pyarrow")
-"""What reads large logs, beside what is here."""
+"""Libraries that read large logs."""
 
 
 @click.command(
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def run() -> None:
-    """The process: `main` with the three standard streams made sure of."""
+    """Run `main` as a process, with the three standard streams made sure of."""
     gc.set_threshold(100_000, 50, 50)  # hundreds of thousands of rows are made, and nearly none of them in a cycle
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of numpy; nothing here multiplies matrices
     was_closed = []
@@ -151,7 +151,7 @@ def run() -> None:
 
 
 def _flush_quietly() -> None:
-    """What could not be written was told of; Python would tell again at exit."""
+    """Flush; a failed write was reported already, and Python would report it again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

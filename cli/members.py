@@ -8,10 +8,10 @@ import click
 
 
 def parsed_members(values: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Member id → what follows it, in order.
+    """Return member id → the text that follows it, in order.
 
     Raises:
-        click.UsageError: for anything else, or a member named twice.
+        click.UsageError: a text has another form, or a member is named twice.
     """
     found: dict[str, tuple[str, ...]] = {}
     for part in _parts(values):
@@ -25,10 +25,10 @@ def parsed_members(values: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def parsed_topics(values: Iterable[str]) -> dict[str, int]:
-    """Topic → number of partitions.
+    """Return topic → number of partitions.
 
     Raises:
-        click.UsageError: for anything else.
+        click.UsageError: a text has another form.
     """
     found: dict[str, int] = {}
     for part in _parts(values):
@@ -40,7 +40,7 @@ def parsed_topics(values: Iterable[str]) -> dict[str, int]:
 
 
 def shown_partitions(partitions: Iterable[tuple[str, int]]) -> str | None:
-    """For a table: ``invoices 0-5 7, orders 3``; None for none."""
+    """Return partitions for a table: ``invoices 0-5 7, orders 3``; None if there are none."""
     topics: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)

@@ -26,7 +26,7 @@ class UntilOffset(click.ParamType):  # type: ignore[type-arg]
     name = "[P:]N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None, int]:
-        """Fails for anything but one or two whole numbers."""
+        """Return the value; fail for anything but one or two whole numbers."""
         match = re.fullmatch(r"(?:(\d+):)?(\d+)", str(value))
         if match is None:
             self.fail(f"{value!r} is not [P:]N, such as 1200 or 3:1200", param, ctx)
@@ -34,9 +34,12 @@ class UntilOffset(click.ParamType):  # type: ignore[type-arg]
         return (None if partition is None else int(partition)), int(offset)
 
 
+ERA_NAMES = ("0.8.2", "0.9", "0.10.1", "2.0", "2.1", "2.4", "classic", "modern-3.7", "3.8-java", "modern")
+"""Names of `replay.expiry.ERAS`, stated here too so that help does not load them; a test compares both."""
+
 MAX_INT64 = (1 << 63) - 1
 MAX_DIGITS = 30
-"""Of a number that is given: more are too many all the same, and would take long to read."""
+"""How many digits a given number may have: more are too many anyhow, and would take long to read."""
 
 
 class Time(click.ParamType):  # type: ignore[type-arg]
@@ -45,7 +48,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]
     name = "TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for anything else, and for what 64 bits do not hold."""
+        """Return the value; fail for anything else, and for what 64 bits do not hold."""
         moment = self._moment(value, param, ctx)
         if not -MAX_INT64 <= moment <= MAX_INT64:
             self.fail(f"{value!r} is beyond what Kafka's 64 bits of milliseconds hold", param, ctx)
@@ -71,7 +74,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "DURATION"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Fails for anything else, and for what 64 bits do not hold."""
+        """Return the value; fail for anything else, and for what 64 bits do not hold."""
         duration = self._duration(value, param, ctx)
         if duration > MAX_INT64:
             self.fail(f"{value!r} is beyond what Kafka's 64 bits of milliseconds hold", param, ctx)
@@ -94,7 +97,7 @@ class Release(click.ParamType):  # type: ignore[type-arg]
     name = "X.Y"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Fails for anything else."""
+        """Return the value; fail for anything else."""
         match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)*", str(value))
         if match is None:
             self.fail(f"{value!r} is no Kafka release, such as 3.7", param, ctx)
@@ -107,7 +110,7 @@ class TopicId(click.ParamType):  # type: ignore[type-arg]
     name = "ID"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Fails for anything but 16 bytes in URL-safe base64, and for the id of zeros, which a broker refuses."""
+        """Return the value; fail for anything but 16 bytes in URL-safe base64, and for the id of zeros."""
         from offsets_log.log_format.primitives import ZERO_UUID, Uuid
 
         try:
@@ -115,13 +118,13 @@ class TopicId(click.ParamType):  # type: ignore[type-arg]
         except ValueError:
             self.fail(f"{value!r} is no topic id, such as HCJdBQf7Qv-GGlbH64RFkg", param, ctx)
         if found == ZERO_UUID:
-            self.fail("a topic has no id of zeros", param, ctx)
+            self.fail("no topic has an id of zeros", param, ctx)
         return str(found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """What to read and how far: the value of `reading_options`."""
+    """The value of `reading_options`: what to read, and how far."""
 
     paths: tuple[str, ...]
     as_partition: int | None = None
@@ -144,7 +147,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where the answer goes: the value of `output_options`."""
+    """The value of `output_options`: the format of the answer, and where it goes."""
 
     output: str | None
     to: str | None
@@ -265,7 +268,7 @@ AS_BROKER = click.option(
 
 
 def output_option(*formats: str) -> Callable[..., Any]:
-    """The options -o and --to for a command with these formats."""
+    """Return the options -o and --to for a command with these formats."""
     return gather(
         "output",
         Output,
@@ -287,7 +290,7 @@ def output_option(*formats: str) -> Callable[..., Any]:
 
 
 def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
-    """A decorator that adds options and hands over the values of `kind`'s fields as one object called ``name``."""
+    """Return a decorator that adds options, and passes the fields of `kind` as one object called ``name``."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -304,4 +307,4 @@ def gather(name: str, kind: type, options: tuple[Callable[..., Any], ...]) -> Ca
 
 
 reading_options = gather("reading", ReadOptions, READING)
-"""PATH..., filters, bounds, and what to do about damage."""
+"""Options for PATH..., filters, bounds, and what to do about damage."""

@@ -23,14 +23,14 @@ from offsets_log.rows.tables import Row, to_json
 
 CHUNK = 1 << 16
 TIME_SUFFIXES = ("timestamp_ms", "_at_ms")
-"""Columns that hold a moment and not a duration."""
+"""Endings of columns that hold a moment and not a duration."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def chosen_format(output: Output) -> str:
-    """What -o says; else a table on a terminal and JSON Lines elsewhere."""
+    """Return the format of -o; by default a table on a terminal, and JSON Lines elsewhere."""
     if output.output == "parquet" and output.to in (None, "-"):
-        raise click.UsageError("-o parquet is nothing to read on the way: give --to FILE")
+        raise click.UsageError("-o parquet needs a file to write: give --to FILE")
     if output.output is not None:
         return output.output
     return "table" if output.to is None and sys.stdout.isatty() else "jsonl"
@@ -38,7 +38,7 @@ def chosen_format(output: Output) -> str:
 
 @contextmanager
 def destination(output: Output, inputs: Sequence[str] = ()) -> Iterator[IO[bytes]]:
-    """Standard output, or the file of --to, which appears whole or not at all."""
+    """Open standard output, or the file of --to, which appears whole or not at all."""
     if output.to is not None and output.to != "-":
         with atomic_output(output.to, inputs=inputs) as file:
             yield file
@@ -51,7 +51,7 @@ def destination(output: Output, inputs: Sequence[str] = ()) -> Iterator[IO[bytes
 
 
 class _Unclosed(io.RawIOBase):
-    """Standard output behind a buffer of its own, left open when that buffer goes."""
+    """Standard output behind a buffer of its own, which stays open when that buffer is closed."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
@@ -65,7 +65,7 @@ class _Unclosed(io.RawIOBase):
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End in silence when the reader of a pipe has gone, as `head` does; a full disk is one error.
+    """End silently when the reader of a pipe is gone, as with `head`; a full disk is one error.
 
     Raises:
         OutputError: standard output cannot be written.
@@ -81,7 +81,7 @@ def quiet_pipe() -> Iterator[None]:
 
 
 def _forget_what_is_buffered() -> None:
-    """What could not be written must not be tried again at exit."""
+    """Drop what could not be written, so that it is not tried again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -99,14 +99,14 @@ def write_rows(stream: IO[bytes], rows: Iterable[Row], columns: Sequence[str], f
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """Rows as text: each is a piece of its own.
+    """A format that writes each row as a text of its own.
 
     Attributes:
-        line: what a row becomes.
-        begin: what stands before all rows.
-        passed_over: so many bytes of the first row are left out.
-        end: what stands behind all rows.
-        end_of_none: the same where there are none.
+        line: makes the text of a row.
+        begin: the text before all rows.
+        passed_over: how many bytes of the first row are left out.
+        end: the text after all rows.
+        end_of_none: the text after no rows at all.
     """
 
     line: Callable[[Row], bytes]
@@ -127,7 +127,7 @@ def _json(columns: Sequence[str]) -> TextFormat:
 
 
 def _csv(columns: Sequence[str]) -> TextFormat:
-    """RFC 4180 quoting, `\\n` line ends, one header line; null is an empty field, structures are JSON."""
+    """Write CSV with RFC 4180 quoting, `\n` line ends and a header line; null is empty, structures are JSON."""
 
     def record(cells: Iterable[Any]) -> bytes:
         text = io.StringIO(newline="")
@@ -138,12 +138,12 @@ def _csv(columns: Sequence[str]) -> TextFormat:
 
 
 TEXT_FORMATS: dict[str, Callable[[Sequence[str]], TextFormat]] = {"jsonl": _jsonl, "json": _json, "csv": _csv}
-"""Formats that write row after row; by the columns of CSV."""
+"""Formats that write row after row → makes them for the columns of CSV."""
 
 
 @contextmanager
 def text_around(stream: IO[bytes], form: TextFormat) -> Iterator[Callable[[bytes | memoryview], None]]:
-    """What to do with the text of rows, one or many at a time, to write all of the format."""
+    """Yield a function that writes the text of rows, one or many at a time; write what the format has around them."""
     left_out, is_empty = form.passed_over, True
 
     def write(text: bytes | memoryview) -> None:
@@ -174,7 +174,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    """Text on one line that cannot disturb a terminal: control and format characters as escapes."""
+    """Return text on one line that cannot disturb a terminal: control and format characters are escaped."""
     if text.isprintable() and "\\" not in text:
         return text
     return "".join(
@@ -188,7 +188,7 @@ def _is_disturbing(character: str) -> bool:
 
 
 def shown_time(epoch_ms: int) -> str:
-    """Epoch milliseconds as a UTC time; as the number it is where no calendar has it."""
+    """Return epoch milliseconds as a UTC time; a number if it is beyond the calendar."""
     try:
         return f"{_shown_second(epoch_ms // 1000)}.{epoch_ms % 1000:03}Z"
     except OverflowError:

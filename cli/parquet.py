@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 COMPRESSION = "zstd"
 EVENT_COMPRESSION_LEVEL = 1
 EVENT_PAGE_BYTES = 1 << 22
-"""So large that a column of a row group is one page or a few, and what readers skip is row groups."""
+"""Pages so large that a column of a row group has one or a few: readers skip row groups."""
 EVENT_TEXTS = ("metadata", "key", "value", "error")
-"""Columns whose texts are seldom the same: they stand in pages as they are."""
+"""Columns whose texts are seldom equal, and are written without a dictionary."""
 
 
 def write_compact(
@@ -49,10 +49,10 @@ def write_compact(
     *,
     orphans: bool,
 ) -> None:
-    """The answer of `compact` as one file.
+    """Write the answer of `compact` as one file.
 
     Args:
-        replays: of the partitions, in bulk; None for the construct path.
+        replays: replays of the partitions in bulk; None for the construct path.
     """
     tables = list(_compact_tables(session, PROFILES[shown.profile], replays, orphans=orphans))
     table = pa.concat_tables(tables, promote_options="default")
@@ -64,12 +64,12 @@ WITH_UNSTABLE = (*COMPACT_COLUMNS, Column("unstable", "boolean", "under an open 
 
 
 def write_offsets(session: Session, output: Output, rows: list[Row], shown: Shown) -> None:
-    """Rows of `compact` with their column ``unstable``, as `write_table` does."""
+    """Write rows of `compact` with their column ``unstable``, as `write_table` does."""
     write_table(session, output, table_of_rows(rows, WITH_UNSTABLE), shown)
 
 
 def write_table(session: Session, output: Output, table: pa.Table, shown: Shown) -> None:
-    """Rows of `compact` as one file, and the words of the result."""
+    """Write rows of `compact` as one file, and report the result."""
     columns = table if shown.unstable else table.drop_columns(["unstable"])
     if shown.lag is not None:
         columns = _with_lag(columns, shown.lag, shown.now_ms)
@@ -87,7 +87,7 @@ def write_table(session: Session, output: Output, table: pa.Table, shown: Shown)
 
 
 def _with_lag(table: pa.Table, logs: CopiedLogs, now_ms: int | None) -> pa.Table:
-    """With `LAG_COLUMNS` behind the others."""
+    """Append `LAG_COLUMNS` to the columns."""
     lags = lag_table(logs, table, now_ms)
     for field in lags.schema:
         table = table.append_column(field, lags[field.name])
@@ -127,7 +127,7 @@ def _compact_tables(
 
 
 def write_history(session: Session, output: Output, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
-    """Tables of `investigate.history_tables` as one file, a row group each."""
+    """Write tables of `investigate.history_tables` as one file, with a row group for each."""
     rising = [field.name for field in schema if field.type == pa.int64()]
     with (
         destination(output, session.inputs.files) as stream,
@@ -149,12 +149,12 @@ def write_history(session: Session, output: Output, tables: Iterable[pa.Table], 
 
 
 def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> None:
-    """Every record as a row of `columnar.events.rows.EVENT_COLUMNS`, in a new directory of files.
+    """Write every record as a row of `columnar.events.rows.EVENT_COLUMNS`, in a new directory of files.
 
     Each file holds records of one offsets partition in log order; the files' names are in that order too.
 
     Args:
-        watch: the events of a partition that are shown, with damage told.
+        watch: yields the events of a partition that are shown, and reports damage.
     """
     with atomic_directory(to) as directory:
         files = _EventFiles(directory)
@@ -174,7 +174,7 @@ class _EventFiles:
         self.directory = directory
 
     def write(self, log: PartitionLog, number: int, tables: Iterable[pa.Table]) -> int:
-        """Write one file, instead of what was there before; how many rows it has."""
+        """Write one file, in place of an earlier one; return how many rows it has."""
         path = self.directory / f"part-{number:05}-partition-{partition_name(log.offsets_partition)}.parquet"
         path.unlink(missing_ok=True)
         rows = 0
@@ -187,7 +187,7 @@ class _EventFiles:
         return rows
 
     def finish(self) -> None:
-        """Where there are no records, one empty file still tells the columns."""
+        """Write an empty file for the columns, if there are no records."""
         if next(self.directory.iterdir(), None) is None:
             with self._writer(self.directory / "part-00000.parquet"):
                 pass
@@ -200,7 +200,7 @@ class _EventFiles:
 
 
 def _parquet_writer(sink: pa.NativeFile) -> pq.ParquetWriter:
-    """What writes a file of records: numbers that rise as differences, all else by dictionaries."""
+    """Open a writer of records: ascending numbers are stored as differences, all else by dictionaries."""
     from offsets_log.columnar.events.rows import BOUNDED, RISING, SCHEMA
 
     return pq.ParquetWriter(

@@ -1,9 +1,9 @@
-"""What `clean` and `repair` share: options, and the new directory of partition folders that they write."""
+"""Options that `clean` and `repair` share, and the new directory of partition folders that they write."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
+    from cli.options import Output
     from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
     from offsets_log.cleaner.round import Round
     from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
+    from offsets_log.rows.tables import Row
 
 _OPTIONS = (
     click.option(
@@ -28,9 +30,9 @@ _OPTIONS = (
     ),
     click.option(
         "-o", "--output", type=click.Choice(("table", "jsonl", "csv")),
-        help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
+        help="Format of the report, a row for each partition; by default table on a terminal and jsonl in a pipe.",
     ),
-    click.option("--progress/--no-progress", default=None, help="How far it is."),
+    click.option("--progress/--no-progress", default=None, help="Show the progress."),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors."),
 )  # fmt: skip
 
@@ -43,7 +45,7 @@ def folder_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def partition_of(log: PartitionLog) -> int:
-    """The offsets partition of a log that is to have a folder.
+    """Return the offsets partition of a log that is to have a folder.
 
     Raises:
         InputError: nothing tells it.
@@ -55,9 +57,28 @@ def partition_of(log: PartitionLog) -> int:
     return log.offsets_partition
 
 
+def write_summary(
+    rows: list[Row], columns: Sequence[str], output: Output, name: str, in_words: Callable[[Row], str]
+) -> None:
+    """Write a row for each partition; a table for people has the list in one of the columns as text.
+
+    Args:
+        name: the column of the list.
+        in_words: tells an element of it.
+    """
+    from cli.output import chosen_format, destination, write_rows
+
+    format_name = chosen_format(output)
+    shown = rows
+    if format_name == "table":
+        shown = [row | {name: "; ".join(map(in_words, row[name]))} for row in rows]
+    with destination(output) as stream:
+        write_rows(stream, shown, columns, format_name)
+
+
 def folder_name(partition: int) -> str:
-    """The folder of an offsets partition."""
-    from offsets_log.disk.folder import OFFSETS_TOPIC
+    """Return the name of an offsets partition's folder."""
+    from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
     return f"{OFFSETS_TOPIC}-{partition}"
 
@@ -66,9 +87,9 @@ class PartitionFolders:
     """The folders of a run, in a new directory beside the inputs.
 
     Args:
-        to: the directory; None, as with --dry-run, for none at all: nothing is written then.
-        topic_id: that the topic has in the cluster that gets the folders.
-        stack: at its end the directory appears.
+        to: the directory; None to write nothing, as with --dry-run.
+        topic_id: the topic's id in the cluster that gets the folders.
+        stack: the directory appears when it closes.
 
     Attributes:
         place: the directory, or None.
@@ -80,13 +101,13 @@ class PartitionFolders:
         self.place: Place | None = None if to is None else session.engine.place(to, stack)
 
     def folder(self, partition: int) -> Path | None:
-        """Where a partition's folder is made; None where nothing is written."""
+        """Return where a partition's folder is made; None if nothing is written."""
         from offsets_log.disk.folders import DiskPlace
 
         return Path(self.place.path, folder_name(partition)) if isinstance(self.place, DiskPlace) else None
 
     def begin(self, partition: int) -> Callable[[FolderFile], None]:
-        """What writes a file of a partition's folder."""
+        """Begin a partition's folder; return a function that writes a file of it."""
         place = self.place
         if place is None:
             return lambda file: None
@@ -94,7 +115,7 @@ class PartitionFolders:
         return lambda file: place.write(f"{name}/{file.name}", file.pieces, file.modified_ms)
 
     def write_others(self, partition: int, log: PartitionLog, done: Round) -> None:
-        """All files of a folder but those of a round's new segments."""
+        """Write all files of a folder except a round's new segments."""
         from offsets_log.cleaner.folder import other_files
 
         if self.place is not None:
@@ -103,11 +124,11 @@ class PartitionFolders:
                 write(file)
 
     def end(self, partition: int, checkpoints: Checkpoints) -> None:
-        """A partition's folder is whole; what checkpoints are to say of it."""
+        """Note that a partition's folder is complete, and its lines for the checkpoints."""
         self._told.append((partition, checkpoints))
 
     def write_beside(self) -> None:
-        """The checkpoints of a data directory, and how to put the folders under a broker."""
+        """Write the checkpoints of a data directory, and how to put the folders under a broker."""
         from offsets_log.broker.hand_over import README, hand_over
         from offsets_log.cleaner.checkpoints import checkpoint_texts
         from offsets_log.disk.folder import CHECKPOINTS
@@ -122,7 +143,7 @@ class PartitionFolders:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """What a run has begun to write goes away too when it is asked to end, as by Ctrl-C."""
+    """Turn a request to end to an exception, as Ctrl-C does, so that incomplete outputs are removed."""
 
     def stop(number: int, frame: object) -> NoReturn:
         raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""How far a long run is: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of a long run: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ BAR_FROM_BYTES = 8 << 20
 LINE_EVERY_S = 10.0
 
 Advance = Callable[[int], None]
-"""To be called with a number of bytes read since, from any thread."""
+"""Called with a number of bytes read since the last call, from any thread."""
 Say = Callable[[str], None]
 
 
 @contextmanager
 def progress(total_bytes: int, say: Say, *, is_wanted: bool | None, is_quiet: bool) -> Iterator[Advance]:
-    """Tell on standard error how much of the input has been read.
+    """Show on standard error how much of the input has been read.
 
     Args:
         say: writes a line.
-        is_wanted: None where nothing was asked for: then a bar for long work, lines for what takes long.
+        is_wanted: None for the default: on a terminal a bar for long work, else lines for work that takes long.
     """
     if is_wanted is False or (is_wanted is None and is_quiet):
         yield lambda size_bytes: None
@@ -35,7 +35,7 @@ def progress(total_bytes: int, say: Say, *, is_wanted: bool | None, is_quiet: bo
 
 
 class Lines:
-    """A line every `LINE_EVERY_S` seconds, as far as something is read meanwhile."""
+    """Prints a line every `LINE_EVERY_S` seconds, if anything was read meanwhile."""
 
     def __init__(self, total_bytes: int, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._total = total_bytes
@@ -46,7 +46,7 @@ class Lines:
         self._lock = threading.Lock()
 
     def advance(self, size_bytes: int) -> None:
-        """So many bytes more; what is read a second time counts for nothing."""
+        """Count bytes; those that are read a second time count for nothing."""
         with self._lock:
             self._read = min(self._read + size_bytes, self._total)
             now_s = self._clock()

@@ -1,4 +1,4 @@
-"""The rows of ``rebalances`` in its formats: short ones for people, whole ones for programs."""
+"""The rows of ``rebalances`` in its formats: short ones for people, complete ones for programs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def write_timelines(
     verified: Mapping[int, Verification] | None,
     format_name: str,
 ) -> None:
-    """One row a generation.
+    """Write one row for each generation.
 
     Args:
-        verified: by ``id`` of the entry; None where it was not asked for.
+        verified: ``id`` of each entry → its verification; None if that was not asked for.
     """
 
     def with_verdict(entry: Generation, row: Row) -> Row:

@@ -17,7 +17,7 @@ class Storm(click.ParamType):  # type: ignore[type-arg]
     name = "N/DURATION"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Fails for anything else."""
+        """Return the value; fail for anything else."""
         match = re.fullmatch(r"(\d{1,9})/(\d{1,12})(ms|s|m|h|d|w)", str(value).strip())
         if match is None or int(match[1]) < 2:
             self.fail(f"{value!r} is not a number of generations in a time, such as 5/5m", param, ctx)
@@ -59,11 +59,11 @@ def command(
     verifies: bool,
     topic_partitions: tuple[str, ...],
 ) -> None:
-    """The timeline of every group: its generations, members in and out, partitions moved.
+    """Show the timeline of every group: its generations, members in and out, partitions moved.
 
-    One row a generation, or a group epoch of the newer protocols. A generation that was joined but never synced is not
-    in a log: its number is among "skipped" of the next. An assignment that differs is no damage: the exit status is 0.
-    Offset commits are not looked into, and -t chooses nothing.
+    One row for each generation, or for each group epoch of the newer protocols. A generation that was joined but never
+    synced is not in a log: its number is among "skipped" of the next. An assignment that differs is no damage: the exit
+    status is 0. Offset commits are not read, and -t has no effect.
     """
     from collections import Counter
 

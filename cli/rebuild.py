@@ -26,7 +26,7 @@ TABLES = ("groups", "members", "offsets", "pending")
 
 @dataclass(frozen=True, slots=True)
 class RebuildOptions:
-    """What of the memory is shown.
+    """Options that choose which parts of the memory are shown.
 
     Attributes:
         decide: whether transactions of which the outcome is certain are ended.
@@ -71,11 +71,11 @@ def command(
     shown: RebuildOptions,
     lag: LagOptions,
 ) -> None:
-    """What a coordinator holds after loading: groups, members, committed and pending offsets.
+    """Rebuild what a coordinator holds after loading: groups, members, committed and pending offsets.
 
-    One JSON document, or with --table rows. Where a broker would not start, cut something off, or end its load early,
-    `loads` says so, at which record and by which rule, and what can be read is answered all the same; with --as-broker
-    that what this broker answers.
+    One JSON document, or rows with --table. If a broker would not start, would cut something off, or would end its load
+    early, `loads` says so, with the record and the rule. The answer has all that can be read even so; with --as-broker
+    it is what that broker answers.
     """
     from cli.brokers import Brokers
     from cli.inputs import read_topic_ids

@@ -13,8 +13,10 @@ from cli.partition_folders import (
     PartitionFolders,
     check_target,
     ended_by_signals,
+    folder_name,
     folder_options,
     partition_of,
+    write_summary,
 )
 from offsets_log.words import counted
 
@@ -34,7 +36,7 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
     name = "RELEASE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Release:
-        """Fails for a release whose rules are not known."""
+        """Return the value; fail for a release whose rules are not known."""
         from offsets_log.replay.releases import release_named
 
         try:
@@ -50,7 +52,9 @@ class OneRelease(click.ParamType):  # type: ignore[type-arg]
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", metavar="DIR", help="A new directory, which appears whole or not at all.")
-@click.option("--dry-run", is_flag=True, help="Write nothing: only tell what would stay, and what is left out why.")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing: only report what would stay, and why the rest is left out."
+)
 @click.option(
     "--drop-unloadable",
     type=OneRelease(),
@@ -77,18 +81,18 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """All of a log that can be read, as segments that a broker loads.
+    """Write all of a log that can be read, as segments that a broker loads.
 
     DIR gets a folder __consumer_offsets-N for each partition, with indexes, producer snapshots and leader epochs made
     anew, beside them the checkpoints of a data directory, and README.txt: how to put the folders under a broker.
 
-    Intact batches stay byte for byte, at their offsets. Left out are broken batches, torn tails, batches at offsets
-    that were read already or that cannot be there, and what a broker refuses at its start; a record that cannot be
-    read, or that ends a load, goes out of its batch as Kafka's own cleaner takes records out. Markers of transactions
-    stay. A transaction whose marker is broken is left open: last_stable_offset tells. Where a record is left out, an
+    Intact batches stay byte for byte, at their offsets. It leaves out broken batches, torn tails, batches at offsets
+    that were read already or that cannot be there, and what a broker refuses at its start. A record that cannot be
+    read, or that ends a load, is removed from its batch as Kafka's own cleaner removes records. Markers of transactions
+    stay. A transaction whose marker is broken is left open, as last_stable_offset tells. Once a record is left out, an
     older one of the same key counts again: with --drop-unloadable what was written is replayed, and the row says how
-    many offsets and groups are others than before. A record that is whole and whose key or value cannot be read stays,
-    and is counted as undecodable; offsets that are in no segment, as missing.
+    many offsets and groups differ from before. An undamaged record whose key or value cannot be read stays, and counts
+    as undecodable; offsets that are in no segment count as missing.
 
     Exit status 3 if something was left out, is undecodable or is missing.
     """
@@ -122,7 +126,7 @@ def command(
 
 
 def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, ...], *, dry_run: bool) -> None:
-    """Fail unless it would be a new file, beside the inputs and the output."""
+    """Fail unless the quarantine is a new file, outside of the inputs and the output."""
     if quarantine is None:
         return
     from pathlib import Path
@@ -137,7 +141,7 @@ def _check_quarantine(quarantine: str | None, to: str | None, paths: tuple[str, 
         raise click.UsageError("--quarantine names a file inside of --to")
     try:
         if file.exists():
-            raise OutputError("this exists, it is not overwritten", file=quarantine)
+            raise OutputError("it exists, and is not overwritten", file=quarantine)
         _refuse_inside_inputs(quarantine, paths, paths)
     except OffsetsLogError as error:
         fail(error)
@@ -156,15 +160,15 @@ class _Repairing:
         self._session, self._release, self._folders = session, drop_unloadable, folders
 
     def repair(self, log: PartitionLog) -> Row:
-        """One partition; its folder is made in the directory."""
-        from cli.engine import BULK_FROM_BYTES
+        """Repair one partition, and make its folder in the directory."""
+        from cli.engine import is_large
         from offsets_log.repairing.refusals import find_unloadable
         from offsets_log.repairing.result import repair_row
         from offsets_log.repairing.unloadable import NOTHING
         from offsets_log.repairing.writing import repair
 
         partition = partition_of(log)
-        in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
+        in_bulk = is_large(log.bytes_to_read)
         with ExitStack() as stack:
             made = _Made(self._folders, partition, stack)
             done = repair(
@@ -191,13 +195,13 @@ class _Repairing:
         self._session.account.say(f"left out, {left_out.reason}: {left_out.damage.error}")
 
     def _undecodable(self, made: PartitionLog) -> int:
-        """How many records stay that no coordinator understands; the first few are named."""
+        """Count the records that stay and that no coordinator understands; name the first few."""
         from cli.account import DAMAGE_SHOWN
-        from cli.engine import BULK_FROM_BYTES, processors
+        from cli.engine import is_large, processors
         from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
         from offsets_log.replay.profile import MODERN
 
-        in_bulk = made.bytes_to_read >= BULK_FROM_BYTES
+        in_bulk = is_large(made.bytes_to_read)
         found = undecodable_in_bulk(made, MODERN, processors()) if in_bulk else undecodable(made)
         shown = len(found) if self._session.inputs.reading.verbose else DAMAGE_SHOWN
         for damage in found[:shown]:
@@ -212,7 +216,7 @@ class _Repairing:
         return len(found)
 
     def _compare(self, log: PartitionLog, made: PartitionLog, release: Release, *, in_bulk: bool) -> Compared:
-        """Replay what was read and what was made of it by the release's rules."""
+        """Replay what was read and what was written by the release's rules."""
         from offsets_log.repairing.comparing import compare
 
         compared = compare(log, made, release.profile, in_bulk=in_bulk)
@@ -221,18 +225,18 @@ class _Repairing:
             self._session.account.is_wrong = True
             self._session.account.say(compared.problem.in_words(release.profile.name, str(log.offsets_partition)))
         if compared.is_same:
-            self._session.account.say(f"{where}: replayed as {release.name} does it, the answers are those of before")
+            self._session.account.say(f"{where}: replayed as {release.name} does it, all answers are as before")
             return compared
         self._session.account.say(
             f"{where}: replayed as {release.name} does it, {counted(len(compared.offsets), 'offset')} and "
-            f"{counted(len(compared.groups), 'group')} are others than before, where records were left out: "
+            f"{counted(len(compared.groups), 'group')} differ from before, because records were left out: "
             + _named(sorted({*compared.groups, *(group for group, *_ in compared.offsets)}))
         )
         return compared
 
 
 class _Made:
-    """The segments of a partition as they were written, to be read again."""
+    """The segments of a partition as they were written, opened again."""
 
     def __init__(self, folders: PartitionFolders, partition: int, stack: ExitStack) -> None:
         self._partition, self._stack = partition, stack
@@ -241,14 +245,13 @@ class _Made:
 
     @property
     def log(self) -> PartitionLog:
-        """All of them."""
+        """The log of all segments that were written."""
         from offsets_log.log_format.partition_log import PartitionLog
 
         return PartitionLog(self._partition, tuple(self._segments), selection="as it was written")
 
     def write(self, file: FolderFile) -> None:
-        """One file of the folder."""
-        from offsets_log.disk.folder import OFFSETS_TOPIC
+        """Write one file of the folder."""
         from offsets_log.disk.local import map_file
         from offsets_log.disk.scratch import mapped
         from offsets_log.log_format.partition_log import Segment
@@ -260,7 +263,7 @@ class _Made:
             buffer = mapped(self._stack, file.pieces)
         else:
             buffer = map_file(self._folder / file.name, self._stack)
-        name = f"{OFFSETS_TOPIC}-{self._partition}/{file.name}"
+        name = f"{folder_name(self._partition)}/{file.name}"
         self._segments.append(Segment(name, int(file.name[:20]), buffer))
 
 
@@ -273,15 +276,9 @@ def _named(groups: Sequence[str]) -> str:
 
 
 def _tell(rows: list[Row], output: Output) -> None:
-    from cli.output import chosen_format, destination, write_rows
     from offsets_log.repairing.result import REPAIR_COLUMNS
 
-    format_name = chosen_format(output)
-    shown = rows
-    if format_name == "table":
-        shown = [row | {"left_out": "; ".join(map(_left_out_in_words, row["left_out"]))} for row in rows]
-    with destination(output) as stream:
-        write_rows(stream, shown, REPAIR_COLUMNS, format_name)
+    write_summary(rows, REPAIR_COLUMNS, output, "left_out", _left_out_in_words)
 
 
 def _left_out_in_words(left_out: Row) -> str:

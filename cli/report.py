@@ -39,10 +39,10 @@ SOURCES_SHOWN = 5
     help="The page: one HTML file, which appears whole or not at all.",
 )
 def command(reading: ReadOptions, profile: str, partitions: int | None, lag: bool | None, to: str) -> None:
-    """One page to look at: offsets over time, rebalances, top writers, open transactions, problems.
+    """Write one page to look at: offsets over time, rebalances, top writers, open transactions, problems.
 
-    The file needs no network and no other file: any browser opens it, and it can be sent to others. Whatever names are
-    in the log, they are only shown.
+    The file needs no network and no other file: any browser opens it, and it can be sent to others. Names from the log
+    are shown as text, whatever they contain.
 
     Lines of offsets and generations are samples, finer for the groups with the most commits; the last point of each
     line is what a load serves. `history` has every commit of a group. Bytes and commits of a group count all its
@@ -115,7 +115,7 @@ def command(reading: ReadOptions, profile: str, partitions: int | None, lag: boo
 
 
 def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writers, list[Row]]:
-    """All that is looked for, as the events of each partition pass by."""
+    """Collect everything while the events of each partition pass by."""
     from offsets_log.investigate.groups import Activity, groups_rows
     from offsets_log.investigate.writers import Writers, count_writers
     from offsets_log.replay.coordinator_state import finish
@@ -137,7 +137,7 @@ def _read_once(session: Session, memory: Memory, samples: Samples) -> tuple[Writ
 
 
 def _read_in_bulk(session: Session, memory: Memory, samples: Samples) -> tuple[Writers, list[Row]]:
-    """The same by kernels."""
+    """Collect everything by kernels."""
     from offsets_log.investigate.bulk_writers import BulkWriters
     from offsets_log.investigate.groups import groups_rows
 

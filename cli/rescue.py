@@ -44,10 +44,10 @@ def command(
     lag: bool | None,
     to: str,
 ) -> None:
-    """Last committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
+    """Write committed offsets as files that kafka-consumer-groups, rpk, kaf, kafkactl, client libraries and Spark take.
 
-    DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing
-    or doubtful, and the commands. Offsets that a tool would refuse or change stand in DIR/left-out.jsonl. Of a data
+    DIR/plan.json has all that is known, for `offsets-log restore`. DIR/README.txt says what is here, what is missing or
+    doubtful, and the commands. Offsets that a tool would refuse or change are in DIR/left-out.jsonl. From a data
     directory with __share_group_state, DIR/share-groups has where share groups start, and what they are given twice.
     """
     from cli.brokers import Brokers
@@ -109,7 +109,7 @@ def command(
 
 
 def _write(directory: Path, files: Files) -> None:
-    """No file takes another's place, also where a file system knows no upper and lower case: that is an error."""
+    """Write files; it is an error if one would replace another, also where names differ in case only."""
     folders = {directory}
     for name, pieces in files:
         path = directory / name

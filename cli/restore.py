@@ -1,4 +1,4 @@
-"""``offsets-log restore``: a rescue's plan applied to a live cluster, or what that did put back."""
+"""``offsets-log restore``: applies a rescue's plan to a live cluster, or undoes that."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
     type=click.Choice(LEADER_EPOCHS),
     default=LEADER_EPOCHS[0],
     show_default=True,
-    help="Commit the plan's leader epochs: a consumer that is given one which the cluster never had waits for ever. "
+    help="Commit the plan's leader epochs: a consumer that is given one which the cluster never had waits forever. "
     "if-valid: those that the cluster's own log has.",
 )
 @click.option(
@@ -64,12 +64,12 @@ OUT_OF_RANGE = ("refuse", "earliest", "latest", "keep")
 def command(output: Output, **options: Any) -> None:
     """Commit the offsets of PLAN, with their metadata, to a cluster; without --execute only show them.
 
-    One row an offset: what the cluster has now and what it is to have, and whether its log reaches there. A group with
-    members is refused: nobody else may commit for it. What was committed is asked for again, and counts as applied
-    only if it comes back the same.
+    One row for each offset: what the cluster has now and what it is to have, and whether its log reaches there. A group
+    with members is refused: nobody else may commit for it. Each commit is read back, and counts as applied only if it
+    comes back the same.
 
-    What is there before each commit stands in the journal before the commit is sent. Interrupted in whatever way, the
-    same command goes on, and --undo puts back, but for what somebody else has moved since.
+    What is there before a commit is written to the journal before the commit is sent. However the command is
+    interrupted, running it again goes on, and --undo puts everything back except what somebody else has moved since.
 
     Exit status: 0 all is, or would be, as the plan says; 1 stopped by an error; 2 wrong usage; 3 something was, or
     would be, refused, or is not done.
@@ -103,7 +103,7 @@ def command(output: Output, **options: Any) -> None:
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """A request to end ends the run as Ctrl-C does: with a word of how far it came."""
+    """Turn a request to end to Ctrl-C, which reports how far the run came."""
 
     def stop(*_: object) -> NoReturn:
         raise KeyboardInterrupt

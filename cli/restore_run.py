@@ -1,4 +1,4 @@
-"""A run of ``offsets-log restore``: from its options to what came of it, in words."""
+"""A run of ``offsets-log restore``, from its options to its result in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JOURNAL = "restore-journal.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class RestoreOptions:
-    """What the options say."""
+    """The values of the options."""
 
     plan: str | None
     bootstrap_server: str
@@ -48,16 +48,16 @@ class RestoreOptions:
 
     @property
     def journal_path(self) -> Path:
-        """Beside the plan, unless it is said."""
+        """The journal's path: beside the plan, unless an option says otherwise."""
         return Path(self.undo or self.journal or Path(self.plan or "").with_name(JOURNAL))
 
 
 class Run:
-    """A run, what came of it, and its words.
+    """A run, its result, and its report.
 
     Attributes:
-        total: offsets that there are to see to.
-        lost: why the run ended before its end, if it did.
+        total: how many offsets there are to process.
+        lost: why the run stopped early, if it did.
     """
 
     def __init__(self, asked: RestoreOptions) -> None:
@@ -68,7 +68,7 @@ class Run:
         self._begun = False
 
     def run(self) -> None:
-        """Look, or do; what was done is in ``changes``, also when this ends early."""
+        """Show or do the changes; what was done is in ``changes``, also when this stops early."""
 
         rows = self._rows()
         properties = _properties(self.asked.command_config, self.say)
@@ -108,7 +108,7 @@ class Run:
 
     @contextmanager
     def _journal(self, cluster: admin.Cluster) -> Iterator[tuple[Journal, Note | None]]:
-        """What earlier runs have written, and where this one writes if it does something."""
+        """Return what earlier runs wrote, and open the journal if this run changes anything."""
 
         path, cluster_id = self.asked.journal_path, cluster.cluster_id()
         with growing_file(path) if self.asked.execute else nullcontext() as file:
@@ -128,13 +128,13 @@ class Run:
 
     @property
     def exit_status(self) -> int:
-        """3 if anything is not as it is to be."""
+        """3 if anything is not as the plan says."""
 
         is_whole = len(self.changes) == self.total and not self.lost
         return EXIT_DAMAGED if not is_whole or any(change.reason is not None for change in self.changes) else 0
 
     def tell(self, ended_by: str) -> None:
-        """What came of it, in a line; warnings before it."""
+        """Report the result in a line, after warnings."""
         for words in self._warnings():
             self.say(words)
         counts = self._counts()
@@ -150,7 +150,7 @@ class Run:
         say(f"{ended_by}: {counts}{after}")
 
     def _counts(self) -> str:
-        """Of the offsets that were seen to."""
+        """Return counts of the offsets that were processed."""
         verb = "committed" if self.asked.undo is None else "put back"
         refused = sum(change.reason is not None for change in self.changes)
         done = sum(change.reason is None and change.kind == DONE for change in self.changes)
@@ -176,7 +176,7 @@ class Run:
             yield "leader epochs that the cluster never had keep a consumer waiting: --leader-epochs drop"
 
     def say(self, words: str) -> None:
-        """A line on standard error, unless it was asked for quiet."""
+        """Print a line on standard error, unless the user asked for quiet."""
         if not self.asked.quiet:
             say(words)
 

@@ -22,10 +22,10 @@ def played_rows(
     assignor: str,
     rules: Rules,
 ) -> list[Row]:
-    """One row for each member of each generation.
+    """Return one row for each member of each generation.
 
     Raises:
-        click.UsageError: a change that is none, or of a member that is not there.
+        click.UsageError: a change has another form, or is of a member that is not there.
     """
     play = GroupPlay(Metadata(dict(topics)), Clock(), rules=rules)
     for member_id, subscribed in members.items():

@@ -1,4 +1,4 @@
-"""One run of a command: its inputs, the account of what is wrong with them, and the engine that answers."""
+"""A run of a command: its inputs, the account of what is wrong with them, and the engine that answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from offsets_log.errors import OffsetsLogError
 
 @dataclass(frozen=True)
 class Session:
-    """What a command works with. Use `open_session`."""
+    """A command's inputs, engine and account; use `open_session`."""
 
     inputs: Inputs
     account: Account
     engine: Engine
 
     def bounded(self, until_offset: tuple[tuple[int | None, int], ...] = (), until_time: int | None = None) -> Session:
-        """The same logs with other bounds; what is told and counted here is not told and counted by this run."""
+        """Return a session over the same logs with other bounds, whose reports and counts are not this run's."""
         inputs = self.inputs.bounded(until_offset, until_time)
         account = self.account.aside(inputs)
         return Session(inputs, account, self.engine.of(inputs, account))
@@ -43,11 +43,11 @@ def open_session(
     needs: Set[str] = frozenset(),
     internal_topic: str | None = None,
 ) -> Iterator[Session]:
-    """Open what was given. At the end the process exits with the run's status; errors end it with one line.
+    """Open the inputs; at the end the process exits with the run's status, and errors end it with one line.
 
     Args:
         needs: columns without which the answer would be guessed; a dump that does not tell them is refused.
-        internal_topic: of `state_topics`, which is read instead of ``__consumer_offsets``.
+        internal_topic: a topic of `state_topics` to read instead of ``__consumer_offsets``.
     """
     if reading.quarantine is not None and output is not None and output.to == reading.quarantine:
         raise click.UsageError("--to and --quarantine name the same file")
@@ -69,7 +69,7 @@ def open_session(
 
 
 def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None) -> Session:
-    """The inputs opened for the engine that is asked for."""
+    """Return the inputs, opened for the chosen engine."""
     if reading.engine == "spark":
         from cli.spark import SparkAccount, SparkEngine, check_usage, spark_inputs
 
@@ -99,7 +99,7 @@ _HANDLERS: list[Any] = []
 
 
 def _tell_of_lost_pages() -> None:
-    """A mapped file that is cut off while it is read ends the process; with words, and not as a crash."""
+    """Print why the process ends if a mapped file is cut off while it is read."""
     import ctypes
 
     def tell(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Share groups' offsets of a run: the share coordinator's log in the copy, and what the groups say of it."""
+"""Offsets of share groups: the share coordinator's log in the copy, and what the groups' records say of it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets | None:
-    """The states that filters show; None without a copy of the log, or where a time before its end is asked of.
+    """Return the states that filters show; None without a copy of that log, or if the run ends before the log does.
 
     Args:
-        logs: tell the ends of partitions; None where these are not asked for.
+        logs: tell the ends of partitions; None if these are not asked for.
     """
     from offsets_log.data_directory.share_offsets import ShareOffsets
-    from offsets_log.messages.state_topics import SHARE_GROUP_STATE
+    from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 
     inputs = session.inputs
     if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(SHARE_GROUP_STATE):
@@ -41,7 +41,7 @@ def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets 
 
 
 def _topics(session: Session, groups: set[str]) -> ShareGroupTopics:
-    """What records of these groups say of their states; damage is told by who reads the logs for the answer."""
+    """Return what records of these groups say of their topics; damage is reported by the run's main reading."""
     from offsets_log.columnar.choose.selection import Selection
     from offsets_log.data_directory.share_offsets import (
         STATE_PARTITION_METADATA,
@@ -59,7 +59,7 @@ def _topics(session: Session, groups: set[str]) -> ShareGroupTopics:
 
 
 def say_of_orphans(session: Session, rows: list[dict[str, object]]) -> None:
-    """Tell of states that no group says to have."""
+    """Report states that belong to no group."""
     if count := sum(row["status"] == "orphan" for row in rows):
         session.account.say(
             f"{counted(count, 'share state is', 'share states are')} orphans: no group in __consumer_offsets has them"

@@ -1,7 +1,7 @@
-"""``--engine spark``: an engine whose logs a cluster reads, and hands over joined, as that of this machine does.
+"""``--engine spark``: an engine whose logs a cluster reads and joins, with the same answers as on this machine.
 
-Needs the extra ``spark`` and Java. What commands make of states, counts and writers is theirs; what could not be read
-or is missing, and tails, come with the rows and are told the same way.
+It needs the extra ``spark`` and Java. Commands use the states, counts and writers as they use those of this machine;
+damage, missing log and tails come with the rows, and are reported in the same way.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
 from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.columnar.scan.reading import ScanOrder
+from offsets_log.columnar.shuffle.partials import NAMES_BASE64
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import Finder
 from offsets_log.disk.folders import DiskPlace
@@ -72,13 +73,12 @@ try:
 except ImportError as error:
     raise click.UsageError(f"--engine spark needs the extra: pip install 'offsets-log[spark]' ({error})") from None
 
-RAW_NAMES = ("group_base64", "topic_base64", "metadata_base64")
 WITH_PARQUET = ("compact",)
-"""Commands that read Parquet of `decode` by Spark, too: records of which the batches are not known."""
+"""Commands for which Spark also reads Parquet of `decode`: records whose batches are not known."""
 
 
 def check_usage(reading: ReadOptions) -> None:
-    """Raises UsageError for what only one machine can read."""
+    """Raise UsageError for what only one machine can read."""
     context = click.get_current_context()
     if context.params.get("as_broker"):
         raise click.UsageError("--as-broker reads files beside the segments, which --engine spark does not")
@@ -93,7 +93,7 @@ def _is_parquet(reading: ReadOptions) -> bool:
 
 
 def spark_inputs(reading: ReadOptions, stack: ExitStack) -> Inputs:
-    """The inputs of a run whose logs Spark reads; see `_open_found`."""
+    """Return the inputs of a run whose logs Spark reads; see `_open_found`."""
     inputs = Inputs(reading, stack.enter_context(_open_found(reading, stack)))
     inputs.locate = _locate_nothing  # no lines of dumps are read; it goes to tasks, and the inputs must not
     return inputs
@@ -104,7 +104,7 @@ def _locate_nothing(damage: Damage) -> None:
 
 
 def _open_found(reading: ReadOptions, stack: ExitStack) -> DiskLogs:
-    """The logs that Spark will read: of this machine open as ever, of a store in the network their names and sizes.
+    """Return the logs that Spark will read; of those in a network store, only names and sizes are read here.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -126,7 +126,7 @@ class SparkAccount(Account):
     """The account of logs that a cluster reads."""
 
     def finish(self, words: str) -> None:
-        """As `Account.finish`; what a broker makes of damage is asked of files, and those of a store are not here."""
+        """Finish as `Account.finish`; a broker's view of damage needs files, and those of a store are not here."""
         for log in self.inputs.logs:
             if id(log) in self.damaged_logs and log.size_bytes and not log.bytes_to_read:
                 self.damaged_logs.remove(id(log))
@@ -152,27 +152,27 @@ class SparkEngine(Engine):
 
     @property
     def is_bulk(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def of(self, inputs: Inputs, account: Account) -> Self:
-        """As `Engine.of`; Spark is the same."""
+        """Return an engine as `Engine.of` does; Spark's session is the same."""
         self._begun()
         other = super().of(inputs, account)
         other._writers, other._chosen = {}, {}
         return other
 
     def _begun(self) -> Any:
-        """Spark's own session."""
+        """Return Spark's session."""
         if self._spark is None:
             self._spark = self._stack.enter_context(open_spark(self.inputs.reading.master, default="local[*]"))
         return self._spark
 
     def joined(self, **how: Any) -> pa.Table:
-        """The joined rows of all logs.
+        """Return the joined rows of all logs.
 
         Args:
-            how: more for Spark's reading.
+            how: more options of Spark's reading.
         """
         return joined_table(self._begun(), self._asked(**how))
 
@@ -190,14 +190,14 @@ class SparkEngine(Engine):
         return SparkReading(**asked | how)
 
     def _tell_of(self, log: PartitionLog, joined: JoinedLog, found: Survey | None) -> None:
-        """Tell what was seen in a log, in its order."""
+        """Report what was seen in a log, in its order."""
         note: Callable[[Seen], None] = self.account.noting(log, found)
         for seen in joined.seen(lambda file: self._here.get(file, file)):
             if seen not in self.inputs.absent:
                 note(seen)
 
     def load_whole(self, profile: Profile, *, whole_groups: bool) -> Iterator[Loaded]:
-        """As `Engine.load_whole`."""
+        """Implement `Engine.load_whole`."""
         table = self.joined(profile=profile.name, members=whole_groups)
         for log, joined in zip(self.inputs.logs, joined_logs(table, len(self.inputs.logs)), strict=True):
             found = Survey.of(log)
@@ -206,7 +206,7 @@ class SparkEngine(Engine):
             yield log, joined.state(profile), found
 
     def survey_all(self, profile: Profile) -> Iterator[Surveyed]:
-        """As `Engine.survey_all`."""
+        """Implement `Engine.survey_all`."""
         reading = self.inputs.reading
         table = self.joined(profile=profile.name, survey=True, group=reading.group, topic=reading.topic)
         for log, joined in zip(self.inputs.logs, joined_logs(table, len(self.inputs.logs)), strict=True):
@@ -216,7 +216,7 @@ class SparkEngine(Engine):
             yield log, found, joined.holdings()
 
     def count_in_bulk(self, log: PartitionLog, per: str, *, is_filtered: bool = False, **how: Any) -> WritersState:
-        """As `Engine.count_in_bulk`; all logs are counted at the first."""
+        """Implement `Engine.count_in_bulk`; the first call counts all logs."""
         number = (PER_OF_SOME if is_filtered else PER)[per]
         if number not in self._writers:
             self._writers[number] = joined_logs(self.joined(per=number), len(self.inputs.logs))
@@ -227,12 +227,12 @@ class SparkEngine(Engine):
     # ----------------------------------------------------------------------------------- rounds of the cleaner
 
     def rounds(self, settings: Settings) -> Rounds:
-        """As `Engine.rounds`."""
+        """Implement `Engine.rounds`."""
         url = next((path for path in self.inputs.reading.paths if path_here(path) is None), None)
         return RoundsOnCluster(settings, CleaningRounds(SparkCluster(self._begun()), settings, url))
 
     def place(self, to: str, stack: ExitStack) -> Place:
-        """As `Engine.place`; a store shows files one by one, README.txt last."""
+        """Implement `Engine.place`; in a store files appear one by one, README.txt last."""
         here = path_here(to)
         if here is None:
             return stack.enter_context(new_in_store(to, self.inputs.reading.paths))
@@ -246,7 +246,7 @@ class SparkEngine(Engine):
         return ScanOrder(log, self.inputs.until(log), self.inputs.reading.kafka)
 
     def _made(self, work: Work, pieces: Sequence[PieceFiles] | None = None) -> Made:
-        """What tasks make of all pieces, or of some."""
+        """Return what tasks make of all pieces, or of some."""
         spark = self._begun()
         made = Made(spark, self._asked(), self._pieces() if pieces is None else pieces, work)
         self._stack.callback(made.close)
@@ -259,7 +259,7 @@ class SparkEngine(Engine):
     def events(
         self, log: PartitionLog, start: int = 0, wants: Callable[[Record], bool] | None = None
     ) -> Iterator[LogEvent]:
-        """As `Engine.events`; all batches come here."""
+        """Implement `Engine.events`; all batches are brought here."""
         return self._events(log, None, wants)
 
     def selected(
@@ -269,7 +269,7 @@ class SparkEngine(Engine):
         wants: Callable[[Record], bool] | None = None,
         start: int | None = None,
     ) -> Iterator[LogEvent]:
-        """As `Engine.selected`; the batches that are asked for come here, those of all logs are found at the first."""
+        """Implement `Engine.selected`; the first call finds the batches of all logs, which are brought here."""
         return self._events(log, selection, wants, start)
 
     def _events(
@@ -298,7 +298,7 @@ class SparkEngine(Engine):
         finish: Callable[[int], None] = lambda number: None,
         **how: Any,
     ) -> int:
-        """As `Engine.export_in_bulk`; a part is a piece."""
+        """Implement `Engine.export_in_bulk`; a part is a piece."""
         group = self.inputs.shows_group if self.inputs.reading.group else None
         topic = self.inputs.shows_topic if self.inputs.reading.topic else None
         made = self._made(export(chunk, Shown(group, topic) if is_filtered else ALL))
@@ -311,7 +311,7 @@ class SparkEngine(Engine):
         return rows
 
     def overview_all(self, profile: Profile) -> Iterator[tuple[PartitionLog, CoordinatorState, Survey, OverviewState]]:
-        """As `Engine.overview_all`; what states refer to in a log is read here."""
+        """Implement `Engine.overview_all`; places in logs that the states refer to are read here."""
         reading = self.inputs.reading
         replay = partial(
             OverviewReplay,
@@ -331,13 +331,13 @@ class SparkEngine(Engine):
             yield log, state.showing(self.inputs.shows_group, self.inputs.shows_topic), found, whole
 
     def _by_log(self, made: Made) -> Iterator[tuple[PartitionLog, Iterator[tuple[PieceFiles, Any]]]]:
-        """What was made of each log, without its end; what was seen is told."""
+        """Yield what was made of each log, without its end; report what was seen."""
         for number, log in enumerate(self.inputs.logs):
             found = in_order(self._order(log), made.of_log(number), self.account.noting(log))
             yield log, (item for item in found if not isinstance(item[1], LogEnd))
 
     def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
-        """As `Engine.check_in_bulk`; what is looked up in a log in the end is read here."""
+        """Implement `Engine.check_in_bulk`; what is looked up in a log at the end is read here."""
         pieces, orders = self._opened_pieces()
         made = self._made(check(releases, [order.layout.begins for order in orders]), pieces)
         for number, (log, order) in enumerate(zip(self.inputs.logs, orders, strict=True)):
@@ -347,13 +347,13 @@ class SparkEngine(Engine):
             yield partition_check(replayed, state, releases, until=until, release=release, shutdown=shutdown)
 
     def _opened_pieces(self) -> tuple[list[PieceFiles], list[ScanOrder]]:
-        """All pieces, and the logs with their bytes."""
+        """Return all pieces, and the logs with their bytes."""
         pieces = self._pieces()
         self.inputs.logs = [self._with_bytes(log, number, pieces) for number, log in enumerate(self.inputs.logs)]
         return pieces, [self._order(log) for log in self.inputs.logs]
 
     def _with_bytes(self, log: PartitionLog, number: int, pieces: Sequence[PieceFiles]) -> PartitionLog:
-        """A log with its bytes: of a store they are brought here."""
+        """Return a log with its bytes; those in a store are brought here."""
         if log.bytes_to_read or not log.size_bytes:
             return log
         files = {file.path: file for piece in pieces if piece.log == number for file in piece.files}
@@ -363,7 +363,7 @@ class SparkEngine(Engine):
     # ------------------------------------------------------------------------------------------ as a table
 
     def compact_table(self, profile: str, *, orphans: bool) -> pa.Table:
-        """The answer of `compact` as one sorted table, with the column ``unstable``."""
+        """Return the answer of `compact` as one sorted table, with the column ``unstable``."""
         reading = self.inputs.reading
         rows = self.joined(profile=profile, members=False, group=reading.group, topic=reading.topic)
         found = joined_logs(rows, len(self.inputs.logs) or None)
@@ -373,5 +373,5 @@ class SparkEngine(Engine):
             self._tell_of(log, joined, None)
         kinds = ["served"] + ["orphan"] * orphans
         table = rows.filter([kind in kinds for kind in rows["kind"].to_pylist()]).sort_by(SORTED_BY)
-        raw = [name for name in RAW_NAMES if table[name].null_count < len(table)]
+        raw = [name for name in NAMES_BASE64 if table[name].null_count < len(table)]
         return table.select([column.name for column in COMPACT_COLUMNS] + raw + ["unstable"])

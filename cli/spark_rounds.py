@@ -1,4 +1,4 @@
-"""Rounds of the cleaner of which tasks of a cluster do the work."""
+"""Rounds of the cleaner that tasks of a cluster run."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class RoundsOnCluster(Rounds):
         self._rounds = rounds
 
     def open(self, log: PartitionLog, stopped_cleanly: bool | None) -> OpenLog:
-        """As `Rounds.open`."""
+        """Implement `Rounds.open`."""
         return self._rounds.open(log, stopped_cleanly, in_bulk=is_bulk(log))
 
     def clean(
         self, partition: int, log: PartitionLog, opened: OpenLog, bounds: Bounds, folders: PartitionFolders
     ) -> tuple[Round, Kept]:
-        """As `Rounds.clean`."""
+        """Implement `Rounds.clean`."""
         place = folders.place
         folder = Folder(place, folder_name(partition)) if isinstance(place, TaskPlace) else None
         return self._rounds.clean(log, opened, bounds, folder, in_bulk=is_bulk(log))

@@ -1,4 +1,4 @@
-"""The text of parts of logs, made side by side, as one text: what stands before a file stands there once."""
+"""The text of parts of logs, made in parallel and joined; the heading of a file appears once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Part:
 
 
 class Parts:
-    """Takes the lines of parts, and lets them go out in the order of the parts. A context manager.
+    """Takes the lines of parts, and writes them in the order of the parts; a context manager.
 
     Args:
         write: takes the text.
@@ -34,7 +34,7 @@ class Parts:
         self._heading: bytes | None = None
 
     def keep(self, log: PartitionLog, number: int, made: Iterator[Lines]) -> int:
-        """Keep the text of a part, instead of what there was before; how many records are in it."""
+        """Keep the text of a part, in place of an earlier one; return how many records are in it."""
         part = self._parts[number] = _Part(log)
         records = 0
 
@@ -52,7 +52,7 @@ class Parts:
         return records
 
     def release(self, number: int) -> None:
-        """Let a part go out, with the heading of its first file unless that file has one already."""
+        """Write a part, with the heading of its first file unless that file had one before."""
         part = self._parts.pop(number)
         headings = part.headings
         if part.log is not self._log:

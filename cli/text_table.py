@@ -1,8 +1,8 @@
-"""Rows as a table for people.
+"""Tables of rows for people.
 
-Every column is as wide as its widest cell, so the cells of all rows wait, some of them in a temporary file, until the
-last one is known. How wide the columns are then, and where they are narrower because a terminal is, rich says: it lays
-out the heading over one row in which a probe stands for all cells of a column.
+Every column is as wide as its widest cell, so the cells of all rows wait until the last one is known, some of them in a
+temporary file. rich decides how wide the columns are, and which are narrower on a terminal: it lays out the heading
+over one row in which a probe stands for all cells of a column.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from offsets_log.disk.spool import Shelf
 from offsets_log.rows.tables import Row, to_json
 
 ROWS = 4096
-"""Whose cells are made at a time."""
+"""How many rows' cells are made at a time."""
 MAX_JSON = 120
 MAX_TEXT = 240
-"""Structures and texts are cut there in a table, which is for eyes; the other formats have them whole."""
+"""The length at which structures and texts are cut in a table, which is for eyes; the other formats have them whole."""
 NO_TERMINAL = 10_000
-"""Cells wide is a table that goes elsewhere."""
+"""How wide a table may be that does not go to a terminal."""
 NULL = "-"
 CUT = "…"
 MARK = "x"
 
 BETWEEN = "\x1f"
-"""Cells, which have no control characters."""
+"""Separates cells, which have no control characters."""
 
 Cells = tuple[str, int, bool]
-"""Of a column in a run of rows: all texts, the width of the widest, whether each is as wide as it is long."""
+"""A column of some rows: all texts, the width of the widest, whether each text is as wide as it is long."""
 
 
 @dataclass(slots=True)
 class _Column:
-    """What is known of a column so far.
+    """The facts about a column so far.
 
     Attributes:
-        is_number: whether all of its values are.
-        is_shown: whether one of them is not null.
+        is_number: whether all of its values are numbers.
+        is_shown: whether any of its values is not null.
         most: the width of the widest cell.
     """
 
@@ -78,7 +78,7 @@ class _Column:
         return "right" if self.is_number else "left"
 
     def add(self, values: Sequence[Any]) -> Cells | None:
-        """The cells of values that follow."""
+        """Return the cells of the values that follow."""
         kinds = set(map(type, values))
         if kinds == {NoneType}:
             return None
@@ -90,7 +90,7 @@ class _Column:
         return self._kept([_cell(value, self.is_time) for value in values])
 
     def add_fields(self, fields: Sequence[str], sql_type: str) -> Cells | None:
-        """The same of what `fields_of` makes of values."""
+        """Return the cells of the values that follow, given as `fields_of` makes them."""
         if not any(fields):
             return None
         if self.is_time:
@@ -109,7 +109,7 @@ class _Column:
 
 
 def _shown(texts: Sequence[str], most: int) -> list[str]:
-    """Texts as cells have them."""
+    """Return texts as cells show them."""
     begins = [text[: most + 1] for text in texts]
     joined = "".join(begins)
     if not joined.isprintable() or "\\" in joined:
@@ -118,7 +118,7 @@ def _shown(texts: Sequence[str], most: int) -> list[str]:
 
 
 def _clipped(text: str, most: int) -> str:
-    """`visible`, and short enough that one cell does not make every line of the table too long to be read."""
+    """Return text as `visible` does, cut so that one cell does not make every line of the table too long."""
     shown = visible(text[: most + 1])
     return shown if len(shown) <= most else shown[:most] + CUT
 
@@ -153,11 +153,11 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where columns stand in a line.
+    """The places of columns in a line.
 
     Attributes:
         heading: lines above the rows.
-        columns: the numbers of those that have a place, their widths, and what stands before each.
+        columns: for each column that is shown its number, its width, and the text before it.
     """
 
     heading: list[str]
@@ -182,12 +182,12 @@ class _Layout:
 
 
 def _stripped(lines: Iterable[str]) -> Iterator[str]:
-    """Lines without blanks at their ends, and none that is empty."""
+    """Return lines without blanks at their ends, and without empty ones."""
     return filter(None, map(str.rstrip, lines))
 
 
 class TextTable(ExitStack):
-    """A table on its way, a context manager. Columns that are null in every row are left out."""
+    """A table that is being made, a context manager; columns that are null in every row are left out."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         super().__init__()
@@ -195,13 +195,13 @@ class TextTable(ExitStack):
         self._blocks = self.enter_context(Shelf())
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Rows that follow; they may lack columns."""
+        """Add rows that follow; columns may be missing."""
         rows = iter(rows)
         while block := list(islice(rows, ROWS)):
             self._put(len(block), [column.add([row.get(column.name) for row in block]) for column in self._columns])
 
     def add_fields(self, columns: Sequence[Sequence[str]], sql_types: Sequence[str]) -> None:
-        """Rows that follow, of each column the fields."""
+        """Add rows that follow, given as fields by column."""
         kinds = zip(self._columns, columns, sql_types, strict=True)
         self._put(len(columns[0]), [column.add_fields(fields, sql_type) for column, fields, sql_type in kinds])
 
@@ -236,11 +236,11 @@ class TextTable(ExitStack):
 
 
 Further = dict[int, dict[int, list[str]]]
-"""Row → column → its lines below the first."""
+"""Row → column → the lines of its cell below the first."""
 
 
 def _fold(texts: Sequence[str], number: int, folded: Callable[[str], list[str]], further: Further) -> list[str]:
-    """The first lines of a column's cells; the others are added to what is below."""
+    """Return the first lines of a column's cells; add the others to what is printed below."""
     firsts = []
     for row, (first, *below) in enumerate(map(folded, texts)):
         firsts.append(first)
@@ -250,7 +250,7 @@ def _fold(texts: Sequence[str], number: int, folded: Callable[[str], list[str]],
 
 
 def _with_further(lines: Iterable[str], further: Further, layout: _Layout) -> Iterator[str]:
-    """Each row's first line, and those below it."""
+    """Yield each row's first line, and those below it."""
     for row, line in enumerate(lines):
         yield line
         below = further.get(row, {})
@@ -262,7 +262,7 @@ def _with_further(lines: Iterable[str], further: Further, layout: _Layout) -> It
 
 
 def fields_of(columns: Sequence[str]) -> Callable[[Row], bytes]:
-    """A row as a line: of numbers the digits, of structures all JSON, of texts the cells, of null nothing."""
+    """Return a function that turns a row to a line: digits, JSON of structures, texts of cells, nothing for null."""
 
     def field(value: Any) -> str:
         if value is None:
@@ -273,10 +273,10 @@ def fields_of(columns: Sequence[str]) -> Callable[[Row], bytes]:
 
 
 class FieldReader:
-    """Lines of `fields_of` on their way into a table, in pieces cut anywhere.
+    """Reads lines of `fields_of` into a table, in pieces cut anywhere.
 
     Args:
-        sql_types: of the columns; there are no booleans.
+        sql_types: the columns' types; there are no booleans.
     """
 
     def __init__(self, table: TextTable, sql_types: Sequence[str]) -> None:
@@ -285,7 +285,7 @@ class FieldReader:
         self._rest = b""
 
     def add(self, piece: bytes | memoryview) -> None:
-        """The piece that follows; the last one ends a line."""
+        """Read the next piece; the last piece ends with a line's end."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for begin in range(0, len(lines), ROWS):
             rows = [line.decode().split(BETWEEN) for line in lines[begin : begin + ROWS]]
@@ -298,7 +298,7 @@ def _padded(text: str, width: int, justify: JustifyMethod) -> str:
 
 
 def _folded(text: str, width: int, justify: JustifyMethod, console: Console) -> list[str]:
-    """The lines of a cell, each as wide as its column."""
+    """Return the lines of a cell, each as wide as its column."""
     if cell_len(text) <= width:
         return [_padded(text, width, justify)]
     lines = Text(text).wrap(console, width, justify=justify, overflow="fold")

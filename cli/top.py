@@ -1,4 +1,4 @@
-"""``offsets-log top``: who writes the topic, and how much of it is for nothing."""
+"""``offsets-log top``: who writes to the topic, and how much of it is in vain."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ TABLE_ROWS = 20
 @click.option(
     "--by",
     type=click.Choice(ORDERS),
-    help="The largest of these first.  [default: bytes; records where a dump does not tell sizes]",
+    help="Sort by this, the largest first.  [default: bytes; records where a dump does not tell sizes]",
 )
-@click.option("--per", type=click.Choice(PER), default="group", show_default=True, help="Whom records are counted for.")
+@click.option("--per", type=click.Choice(PER), default="group", show_default=True, help="What to count the records of.")
 @click.option(
     "--limit", metavar="N", type=click.IntRange(min=1), help=f"The first N; a table shows {TABLE_ROWS} by itself."
 )
@@ -44,7 +44,7 @@ TABLE_ROWS = 20
 def command(
     reading: ReadOptions, output: Output, topic_ids: str | None, by: str | None, per: str, limit: int | None
 ) -> None:
-    """Who writes __consumer_offsets: records, bytes, garbage, commits of the same offset again, commits per second.
+    """Show who writes __consumer_offsets: records, bytes, garbage, repeated commits, commits per second.
 
     Bytes are a record's share of its batch in the file. Garbage are the bytes of records that a later record of the
     same key supersedes: what cleaning would free. A no-op commit commits the offset that was committed before. The
@@ -52,9 +52,9 @@ def command(
     __consumer_offsets.
 
     Clients and members are those that held the partition when the commit was written, by the group metadata in force;
-    what nobody can be named for, and transaction markers, are in the row without a name.
+    records of unknown writers, and transaction markers, are in the row without a name.
 
-    What the cleaner took is counted for nobody: standard error says how many offsets hold no record any more.
+    Records that the cleaner removed are not counted: standard error says how many offsets hold no record any more.
     """
     from cli.inputs import read_topic_ids
     from cli.output import chosen_format, destination, write_rows
@@ -96,7 +96,7 @@ def command(
 
 
 def _is_held(per: str) -> bool:
-    """Whether writers are known from groups, for which kernels need the whole log here."""
+    """Return whether writers are known from groups, for which kernels need the whole log here."""
     from offsets_log.columnar.folds.writers import HELD
 
     return per in HELD
@@ -135,7 +135,10 @@ def _one_by_one(session: Session, per: str, names: dict[bytes, str], remains: Re
 
 
 def _shown(session: Session) -> Callable[[str, str | None], bool] | None:
-    """Whether records of a group, and of a topic if they are offset commits, count; None if all do, markers too."""
+    """Return a function that tells whether a record of a group, and of a topic if it is an offset commit, counts.
+
+    None if all records count, markers too.
+    """
     reading = session.inputs.reading
     if not reading.group and not reading.topic:
         return None

@@ -22,9 +22,9 @@ from cli.options import PROFILE, Output, output_option
 @PROFILE
 @output_option("table", "jsonl", "json", "csv")
 def command(output: Output, source: str | None, members: tuple[str, ...], profile: str) -> None:
-    """Which protocol is selected: the candidate with most votes; ties as the coordinator's hash tables decide.
+    """Show which protocol is selected: the candidate with most votes; ties as the coordinator's hash tables decide.
 
-    With - reads JSON Lines {"members":[{"member_id","protocols"}]} and writes each with "candidates" and "selected".
+    With - it reads JSON Lines {"members":[{"member_id","protocols"}]} and writes each with "candidates" and "selected".
     """
     from cli.json_lines import answer_lines
     from cli.members import parsed_members

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from offsets_log.rows.tables import Row
 
 DEFAULT_PARTITIONS = 50
+"""Stated here too, so that help loads nothing; a test compares them."""
 KEY_COLUMNS = ("key", "partition")
 OF_COLUMNS = ("group", "offsets_partition", "type", "state", "members", "offsets", "last_commit_timestamp_ms")
 
@@ -34,7 +35,7 @@ class KeyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderOptions:
-    """Where the logs of --of are read."""
+    """Options that say where the logs of --of are read."""
 
     engine: str
     master: str | None
@@ -99,14 +100,14 @@ def command(
     reader: ReaderOptions,
     quiet: bool,
 ) -> None:
-    """Which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
+    """Show which partition of __consumer_offsets a group belongs to; with --of, which groups belong to a partition.
 
     GROUP - reads groups from standard input, one a line, split at line feeds only: nothing is stripped, an empty line
-    is the empty group. They are answered in their order.
+    is the empty group. The answers keep their order.
 
-    --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses
-    some of them. With other replicas in sync nothing is lost with one broker. Where the cluster's metadata lies beside
-    these partitions, groups that belong to others are told.
+    --of reads the log: the groups that a load of these partitions gives, with what each would lose. GROUP chooses some
+    of them. With other replicas in sync nothing is lost with one broker. If the cluster's metadata lies beside these
+    partitions, groups that belong to others are named.
 
     --key tells where a producer sends a message with that key, in a topic of --topic-partitions N.
     """
@@ -185,7 +186,7 @@ def _write_keys(keys: tuple[str, ...], partitions: int | None, output: Output, q
 
 
 def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> None:
-    """The groups that the partitions hold."""
+    """Write the groups that the partitions hold."""
     from cli.output import chosen_format, destination, write_rows
     from cli.session import open_session
     from offsets_log.investigate.groups import groups_row_order, groups_rows
@@ -210,7 +211,7 @@ def _write_of(reading: ReadOptions, output: Output, only: set[str] | None) -> No
 
 
 def _say_of_missing(session: Session, asked: set[str] | None) -> None:
-    """Tell where groups belong that are not in these partitions, if the cluster's metadata says how many there are."""
+    """Say where groups belong that are not in these partitions, if the cluster's metadata tells how many there are."""
     from offsets_log.investigate.where import where_row
 
     read = {log.offsets_partition for log in session.inputs.logs}

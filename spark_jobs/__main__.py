@@ -62,7 +62,7 @@ class Programs(click.Group):
 
 @click.group(cls=Programs, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Jobs over __consumer_offsets for what outgrows a machine.
+    """Run jobs over __consumer_offsets for what outgrows a machine.
 
     compact, rebuild and replay write Parquet from the cluster. The others are commands of offsets-log with its options
     and outputs, and --engine spark.
@@ -77,7 +77,7 @@ def main() -> None:
 @click.option("--orphans", is_flag=True, help="Also offsets whose group does not exist.")
 @click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
 def compact(orphans: bool, unstable: bool, **common: Any) -> None:
-    """The latest served offset of every group, topic and partition."""
+    """Write the latest served offset of every group, topic and partition."""
     run("compact", common, orphans=orphans, unstable=unstable)
 
 
@@ -91,14 +91,14 @@ def compact(orphans: bool, unstable: bool, **common: Any) -> None:
     "offsets-log does.",
 )
 def rebuild(topic_ids: str | None, as_broker: bool, **common: Any) -> None:
-    """Groups, members, offsets and pending offsets after loading, a table each."""
+    """Write groups, members, offsets and pending offsets after loading, as a table each."""
     run("rebuild", common, topic_ids=topic_ids, as_broker=as_broker)
 
 
 @main.command(epilog="Example: python -m spark_jobs replay --input backup/ --output events --master 'local[4]'")
 @_common
 def replay(**common: Any) -> None:
-    """All records as a flat table, in directories by offsets partition and day."""
+    """Write all records as a flat table, in directories by offsets partition and day."""
     run("replay", common)
 
 

@@ -25,12 +25,12 @@ from spark_jobs.clean_tasks import (
 from spark_jobs.cleaning import Work
 
 BUCKET_BYTES = 256 << 20
-"""Of a log: their keys meet in one task."""
+"""Bytes of a log whose keys meet in one task."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkCluster:
-    """A `cleaning.Cluster`."""
+    """A `cleaning.Cluster` on Spark."""
 
     spark: SparkSession
 
@@ -40,7 +40,7 @@ class SparkCluster:
         return jobs.PIECES_PER_CORE * self.spark.sparkContext.defaultParallelism
 
     def run(self, works: Sequence[Work]) -> list[Any]:
-        """As `Cluster.run`."""
+        """Implement `Cluster.run`."""
         if not works:
             return []
         raw = [pickle.dumps(work) for work in works]
@@ -48,7 +48,7 @@ class SparkCluster:
         return [pickle.loads(made) for made in parts.map(_run).collect()]
 
     def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
-        """As `Cluster.meet`."""
+        """Implement `Cluster.meet`."""
         rows = self._frame([(pickle.dumps(work),) for work in keys], "work binary").mapInArrow(keys_of, KEYS_SCHEMA)
         rows.persist(StorageLevel.DISK_ONLY)
         try:
@@ -65,7 +65,7 @@ class SparkCluster:
         spread = rows.where("unit >= 0").withColumn("bucket", bucket).repartition(buckets, "bucket")
         of_units = spread.groupBy("bucket").applyInArrow(standing, KEYS_SCHEMA)
         works = self._frame([(i, None, None, pickle.dumps(work)) for i, work in enumerate(groups)], KEYS_SCHEMA)
-        # By number: partitions of few keys are not put together, for each has a segment to write.
+        # A fixed number: Spark must not join partitions of few keys, because each has a segment to write.
         together = works.unionByName(of_units).repartition(min(len(groups), self.pieces), "unit")
         found = together.groupBy("unit").applyInArrow(clean_group, MADE_SCHEMA).collect()
         return [pickle.loads(row["made"]) for row in sorted(found, key=lambda row: int(row["unit"]))]

@@ -1,7 +1,7 @@
-"""What tasks do in a round of the cleaner: each takes a value that says all it needs, with files but no bytes.
+"""Tasks of a cleaner's round: each gets a value with all that it needs, with files but without their bytes.
 
-A task holds the distinct keys of the segment, or the group of segments, that it reads; of the new segment the bytes
-that are no copies, and its indexes.
+A task holds the distinct keys of the segment, or the group of segments, that it reads. Of the new segment it holds the
+indexes, and those bytes that are not copied from a file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 LEAST_OFFSET = -(1 << 63)
-"""Below any."""
+"""Below any offset."""
 KEYS_SCHEMA = "unit int, key binary, last bigint, work binary"
 MADE_SCHEMA = "unit int, made binary"
 _KEYS = pa.schema([("unit", pa.int32()), ("key", pa.binary()), ("last", pa.int64()), ("work", pa.binary())])
@@ -47,13 +47,13 @@ _MADE = pa.schema([("unit", pa.int32()), ("made", pa.binary())])
 
 
 class Folder(NamedTuple):
-    """A partition's folder that is made; of a dry run there is none."""
+    """A partition's folder that is being made; a dry run has none."""
 
     place: TaskPlace
     name: str
 
     def write(self, file: FolderFile) -> str:
-        """A file; its name."""
+        """Write a file; return its name."""
         self.place.write(f"{self.name}/{file.name}", file.pieces, file.modified_ms)
         return file.name
 
@@ -66,12 +66,12 @@ class RecoveryWork(NamedTuple):
     in_bulk: bool
 
     def run(self) -> Recovered | None:
-        """As `stored.recovered`."""
+        """Return what `stored.recovered` returns."""
         return recovered(self.file, self.index_interval_bytes, in_bulk=self.in_bulk)
 
 
 class StepsWork(NamedTuple):
-    """A segment from a position on, and where aborted transactions begin."""
+    """A segment from a position on, with the places where aborted transactions begin."""
 
     file: StoredFile
     start: int
@@ -79,17 +79,17 @@ class StepsWork(NamedTuple):
     in_bulk: bool
 
     def run(self) -> Steps:
-        """As `steps_of`."""
+        """Return what `steps_of` returns."""
         indexing = Indexing.of(self.file.base_offset, self.file.size_bytes)
         follower = Follower(self.file, indexing, checks=False) if self.in_bulk else None
         return steps_of(self.file, self.start, self.begins, follower)
 
 
 class CopyWork(NamedTuple):
-    """A segment that stays, and where it goes; None where it is only counted.
+    """A segment that stays, and the folder for its copy; None if it is only counted.
 
     Attributes:
-        beside: names of what lay beside it.
+        beside: names of the files beside it.
     """
 
     file: StoredFile
@@ -98,7 +98,7 @@ class CopyWork(NamedTuple):
     in_bulk: bool
 
     def run(self) -> tuple[int, list[str]]:
-        """How many records it has, and the names of its files."""
+        """Copy the segment; return how many records it has, and the names of its files."""
         names = []
         if self.folder is not None:
             names = [self.folder.write(file) for file in segment_files(self.file, self.beside)]
@@ -107,13 +107,13 @@ class CopyWork(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeysWork:
-    """Keys of one segment.
+    """The keys of one segment.
 
     Attributes:
-        unit: number of its group.
+        unit: the number of its group.
         number: its own number among all segments.
-        start: from where pass 1 reads it; None if it is clean.
-        transactions: as pass 1 has them there; where some abort, keys that are looked up are more than those entered.
+        start: position from which pass 1 reads it; None if it is clean.
+        transactions: the transactions that pass 1 knows there; if some abort, more keys are looked up than entered.
     """
 
     file: StoredFile
@@ -127,7 +127,7 @@ class KeysWork:
     in_bulk: bool
 
     def tables(self) -> Iterator[pa.Table]:
-        """Keys that are entered with their last offsets, the others without; or the error that ends pass 1."""
+        """Yield the keys: those entered, with their last offsets, and the others; or the error that ends pass 1."""
         if self.start == 0 and not self.meets_aborted:
             keys, error = self._entered(0, LEAST_OFFSET)
             if error is not None:
@@ -141,11 +141,11 @@ class KeysWork:
                 yield self._failed(error)
             yield self._table(keys, with_offsets=True)
         everything = replace(self, transactions=Transactions())
-        keys, _ = everything._entered(0, LEAST_OFFSET)  # what cannot be read ends pass 2 there
+        keys, _ = everything._entered(0, LEAST_OFFSET)  # pass 2 ends at what cannot be read
         yield self._table(keys, with_offsets=False)
 
     def _entered(self, start: int, first_dirty: int) -> tuple[PackedKeys, OffsetsLogError | None]:
-        """The segment's keys from a position on, up to where an error ends the pass."""
+        """Return the segment's keys from a position on, up to where an error ends the pass."""
         transactions = pickle.loads(pickle.dumps(self.transactions))
         with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as found:
             try:
@@ -168,7 +168,7 @@ class KeysWork:
 
 
 def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From pickled `KeysWork` to their rows, for Spark."""
+    """Turn pickled `KeysWork` to rows of keys, for Spark."""
     for batch in batches:
         for raw in batch.column(0).to_pylist():
             work: KeysWork = pickle.loads(raw)
@@ -177,9 +177,9 @@ def keys_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def standing(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
-    """From rows of keys, none of which is in another table, to where each stands last: a row a group that has it.
+    """Return for each key the last offset at which it stands: a row for each group that has it.
 
-    Keys that are entered nowhere are left out.
+    The rows of a key must all be in this table. Keys that are entered nowhere are left out.
     """
     table = table.select(_KEYS.names).cast(_KEYS).combine_chunks()
     codes = table["key"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
@@ -192,7 +192,7 @@ def standing(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
 
 
 class GroupMade(NamedTuple):
-    """What became of a group: its new segment, without contents, why bytes are kept, names of files; or why not."""
+    """The result of a group: its new segment without contents, why bytes are kept, names of files; or the error."""
 
     new: NewSegment | None
     kept: Kept
@@ -205,9 +205,9 @@ class GroupWork:
     """A group of segments that becomes one.
 
     Attributes:
-        transactions: where it begins.
-        expected: of each segment the aborted transactions with data in it; None where its end cannot be read.
-        latest: so far the offset map reaches.
+        transactions: the transactions known where it begins.
+        expected: for each segment the aborted transactions with data in it; None if its end cannot be read.
+        latest: the last offset that the offset map covers.
     """
 
     files: Sequence[StoredFile]
@@ -222,7 +222,7 @@ class GroupWork:
     in_bulk: bool
 
     def run(self, keys: PackedKeys) -> GroupMade:
-        """Pass 2."""
+        """Run pass 2."""
         expected = {file.base_offset: found for file, found in zip(self.files, self.expected, strict=True)}
         kept = Kept()
         with closing(new_offset_map(self.settings, in_bulk=self.in_bulk)) as offset_map:
@@ -240,14 +240,14 @@ class GroupWork:
 
 
 def clean_group(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
-    """From a group's keys and its pickled `GroupWork` to its pickled `GroupMade`, for Spark."""
+    """Turn a group's keys and its pickled `GroupWork` to its pickled `GroupMade`, for Spark."""
     work: GroupWork = pickle.loads(table.filter(pc.is_valid(table["work"]))["work"][0].as_py())
     made = work.run(_keys_in(table.filter(pc.is_valid(table["key"]))))
     return pa.Table.from_pylist([{"unit": key[0].as_py(), "made": pickle.dumps(made)}], _MADE)
 
 
 def _keys_in(table: pa.Table) -> PackedKeys:
-    """The keys of a table, in a copy."""
+    """Return the keys of a table, copied."""
     columns = table.combine_chunks()
     if not len(columns):
         return PackedKeys(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(0, np.int64))
@@ -259,7 +259,7 @@ def _keys_in(table: pa.Table) -> PackedKeys:
 
 
 class RoundMade(NamedTuple):
-    """What became of a whole round, without contents."""
+    """The result of a whole round, without contents."""
 
     outcome: str
     end_offset: int
@@ -270,7 +270,7 @@ class RoundMade(NamedTuple):
 
 
 class RoundWork(NamedTuple):
-    """A round that is one task."""
+    """A round that runs as one task."""
 
     opened: OpenLog
     bounds: Bounds
@@ -279,7 +279,7 @@ class RoundWork(NamedTuple):
     in_bulk: bool
 
     def run(self) -> RoundMade:
-        """Both passes."""
+        """Run both passes."""
         names: list[str] = []
         done = clean(
             self.opened, self.bounds, self.settings, lambda new: names.extend(_written(new, self.folder)),
@@ -294,7 +294,7 @@ def _written(new: NewSegment, folder: Folder | None) -> list[str]:
 
 
 def _bare(new: NewSegment) -> NewSegment:
-    """Without contents and indexes."""
+    """Return a segment without contents and indexes."""
     base_offset = new.writer.base_offset
     return replace(new, writer=SegmentWriter(base_offset, Indexing.of(base_offset)))
 

@@ -1,14 +1,14 @@
-"""A round of the cleaner on a cluster: the same bytes as one machine writes, in tasks of a segment or a group each.
+"""A round of the cleaner on a cluster: tasks for a segment or a group each write the same bytes as one machine.
 
-    segments ─► recovered where a broker would ─► opened at the driver: indexes, producers ─► bounds, groups
-             ─► what each does to transactions (`cleaner/steps.py`) ─► transactions where each begins
-             ─► pass 1: keys of each segment ─► shuffled: where each stands last, to every group that has it
-             ─► pass 2: a task a group, which writes its new segment where it is to lie
+    segments ─► recovered if a broker would ─► opened at the driver: indexes, producers ─► bounds, groups
+             ─► what each does to transactions (`cleaner/steps.py`) ─► transactions known where each begins
+             ─► pass 1: keys of each segment ─► shuffled: the last offset of each, to every group that has it
+             ─► pass 2: a task for each group, which writes its new segment to its final place
              ─► segments that stay: copied by a task each
 
-The driver holds the indexes of the log, and of transactions those that are open or abort. A group, which becomes one
-segment, is as large as ``segment.bytes``. Some rounds are one task: of a small log; with an offset map of bounded size,
-which fills up in the log's order; and over offsets that do not rise.
+The driver holds the indexes of the log, and the transactions that are open or aborted. A group, which becomes one
+segment, is at most ``segment.bytes`` large. Some rounds run as one task: those of small logs, those whose offset map
+has a limited size, which fills up in the log's order, and those over offsets that do not rise.
 """
 
 from __future__ import annotations
@@ -59,38 +59,38 @@ from spark_jobs.stored import Recovered, StoredFile, StoredStart, all_stored, st
 from spark_jobs.stores import FoundFile
 
 ONE_TASK_BELOW_BYTES = 4 << 20
-"""A log of so few bytes is not worth the shuffle."""
+"""Logs smaller than this are not worth a shuffle."""
 
 
 class Work(Protocol):
-    """What a task is given."""
+    """The work of a task."""
 
     def run(self) -> Any:
         """Do it."""
 
 
 class Cluster(Protocol):
-    """Who runs tasks."""
+    """A cluster that runs tasks."""
 
     def run(self, works: Sequence[Work]) -> list[Any]:
-        """What each makes, in their order."""
+        """Run each work in a task; return the results in their order."""
 
     def meet(self, keys: Sequence[KeysWork], groups: Sequence[GroupWork]) -> list[GroupMade]:
-        """Both passes: groups are given where their keys stand last, by all segments; what becomes of each.
+        """Run both passes: tell groups where their keys stand last in all segments; return each group's result.
 
         Raises:
-            OffsetsLogError: the first segment of the log that pass 1 cannot read.
+            OffsetsLogError: pass 1 cannot read a segment; the error is that of the first one in the log.
         """
 
 
 def found_files(log: PartitionLog, url: str | None) -> dict[str, FoundFile]:
-    """The files of a log's segments, by their names in it.
+    """Return the files of a log's segments, by their names in it.
 
     Args:
-        url: of the store that they lie in; None on this machine.
+        url: the store of these files; None on this machine.
 
     Raises:
-        InputError: one is no file of its own.
+        InputError: a segment is not a file of its own.
     """
     found = {}
     for segment in log.segments:
@@ -108,7 +108,7 @@ class Rounds:
     """The rounds of a run.
 
     Attributes:
-        url: of the store that segments lie in; None on this machine.
+        url: the store of the segments; None on this machine.
     """
 
     cluster: Cluster
@@ -143,7 +143,7 @@ class Rounds:
     def clean(
         self, log: PartitionLog, opened: OpenLog, bounds: Bounds, folder: Folder | None, *, in_bulk: bool
     ) -> tuple[Round, Kept]:
-        """One partition, with its folder; and why each byte of it is there."""
+        """Clean one partition and write its folder; return the round, and why each byte is kept."""
         done = Round(opened, bounds, self.settings, end_offset=bounds.first_dirty)
         names: list[str] = []
         if bounds.cleanable_bytes:
@@ -179,7 +179,7 @@ class _OneRound:
     """The passes over one partition.
 
     Attributes:
-        names: takes those of the files that are written.
+        names: takes the names of files that are written.
     """
 
     cluster: Cluster
@@ -189,7 +189,7 @@ class _OneRound:
     names: list[str]
 
     def run(self) -> None:
-        """To its end, or to what ends it."""
+        """Run the round to its end, or to the error that ends it."""
         done = self.done
         try:
             size_bytes = sum(file.size_bytes for file in done.opened.files.values())
@@ -217,7 +217,7 @@ class _OneRound:
         done.outcome = made.outcome
 
     def _in_tasks(self) -> bool:
-        """False, and nothing is done, if offsets do not rise."""
+        """Run the round in tasks; return False, with nothing done, if offsets do not rise."""
         done, bounds = self.done, self.done.bounds
         dirty = files_between(done.opened.files, bounds.first_dirty, bounds.first_uncleanable)
         cleaned = files_between(done.opened.files, 0, bounds.first_uncleanable)
@@ -246,7 +246,7 @@ class _OneRound:
         units: Mapping[int, int],
         steps: Mapping[tuple[int, int], Steps],
     ) -> list[KeysWork]:
-        """Pass 1 of each segment, with the transactions where it begins (``CL-9``, ``CL-10``)."""
+        """Return the works of pass 1 for each segment, with the transactions where it begins (``CL-9``, ``CL-10``)."""
         bounds, opened = self.done.bounds, self.done.opened
         first, end = bounds.first_dirty, bounds.first_uncleanable
         transactions = Transactions()
@@ -281,7 +281,7 @@ class _OneRound:
         files: Mapping[int, StoredFile],
         steps: Mapping[tuple[int, int], Steps],
     ) -> list[GroupWork]:
-        """Pass 2 of each group, with the transactions where it begins."""
+        """Return the works of pass 2 for each group, with the transactions where it begins."""
         done = self.done
         until, producers = old_tombstones_until(done), active_producers(done)
         transactions = Transactions()
@@ -311,7 +311,10 @@ class _OneRound:
         return works
 
     def _expected(self, file: LogFile, end: int | None) -> list[AbortedTransaction] | None:
-        """None where the segment's end cannot be read: its group fails, and what comes behind is not asked for."""
+        """Return the aborted transactions with data in a segment; None if the segment's end cannot be read.
+
+        Then its group fails, and nothing after it is needed.
+        """
         files, log_start = self.done.opened.files.values(), self.done.bounds.log_start
         try:
             return aborted_between(files, log_start, file.base_offset, file.read_next_offset() if end is None else end)
@@ -319,10 +322,10 @@ class _OneRound:
             return None
 
     def _take(self, made: Sequence[GroupMade]) -> None:
-        """Up to the first group that failed.
+        """Take the results up to the first group that failed.
 
         Raises:
-            OffsetsLogError: that it failed of.
+            OffsetsLogError: the error of the group that failed.
         """
         done = self.done
         for group in made:

@@ -51,7 +51,7 @@ OFFSETS = ("served", "orphan", "open")
 
 MEMORY_COLUMNS = (
     *PARTIAL_COLUMNS,
-    Column("unstable", "boolean", "of a committed offset: whether one of an open transaction has the same key"),
+    Column("unstable", "boolean", "whether an open transaction holds an offset of the same key"),
 )
 MEMORY_SCHEMA = schema_of(MEMORY_COLUMNS)
 

@@ -25,7 +25,7 @@ from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.groups import GROUP_COLUMNS, MEMBER_COLUMNS, group_row
-from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row
+from offsets_log.rows.tables import COMPACT_COLUMNS, PENDING_COLUMNS, Column, Row
 from spark_jobs.fold import memory
 from spark_jobs.options import SourceOptions, as_options
 from spark_jobs.records import knows_transactions, partials_of
@@ -113,15 +113,13 @@ _TYPES = {
     ),
     "current_state_timestamp_ms": "bigint",
 }  # fmt: skip
-DOCUMENT = Column("document", "json", "all that `rebuild` tells of it")
+DOCUMENT = Column("document", "json", "all that `rebuild` tells about it")
 GROUPS = (
     *(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in GROUP_COLUMNS),
-    Column("members", "int", "how many"),
+    Column("members", "int", "how many members it has"),
     DOCUMENT,
 )
 MEMBERS = (*(Column(name, _TYPES.get(name, "string"), "as rebuild has it") for name in MEMBER_COLUMNS), DOCUMENT)
-PENDING = ("group", "topic", "partition", "producer_id", "producer_epoch", "committed_offset", "leader_epoch",
-           "metadata", "record_offset", "offsets_partition")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +173,7 @@ def rebuilt(rows: DataFrame, profile: str, topic_ids: Mapping[bytes, str], *, as
         groups=told,
         members=members,
         offsets=compact_rows(rows),
-        pending=rows.where(f.col("kind") == "open").select(*PENDING),
+        pending=rows.where(f.col("kind") == "open").select(*PENDING_COLUMNS),
         orphans=rows.where(f.col("kind") == "orphan").select(*(column.name for column in COMPACT_COLUMNS)),
         loads=loads.drop("log"),
     )

@@ -50,7 +50,7 @@ def joined_logs(table: pa.Table, count: int | None = None) -> list[JoinedLog]:
 
 @dataclass(frozen=True)
 class JoinedLog:
-    """What became of one log.
+    """The joined result of one log.
 
     Attributes:
         table: its rows of `fold.memory`.
@@ -75,7 +75,7 @@ class JoinedLog:
 
     @cached_property
     def facts(self) -> Row:
-        """What was counted in the log, and where it ends."""
+        """Counts of the log, and where it ends."""
         facts: Row = json.loads(self.rows("log")[0]["facts"])
         return facts
 

@@ -28,7 +28,7 @@ class SharedPlace:
     path: str
 
     def write(self, name: str, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
-        """As `Place.write`. A file is whole if it has its name, and a task may write it again."""
+        """Implement `Place.write`; a file with its final name is whole, and a task may write it again."""
         target = Path(self.path, name)
         target.parent.mkdir(exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}.tmp")
@@ -51,7 +51,7 @@ class StorePlace:
     url: str
 
     def write(self, name: str, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
-        """As `Place.write`."""
+        """Implement `Place.write`."""
         store, root = self._root()
         path = f"{root}/{name}"
         with output_errors(self.url):
@@ -64,20 +64,20 @@ class StorePlace:
                         file.write(view[at : at + WRITTEN_AT_ONCE])
 
     def keep(self, folder: str, names: Iterable[str]) -> None:
-        """As `SharedPlace.keep`."""
+        """Implement `SharedPlace.keep`."""
         kept = set(names)
         for info in self.files(folder):
             if info.base_name not in kept:
                 self._root()[0].delete_file(info.path)
 
     def remove(self) -> None:
-        """All of it, as far as the store lets."""
+        """Remove all of it, as far as the store allows."""
         store, root = self._root()
         with suppress(OSError):
             store.delete_dir(root)
 
     def files(self, folder: str = "") -> list[fs.FileInfo]:
-        """All files in it, or in a folder of it. Raises OutputError: the store cannot be reached."""
+        """Return all files in it, or in a folder of it. Raises OutputError: the store cannot be reached."""
         store, root = self._root()
         with output_errors(self.url):
             found = store.get_file_info(
@@ -91,7 +91,7 @@ class StorePlace:
 
 
 TaskPlace = SharedPlace | StorePlace
-"""Where tasks write."""
+"""A place into which tasks write."""
 
 
 def _path(url: str) -> str:
@@ -100,7 +100,7 @@ def _path(url: str) -> str:
 
 @contextmanager
 def new_in_store(url: str, inputs: Sequence[str]) -> Iterator[StorePlace]:
-    """A directory of a store that is not there yet; if the block ends badly, nothing is left in it.
+    """Make a directory that a store does not have yet; if the block fails, nothing is left in it.
 
     Args:
         inputs: paths and URLs that are read.

@@ -27,7 +27,7 @@ MOST_TRIES = 1 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceFiles:
-    """What one task reads.
+    """The files that one task reads.
 
     Attributes:
         log, number, count: number of its log, number of the piece in it, and how many pieces the log has.
@@ -61,7 +61,7 @@ class PieceFiles:
     absent: tuple[Missing, ...] = ()
 
     def reaches(self, record_offset: int) -> bool:
-        """Whether it, or what follows it, may hold a record offset."""
+        """Return whether the piece, or what follows it, may hold a record offset."""
         return self.next_first_offset is None or self.next_first_offset > record_offset
 
 

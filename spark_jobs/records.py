@@ -22,12 +22,12 @@ from pyspark.sql import functions as f
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.columnar.shuffle.counts import NOT_COUNTED
 from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of, table_of_partial
+from offsets_log.dumps.events_parquet import offset_commit_of
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.batch import CONTROL_MASK, TRANSACTIONAL_MASK, RecordBatch
 from offsets_log.log_format.control_record import ControlRecord, decode_control_record
 from offsets_log.log_format.partition_log import Segment
-from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import Record
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record, encode_coordinator_record
 from offsets_log.replay.fold import replay_into
@@ -62,12 +62,12 @@ SELECTION = "records hold what was put into them"
 
 
 def is_partials(frame: DataFrame) -> bool:
-    """Whether a DataFrame has the columns of partials."""
+    """Return whether a DataFrame has the columns of partials."""
     return {"kind", "piece", "facts"} <= set(frame.columns)
 
 
 def knows_transactions(frame: DataFrame) -> bool:
-    """Whether a DataFrame shows which offsets were committed in a transaction."""
+    """Return whether a DataFrame shows which offsets were committed in a transaction."""
     return is_partials(frame) or set(frame.columns) >= EVENT_COLUMNS or "isTransactional" in frame.columns
 
 
@@ -186,22 +186,5 @@ def _event_record(row: Row) -> tuple[Record, RecordBatch]:
     batch = _batch(offset, row["producer_id"], row["producer_epoch"], row["is_transactional"], row["is_control"])
     key, value = row["key"], row["value"]
     if key is None and row["record_type"] in (0, 1) and row["group"] is not None:
-        key, value = encode_coordinator_record(_offset_commit(row))
+        key, value = encode_coordinator_record(offset_commit_of(row))
     return Record(offset=offset, key=key, value=value), batch
-
-
-def _offset_commit(row: Row) -> CoordinatorRecord:
-    fields = {"group": row["group"], "topic": row["topic"], "partition": row["partition"]}
-    if row["is_tombstone"]:
-        return CoordinatorRecord(record_type=row["record_type"], key=fields)
-    value = {
-        "offset": row["committed_offset"],
-        "leader_epoch": -1 if row["leader_epoch"] is None else row["leader_epoch"],
-        "metadata": row["metadata"],
-        "commit_timestamp": row["commit_timestamp_ms"],
-        "expire_timestamp": -1 if row["expire_timestamp_ms"] is None else row["expire_timestamp_ms"],
-        "topic_id": Uuid.from_text(row["topic_id"]) if row["topic_id"] else Uuid(bytes(16)),
-    }
-    return CoordinatorRecord(
-        record_type=row["record_type"], key=fields, value_version=row["value_version"], value=value
-    )

@@ -79,7 +79,7 @@ def open_spark(master: str | None = None, *, default: str | None = None) -> Iter
 
 @dataclass(slots=True)
 class Account:
-    """What is reported about a run besides its answer.
+    """The report about a run, besides its answer.
 
     Attributes:
         words: notes and tails, one sentence each.
@@ -168,7 +168,7 @@ class JobOptions:
 
 
 def is_parquet(reading: SourceOptions) -> bool:
-    """Whether the input is Parquet written by ``decode -o parquet``."""
+    """Return whether the input is Parquet written by ``decode -o parquet``."""
     return all(holds_parquet(path, reading.storage_options) for path in reading.paths)
 
 

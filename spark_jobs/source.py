@@ -95,7 +95,7 @@ class FilteringOffsetsLogReader(OffsetsLogReader):
         self.wanted: set[Any] | None = None
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Narrow the reading, and yield every filter."""
+        """Narrow the reading by filters, and yield all of them."""
         for given in filters:
             match given:
                 case EqualTo(attribute=(name,), value=value):

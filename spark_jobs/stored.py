@@ -1,8 +1,8 @@
-"""A broker's start over files that tasks read: the driver holds their indexes, and looks into few of them.
+"""A broker's start over files that tasks read: the driver holds their indexes, and opens few of them.
 
-What has to be read of a segment from its begin, for a broker that starts would recover it, tasks read beforehand
-(`recovered`): where that is whole they hand over its indexes, its leader epochs and its batches of producers, and the
-driver notes these in the log's order (`StoredStart`). What is not as plain as that the driver reads itself.
+If a starting broker would recover a segment, it must be read from its beginning. Tasks do that beforehand
+(`recovered`): for a whole segment they return its indexes, leader epochs and producers' batches, and the driver notes
+these in the log's order (`StoredStart`). The driver itself reads what is not so plain.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from spark_jobs.stores import FoundFile
 
 FILES_OPEN = 2
-"""Of a store in the network, in one process: each is as large as a segment."""
+"""How many files of a network store a process keeps open: each is as large as a segment."""
 
 
 @lru_cache(maxsize=FILES_OPEN)
@@ -41,10 +41,10 @@ def _part(found: FoundFile, start: int, length: int) -> memoryview:
 
 
 class StoredFile(LogFile):
-    """A segment that is opened where it is looked into, and pickled without its contents.
+    """A segment that is opened only when it is read, and pickled without its contents.
 
     Attributes:
-        found: the file, of which it is so many bytes from a position on.
+        found: the file that holds its bytes.
     """
 
     __slots__ = ("found", "length", "start")
@@ -62,7 +62,7 @@ class StoredFile(LogFile):
 
     @property
     def view(self) -> memoryview:
-        """All of it."""
+        """All bytes of the segment."""
         return _part(self.found, self.start, self.length) if self.length else memoryview(b"")
 
     @view.setter
@@ -70,14 +70,14 @@ class StoredFile(LogFile):
         pass
 
     def bare(self) -> StoredFile:
-        """Without its indexes, for those who read it from begin to end."""
+        """Return it without its indexes, for code that reads it from the beginning to the end."""
         made = StoredFile(self, self.found, self.start, self.length)
         made.index, made.times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
         made.aborted = TransactionIndex()
         return made
 
     def read_next_offset(self) -> int:
-        """As `LogFile.read_next_offset`; of a store in the network no more is brought here than its end."""
+        """Return what `LogFile.read_next_offset` returns; of a network store's file only the end is read."""
         if self.found.url is None or self.found.is_packed or not self.index.offsets:
             return super().read_next_offset()
         start = self.index.lookup(self.index.last_offset)
@@ -107,11 +107,11 @@ def _again(facts: dict[str, Any], found: FoundFile, start: int, length: int) -> 
 
 @dataclass(slots=True)
 class Recovered:
-    """What a task has made of a segment that a broker would recover.
+    """The result of a task that recovered a segment.
 
     Attributes:
-        next_offset: behind its last batch that counts, −1 without one.
-        batches: those with a producer: position, offset, and the header; of a control batch all of it.
+        next_offset: the offset after its last batch that counts; −1 without one.
+        batches: position, offset and header of the batches with a producer; for a control batch all of its bytes.
     """
 
     valid_bytes: int
@@ -124,7 +124,7 @@ class Recovered:
 
 @dataclass(slots=True)
 class _Noting(ProducerState):
-    """Only keeps the batches that producers are told of."""
+    """A producer state that only notes batches."""
 
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)
 
@@ -135,7 +135,7 @@ class _Noting(ProducerState):
 
 
 def recovered(file: LogFile, index_interval_bytes: int, *, in_bulk: bool) -> Recovered | None:
-    """Read a segment that nothing is known of; None if a broker would not just cut it where it is bad."""
+    """Recover a segment; return None if a broker would not simply cut it where it is damaged."""
     producers, epochs = _Noting(Snapshots({}), map_end_offset=-1), LeaderEpochs()
     recovery = SegmentRecovery(file, producers, epochs, index_interval_bytes, in_bulk)
     try:
@@ -148,7 +148,7 @@ def recovered(file: LogFile, index_interval_bytes: int, *, in_bulk: bool) -> Rec
 
 
 def to_recover(log: PartitionLog, *, stopped_cleanly: bool) -> list[int]:
-    """Base offsets of the segments that a start is likely to read: without an index, or not flushed (``D-2``)."""
+    """Return base offsets of segments that a start probably reads: without an index, or not flushed (``D-2``)."""
     bases = [segment.base_offset or 0 for segment in log.segments]
     point = log.checkpoints.recovery_point or 0
     floor = max((base for base in bases if base <= point), default=0)
@@ -156,11 +156,11 @@ def to_recover(log: PartitionLog, *, stopped_cleanly: bool) -> list[int]:
 
 
 class StoredStart(Start):
-    """A start over files that are looked into only where it has to be.
+    """A start over files that are opened only when that is necessary.
 
     Args:
-        found: by the name that a segment has in the log, its file.
-        recovered: by base offset, what tasks have read.
+        found: name of a segment in the log → its file.
+        recovered: base offset → what a task read of the segment.
     """
 
     def __init__(
@@ -176,11 +176,11 @@ class StoredStart(Start):
         self._stored, self._recovered_before = found, recovered
 
     def find(self, segment: Segment) -> LogFile:
-        """As `Start.find`."""
+        """Implement `Start.find`."""
         return stored_file(super().find(segment), segment, self._stored[segment.file])
 
     def read(self, file: LogFile, producers: ProducerState) -> int:
-        """As `Start.read`, from what a task has read if that makes sense behind what came before."""
+        """Implement `Start.read`, by what a task has read if that fits what came before."""
         known = self._recovered_before.get(file.base_offset)
         if known is None or not self._takes(known, file, producers):
             return super().read(file, producers)
@@ -191,7 +191,7 @@ class StoredStart(Start):
 
     @staticmethod
     def _takes(known: Recovered, file: LogFile, producers: ProducerState) -> bool:
-        """Tell producers of the batches; False, and they are as before, if they refuse one."""
+        """Add the batches to the producers; return False, with the producers unchanged, if one is refused."""
         before = producers.entries.copy(), producers.ongoing.copy(), producers.completed.copy()
         end_offset, aborted = producers.map_end_offset, file.aborted
         telling = SegmentRecovery(file, producers, {})
@@ -210,7 +210,7 @@ class StoredStart(Start):
 
 
 def stored_file(file: LogFile, segment: Segment, found: FoundFile) -> StoredFile:
-    """A file as it was found beside its indexes."""
+    """Return a file as it was found, with its indexes."""
     length = len(segment.buffer) or segment.zeros_behind
     made = StoredFile(file, found, 0, length)
     made.size_bytes = length
@@ -218,7 +218,7 @@ def stored_file(file: LogFile, segment: Segment, found: FoundFile) -> StoredFile
 
 
 def all_stored(opened: OpenLog, found: Mapping[str, FoundFile]) -> None:
-    """Make parts of segments that were split at the start, and what took the place of a log, files of tasks too."""
+    """Make files for tasks also of parts of split segments, and of what took the place of a log."""
     ends: dict[str, int] = {}
     for base_offset, file in opened.files.items():
         start = ends.get(file.file, 0)

@@ -21,7 +21,6 @@ from offsets_log.disk.archives import unpack_one
 from offsets_log.disk.finder import MAX_DEPTH
 from offsets_log.disk.folder import (
     IN_DATA_DIRECTORY,
-    METADATA,
     DirectoryName,
     Folder,
     Opener,
@@ -36,6 +35,7 @@ from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError
 from offsets_log.log_format.completeness import Missing
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.partition_log import NOTHING_TOLD, Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
@@ -55,8 +55,8 @@ class FoundFile:
         options: options of the store.
         size: size in bytes as stored.
         mapped: a log of this one file, on the machine that found it.
-        name: what it is called by those who asked; None for its path.
-        modified_ms: when it was last written, where a store tells.
+        name: the name to show; None for its path.
+        modified_ms: when it was last written, if the store tells.
     """
 
     path: str
@@ -109,7 +109,7 @@ class FoundLog:
     beside: Mapping[str, Opener] = field(default_factory=dict)
 
     def unread(self) -> PartitionLog:
-        """The log as far as it is known without reading it: names and sizes."""
+        """Return the log as far as it is known without reading it: names and sizes."""
         segments = tuple(
             Segment(file.path, file.base_offset, b"", zeros_behind=file.size, modified_ms=file.modified_ms)
             for file in self.files
@@ -121,7 +121,7 @@ class FoundLog:
 
 @dataclass(frozen=True, slots=True)
 class FoundLogs:
-    """All logs; topic id → name from other topics' folders; notes on what was left out; what is absent."""
+    """All logs; topic id → name by other topics' folders; notes on what was left out; absent partitions."""
 
     logs: list[FoundLog]
     topic_ids: dict[bytes, str]
@@ -179,7 +179,7 @@ def _local_log(log: PartitionLog) -> FoundLog:
 
 
 def holds_parquet(path: str, options: Options) -> bool:
-    """Whether a path is a Parquet file or a directory with some, and no log."""
+    """Return whether a path is a Parquet file, or a directory with Parquet files and no log."""
     if path.endswith(".parquet"):
         return True
     local = path_here(path)
@@ -222,7 +222,7 @@ def open_store(url: str, options: tuple[tuple[str, Any], ...]) -> tuple[fs.FileS
 
 
 def path_in_store(url: str) -> str:
-    """Of a URL the path that its store knows."""
+    """Return the path of a URL as its store knows it."""
     return url.partition("://")[2].partition("?")[0].rstrip("/")
 
 
@@ -239,8 +239,8 @@ def _find_remote(
     logs: dict[int | None, list[FoundLog]] = {}
     for found in folders.values():
         name = DirectoryName.parse(found.folder.name)
-        if name.is_foreign and METADATA in found.folder.files:
-            topic_id = topic_id_in(found.folder.files[METADATA])
+        if name.is_foreign and PARTITION_METADATA in found.folder.files:
+            topic_id = topic_id_in(found.folder.files[PARTITION_METADATA])
             if topic_id is not None:
                 topic_ids[topic_id] = name.topic
         partition = name.partition if name.is_offsets else as_partition
@@ -295,7 +295,7 @@ def _remote_folders(
         if name in IN_DATA_DIRECTORY:
             above.setdefault(directory, {})[name] = cache(partial(file.open, ExitStack()))
         is_beside = lies_in(posixpath.basename(directory), name)
-        if not (matters(name) or is_beside or name == METADATA or info.type == fs.FileType.File):
+        if not (matters(name) or is_beside or name == PARTITION_METADATA or info.type == fs.FileType.File):
             continue
         folder = Folder(f"{scheme}://{directory}/", posixpath.basename(directory))
         kept = found.setdefault(directory, _RemoteFolder(folder, {}))

@@ -78,7 +78,7 @@ Work = Callable[[Opened], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a piece was read; ``seen`` are rows of what was noted while reading."""
+    """The place up to which a piece was read; ``seen`` are rows of what was noted while reading."""
 
     cursor: Cursor
     seen: Sequence[Row]
@@ -93,7 +93,7 @@ def named(pieces: Iterable[PieceFiles], names: Mapping[str, str]) -> list[PieceF
 
 
 class Made:
-    """What a task has made of each piece, in log order. A context manager.
+    """The results of tasks for each piece, in log order; a context manager.
 
     Args:
         reading: the reading, whose bounds hold.

@@ -17,13 +17,12 @@ import google_crc32c
 from offsets_log.broker.failures import BrokerError, InvalidBatchError
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format import batch as b
-from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.batch import NEWEST_MAGIC, RecordBatch, decode_batch_header
 from offsets_log.log_format.compression import CODEC_MASK
 from offsets_log.log_format.control_record import CONTROL_TYPES
 from offsets_log.log_format.record import first_offset
 
 HEADER_UP_TO_MAGIC = b.MAGIC_POSITION + 1
-NEWEST_MAGIC = 2
 LEGACY_ATTRIBUTES_POSITION = 17
 
 _ENTRY = struct.Struct(">qiib")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
-METADATA = "partition.metadata"
 README = "README.txt"
-TOPIC = "__consumer_offsets"
 
 
 def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
@@ -21,7 +21,7 @@ def of_topic(log: PartitionLog, topic_id: str | None) -> PartitionLog:
     if topic_id is None:
         return log
     metadata = f"version: 0\ntopic_id: {topic_id}".encode()
-    return replace(log, beside={**log.beside, METADATA: lambda: metadata})
+    return replace(log, beside={**log.beside, PARTITION_METADATA: lambda: metadata})
 
 
 def hand_over(partitions: Sequence[int], topic_id: str | None) -> str:
@@ -30,8 +30,8 @@ def hand_over(partitions: Sequence[int], topic_id: str | None) -> str:
     Args:
         topic_id: what was asked to stand in every ``partition.metadata``; None for what stood there before.
     """
-    names = [f"{TOPIC}-{partition}" for partition in sorted(partitions)]
-    first = names[0] if names else f"{TOPIC}-N"
+    names = [f"{OFFSETS_TOPIC}-{partition}" for partition in sorted(partitions)]
+    first = names[0] if names else f"{OFFSETS_TOPIC}-N"
     identity = (
         f"Every partition.metadata here says topic id {topic_id}, as asked for with --topic-id."
         if topic_id
@@ -104,4 +104,4 @@ After
     offsets-log compact DIR --profile P        (of this folder, by the rules of its coordinator: the same offsets;
                                                P is modern for 4.x, modern-3.7 for its preview, classic up to 3.9)
 """
-TEXT = TEXT.replace("{topic}", TOPIC)
+TEXT = TEXT.replace("{topic}", OFFSETS_TOPIC)

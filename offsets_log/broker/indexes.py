@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.segment import Buffer
 
 _OFFSET_ENTRY_BYTES = 8

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from offsets_log.broker.failures import BrokerError
+from offsets_log.log_format.file_names import LEADER_EPOCHS
 from offsets_log.log_format.segment import Buffer
 
-LEADER_EPOCHS = "leader-epoch-checkpoint"
 LEADER_EPOCHS_VERSION = 0
 
 _LINE_END = re.compile(r"\r\n|\r|\n")

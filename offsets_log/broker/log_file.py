@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from offsets_log.broker.batches import FileBatch, entry_at
 from offsets_log.broker.indexes import OffsetIndex, TimeIndex, TransactionIndex
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 
 
 @dataclass(slots=True)

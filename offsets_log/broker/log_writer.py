@@ -10,7 +10,7 @@ from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES, Indexing
 from offsets_log.broker.producers import ProducerState, Snapshots
 from offsets_log.broker.segment_writer import SegmentWriter
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 
 Emit = Callable[[SegmentWriter], None]
 """Takes a finished segment, whose contents are not kept afterwards."""

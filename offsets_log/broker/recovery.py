@@ -21,14 +21,15 @@ from offsets_log.broker.indexes import (
     TransactionIndex,
     is_sane_transaction_index,
 )
-from offsets_log.broker.leader_epochs import LEADER_EPOCHS, LeaderEpochs, check_leader_epochs, decode_leader_epochs
+from offsets_log.broker.leader_epochs import LeaderEpochs, check_leader_epochs, decode_leader_epochs
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState, Snapshots, files_between, floor_file
 from offsets_log.broker.segment_recovery import SegmentRecovery, split
+from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
-NOT_RECOVERED = frozenset({"partition.metadata"})
+NOT_RECOVERED = frozenset({PARTITION_METADATA})
 """Files beside the segments that do not influence recovery."""
 SWAP = ".swap"
 """Suffix of a cleaned segment that is read, and of its indexes."""

@@ -20,8 +20,8 @@ from offsets_log.columnar.scan.reading import ScanPlace as LogPlace
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.events import EVERYTHING, BatchStart, Event, LogEvent, TailFound, Until
-from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, NO_PRODUCER_ID, RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import iter_batches
 from offsets_log.messages.registry import CoordinatorRecord

@@ -22,6 +22,7 @@ from offsets_log.columnar.materialize import timelines as tl
 from offsets_log.columnar.materialize import values as vl
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.events import EVERYTHING, Event, Until
+from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.replay.coordinator_state import in_order, settle_groups
 from offsets_log.replay.group import Group
@@ -31,8 +32,6 @@ from offsets_log.replay.profile import Profile, groups_way_of
 from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on, without_skipped
 from offsets_log.replay.releases import Release
 from offsets_log.replay.timeline import GroupEvent, Timeline
-
-REPLACEMENT = "\ufffd"
 
 Settled = tuple[dict[str, Group], list[Problem]]
 """The groups at the end of a load, and the problems that it has met with them."""

@@ -18,11 +18,6 @@ LONGEST_TRANSACTION_MS = 900_000
 """Default of ``transaction.max.timeout.ms``: the coordinator ends every transaction that is open for longer."""
 
 
-def key_of(record: CoordinatorRecord) -> GroupTopicPartition:
-    """Return the group, topic and partition of an offset commit or its tombstone."""
-    return record.key["group"], record.key["topic"], record.key["partition"]
-
-
 # ------------------------------------------------------------------------------------ open transactions
 
 
@@ -165,7 +160,7 @@ class BuriedOffsets:
 
     def saw_offset(self, record: CoordinatorRecord, place: FindingPlace) -> None:
         """Note an offset commit or its tombstone."""
-        key = key_of(record)
+        key = record.group_topic_partition
         self.buried.discard(key)
         if record.record_type == 0:
             self.values.pop(key, None)

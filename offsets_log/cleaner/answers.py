@@ -1,4 +1,4 @@
-"""What coordinators make of a log, and where another log makes them answer otherwise."""
+"""The answers that coordinators give from a log, and where another log makes them answer otherwise."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from offsets_log.replay.profile import CLASSIC, MODERN, MODERN_3_7, Profile
 from offsets_log.replay.topic_names import topic_names_in
 
 OF_GROUPS = (MODERN, CLASSIC)
-"""Whose groups stay the same."""
+"""Profiles whose groups must stay the same."""
 OF_OFFSETS = (*OF_GROUPS, MODERN_3_7)
-"""Whose offsets do. The preview of 3.7 does not load what Kafka's own cleaner leaves of newer groups (``J-18``)."""
+"""Profiles whose offsets must stay the same; 3.7's preview does not load what the cleaner leaves of newer groups
+(``J-18``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +113,12 @@ class Answers:
         return self.states[: len(OF_GROUPS)]
 
     def standing_offsets(self) -> set[int]:
-        """Offsets of records that some profile answers from, or holds for an open transaction."""
+        """Return offsets of records that a profile answers from, or holds for an open transaction."""
         return {offset for state in self.states for offset in state.standing.record_offsets}
 
 
 def undamaged(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-    """The same events.
+    """Pass on the events.
 
     Raises:
         OffsetsLogError: a batch, or a record in one, cannot be read.
@@ -130,7 +131,7 @@ def undamaged(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
 
 @dataclass(slots=True)
 class Differences:
-    """Where answers are not the same.
+    """The places where answers differ.
 
     Attributes:
         offsets: of records without a group that end a load.
@@ -147,7 +148,7 @@ class Differences:
 
 
 def differences(before: Answers, after: Answers) -> Differences:
-    """Between a log and what is left of it."""
+    """Return where the answers of a log differ from those of what is left of it."""
     found = Differences()
     for one, other in zip(before.states, after.states, strict=True):
         if one.standing.digest != other.standing.digest:
@@ -166,7 +167,7 @@ def differences(before: Answers, after: Answers) -> Differences:
 
 
 def called_topics(group: Group) -> Iterator[bytes]:
-    """Topics that a newer group's assignments call by id."""
+    """Return the topics that a newer group's assignments name by id."""
     for member in group.members.values():
         yield from _topic_ids(member.current)
     for target in group.targets.values():

@@ -11,11 +11,11 @@ from offsets_log.errors import Damage
 from offsets_log.log_format.record import Record, iter_records
 
 Pass = Callable[[int], int]
-"""From a position in a segment to where batches are left that were not taken in bulk."""
+"""Takes batches in bulk from a position in a segment; returns the position of one that is left."""
 
 
 def batches(file: LogFile, start: int = 0, passing: Pass = lambda position: position) -> Iterator[FileBatch]:
-    """From a position on; no checksum is looked at (``CL-40``).
+    """Yield the batches from a position on; no checksum is verified (``CL-40``).
 
     Args:
         passing: is asked before each batch.
@@ -37,7 +37,7 @@ def batches(file: LogFile, start: int = 0, passing: Pass = lambda position: posi
 
 
 def records(batch: FileBatch) -> Iterator[Record]:
-    """Those of a batch as a broker reads them.
+    """Yield the records of a batch as a broker reads them.
 
     Raises:
         OffsetsLogError: one cannot be read.

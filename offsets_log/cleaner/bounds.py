@@ -15,7 +15,7 @@ ACTIVE_SEGMENT = "the active segment"
 OPEN_TRANSACTION = "an open transaction"
 HIGH_WATERMARK = "the high watermark"
 COMPACTION_LAG = "min.compaction.lag.ms"
-"""What the first uncleanable offset may be due to."""
+"""A setting that may determine the first uncleanable offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Bounds:
 
 
 def bounds_of(opened: OpenLog, checkpoints: Checkpoints, settings: Settings) -> Bounds:
-    """The bounds of a log that a broker has opened.
+    """Return the bounds of a log that a broker has opened.
 
     Raises:
         BrokerError: they make no sense together.
@@ -82,7 +82,7 @@ def bounds_of(opened: OpenLog, checkpoints: Checkpoints, settings: Settings) -> 
 
 
 def _first_unstable(opened: OpenLog, start: int, end: int, settings: Settings) -> int:
-    """Where the oldest open transaction begins; since 4.1 where the batch begins that is found there (``CL-3``).
+    """Return where the oldest open transaction begins; since 4.1, where the batch with it begins (``CL-3``).
 
     Raises:
         BrokerError: on the way there is something that is no batch.
@@ -97,7 +97,7 @@ def _first_unstable(opened: OpenLog, start: int, end: int, settings: Settings) -
 
 
 def _first_dirty(checkpoint: int | None, start: int, end: int) -> tuple[int, bool]:
-    """(F, whether the checkpoint was out of the log) (``CL-2``)."""
+    """Return the first dirty offset, and whether the checkpoint was outside of the log (``CL-2``)."""
     if checkpoint is None:
         return start, False
     return (checkpoint, False) if start <= checkpoint <= end else (start, True)
@@ -106,7 +106,7 @@ def _first_dirty(checkpoint: int | None, start: int, end: int) -> tuple[int, boo
 def _too_young(
     files: Iterable[LogFile], first_dirty: int, active: int, settings: Settings
 ) -> Iterable[tuple[int, str]]:
-    """The first dirty segment written to less than ``min.compaction.lag.ms`` ago, if there is one (``CL-3``)."""
+    """Return the first dirty segment written to less than ``min.compaction.lag.ms`` ago, if any (``CL-3``)."""
     lag = settings.min_compaction_lag_ms
     if lag <= 0 or active <= first_dirty:
         return ()
@@ -116,14 +116,14 @@ def _too_young(
 
 
 def largest_timestamp(file: LogFile, now_ms: int) -> int:
-    """Of a segment by its time index; of one without times when its file was last written."""
+    """Return a segment's largest timestamp by its time index; without one, when its file was last written."""
     if file.times.last_timestamp_ms >= 0:
         return file.times.last_timestamp_ms
     return modified(file, now_ms)
 
 
 def modified(file: LogFile, now_ms: int) -> int:
-    """When a segment's file was last written; now where nothing tells."""
+    """Return when a segment's file was last written; now if nothing tells."""
     return now_ms if file.modified_ms is None else file.modified_ms
 
 

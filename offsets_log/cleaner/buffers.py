@@ -1,4 +1,4 @@
-"""How much of a segment is read, and written, at once: up to 3.8 that shows in the indexes (``CL-41``)."""
+"""Buffers that limit how much is read and written at once, which up to 3.8 shows in the indexes (``CL-41``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Buffers:
         self._size = self.settings.io_buffer_bytes // 2
 
     def before(self, batch: FileBatch) -> None:
-        """A batch that is not wholly in what was read is read anew, when what there is was written."""
+        """Read a batch again that is not completely in the buffer, after what is there was written."""
         if batch.end > self._start + self._size:
             self.writer.flush()
             self._start = batch.position
@@ -30,7 +30,7 @@ class Buffers:
                 self._grow(batch.size_bytes)
 
     def behind(self, batch: FileBatch) -> None:
-        """What is to be written is written at once when it has outgrown its buffer."""
+        """Write at once what has outgrown the write buffer."""
         if self.writer.pending_bytes > self._size:
             self.writer.flush()
             self._start = batch.end

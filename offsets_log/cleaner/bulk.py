@@ -43,7 +43,7 @@ REASONS = {
 
 
 def takes_bulk(settings: Settings) -> bool:
-    """Whether kernels know a round's rules: with a map of any size, and indexes of each batch."""
+    """Return whether kernels know a round's rules: a map of any size, and indexes of each batch."""
     return (
         settings.dedupe_buffer_bytes is None
         and settings.rules.indexes_each_batch
@@ -65,7 +65,7 @@ class PackedKeys(NamedTuple):
 
 
 def packed(offset_map: OffsetMap) -> PackedKeys:
-    """All keys of either kind of map."""
+    """Return all keys of either kind of map."""
     if isinstance(offset_map, KeyTable):
         return offset_map.packed()
     keys = [len(key).to_bytes(a.SIZE_BYTES, "little") + key for key in offset_map.offsets]
@@ -102,22 +102,22 @@ class KeyTable(OffsetMap):
 
     @property
     def arrays(self) -> tuple[a.Int64s, a.Int64s, a.Int64s, a.Bytes]:
-        """What all kernels are given."""
+        """The arrays that all kernels take."""
         return self.round_state, self._slots, self._keys, self._arena
 
     def get(self, key: bytes) -> int:
-        """The offset of a key, −1 without one."""
+        """Return the offset of a key; −1 if it is not known."""
         return int(table.get_one(*self.arrays, np.frombuffer(key, np.uint8)))
 
     def put(self, key: bytes, offset: int) -> bool:
-        """It takes any number of keys."""
+        """Put a key; there is always room."""
         while table.put_one(*self.arrays, np.frombuffer(key, np.uint8), offset) == oc.NEEDS_ROOM:
             self._grow()
         self.latest = offset
         return True
 
     def packed(self) -> PackedKeys:
-        """All keys. They share the memory of this one."""
+        """Return all keys, in the memory of this table."""
         round_state = self.round_state
         rows = self._keys[: int(round_state[d.KEYS])]
         begins = np.append(rows[:, d.KEY_AT] - a.SIZE_BYTES, round_state[d.ARENA_USED])
@@ -139,7 +139,7 @@ class KeyTable(OffsetMap):
         self._scanner.__exit__(None, None, None)
 
     def sieve(self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile) -> Sieve:
-        """What does pass 2 of a segment in bulk."""
+        """Return what runs pass 2 of a segment in bulk."""
         return Sieve(self, retention, transactions, writer, file)
 
     def tell_open(self, committed: Collection[int], aborted: Collection[int], next_aborted: int) -> None:
@@ -158,7 +158,7 @@ class KeyTable(OffsetMap):
             self._open[d.MOST_OPEN : d.MOST_OPEN + len(aborted)] = [*aborted]
 
     def learn_open(self, committed: set[int]) -> set[int]:
-        """The producers that have data in transactions now, if kernels were let know of them."""
+        """Return the producers with data in open transactions, by the kernels if they know of transactions."""
         if self.round_state[d.NEXT_ABORTED] == d.NEVER_BEFORE:
             return committed
         return set(self._open[: self.round_state[d.COMMITTED]].tolist())
@@ -195,7 +195,7 @@ class KeyTable(OffsetMap):
         return why if why == oc.NEEDS_ROOM or self.provides(why) else oc.FINISHED
 
     def read(self, file: LogFile) -> None:
-        """A segment is the one that kernels read from now on."""
+        """Make a segment the one that kernels read."""
         if file is not self._file:
             self._file, self._data = file, bytes_of(file)
             self.round_state[d.WINDOW_COUNT] = 0
@@ -211,7 +211,7 @@ class KeyTable(OffsetMap):
         )  # fmt: skip
 
     def provides(self, why: int) -> bool:
-        """Whether a kernel may go on: with the next compressed batches, or with room for one of more records."""
+        """Provide what a kernel needs: the next compressed batches, or more room; return whether it may go on."""
         round_state, scanner = self.round_state, self._scanner
         if why == oc.NEEDS_WINDOW:
             position, end = int(round_state[d.POSITION]), int(round_state[d.END])
@@ -294,7 +294,7 @@ class Sifting(ABC):
         round_state[d.CHANGED] = 0
 
     def _written(self) -> bytes:
-        """What the kernel made, with the batches compressed that are to be."""
+        """Return what the kernel made, with batches compressed as their codec asks."""
         round_state = self.map.round_state
         plain = self._out[: round_state[d.OUT_USED]].tobytes()
         pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What coordinators make of a log, replayed by kernels: offsets as tables, of which only those that differ are read."""
+"""The answers of coordinators from a log by kernels: offsets as tables, of which only differing ones are read."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from offsets_log.replay.profile import Profile
 
 
 def answers_in_bulk(log: PartitionLog, profiles: Sequence[Profile]) -> Iterator[Answer]:
-    """The memory of each profile after a load; what cannot be read is left out."""
+    """Return the memory of each profile after a load, without what cannot be read."""
     for profile in profiles:
         for replayed in replay_logs([log], profile, note=lambda log: _ignore):
             yield _answer(replayed)
 
 
 def _ignore(seen: Seen) -> None:
-    """Damage is told by whoever reads the records (`survivors`)."""
+    """Ignore damage, which `survivors` reports."""
 
 
 def _answer(replayed: Replayed) -> Answer:
@@ -65,7 +65,7 @@ def _answer(replayed: Replayed) -> Answer:
 
 
 def _digest(layout: Layout, state: ColumnarState, scanner: Scanner, places: a.Int64s) -> bytes:
-    """Of all that is known of the offsets at places, int64[n, 4], which rise: equal for equal ones."""
+    """Return a digest of all that is known of the offsets at ascending places, int64[n, 4]."""
     is_slow = places[:, 0] == a.SLOW_PATH
     copied, table = scanner.gather(layout, places[~is_slow, :2])
     used = int((table[:, [ga.KEY_SIZE, ga.VALUE_SIZE]].clip(0)).sum())

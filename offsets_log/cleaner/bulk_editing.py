@@ -1,4 +1,4 @@
-"""What is left of a log when records go or stay by their offsets, by the kernels of pass 2."""
+"""The rest of a log after records are chosen by their offsets, by the kernels of pass 2."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Editing(Sifting):
         return reached
 
     def taken(self) -> Run:
-        """What was taken since the last call."""
+        """Return what was taken since the last call."""
         at = int(self.map.round_state[d.LAST_AT])
         last = None if at < 0 else entry_in_memory(self.file.file, self.file.view, at, self.file.size_bytes)
         pieces, self._pieces, self.map.round_state[d.LAST_AT] = self._pieces, [], -1
@@ -59,7 +59,7 @@ class Editing(Sifting):
 
 
 def edit(opened: OpenLog, named: Named) -> Iterator[tuple[Editing, FileBatch | None]]:
-    """Each batch that is not taken by a kernel, None at the end of a segment; with what takes the others of it."""
+    """Yield each batch that no kernel takes, and None at the end of a segment, with what takes the others of it."""
     with closing(KeyTable()) as found:
         for file in opened.files.values():
             editing = Editing(found, file, named)
@@ -69,7 +69,7 @@ def edit(opened: OpenLog, named: Named) -> Iterator[tuple[Editing, FileBatch | N
 
 
 def count_kept(opened: OpenLog) -> Kept:
-    """Why each batch is there of a log that was cleaned deeply: as `why_in_deep` says of each."""
+    """Count why each batch is in a log that was cleaned deeply, as `why_in_deep` says of each."""
     kept = Kept()
     open_since = opened.producers.open_since()
     named = Named(frozenset(), stay=False, open_from=min(open_since.values(), default=NO_OFFSET))

@@ -24,7 +24,7 @@ _GROUP_TYPES = frozenset(range(a.KEY_TYPES)) - OFFSET_COMMIT_TYPES
 
 
 def asked_for(log: PartitionLog, needs: Needs) -> Iterator[Event]:
-    """Records of groups; of groups of which more is kept than the first choice, offsets too, in the log's order.
+    """Yield groups' records, and offsets of those groups of which more than the first choice is kept, in log order.
 
     Raises:
         OffsetsLogError: a batch or record in the log cannot be read at all.
@@ -39,12 +39,12 @@ def asked_for(log: PartitionLog, needs: Needs) -> Iterator[Event]:
 
 
 def _events(log: PartitionLog, selection: Selection) -> Iterator[Event]:
-    """Some that nobody has asked for are among them."""
+    """Yield events, some of which nobody asked for."""
     return (event for event in undamaged(selected_events(log, selection)) if isinstance(event, Event))
 
 
 def of_transactions(log: PartitionLog) -> Iterator[Event | tuple[int, int]]:
-    """Markers, and producer and offset of each record of transactions, in the order of a log that is not damaged."""
+    """Return markers, and producer and offset of each transactional record, in the order of an undamaged log."""
     layout, found = Layout(log), np.zeros(ROOM, np.int64)
     for segment, data in zip(log.segments, layout.data, strict=True):
         at = 0

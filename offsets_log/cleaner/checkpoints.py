@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from offsets_log.cleaner.round import CLEANED, Round
 from offsets_log.data_directory.checkpoints import encode_offset_checkpoint
 from offsets_log.log_format.partition_log import Checkpoints
-
-TOPIC = "__consumer_offsets"
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 
 def checkpoints_after(before: Checkpoints, done: Round) -> Checkpoints:
-    """What is to be said of a partition after a round.
+    """Return a partition's checkpoints after a round.
 
     A round that did not come to its end leaves the cleaner's checkpoint as it was (``CL-49``).
     """
@@ -29,7 +28,7 @@ def checkpoints_after(before: Checkpoints, done: Round) -> Checkpoints:
 
 
 def checkpoint_texts(names: Mapping[str, str], told: Iterable[tuple[int, Checkpoints]]) -> dict[str, str]:
-    """The text of each file.
+    """Return the text of each checkpoint file.
 
     Args:
         names: attribute of `Checkpoints` → name of its file.
@@ -38,7 +37,9 @@ def checkpoint_texts(names: Mapping[str, str], told: Iterable[tuple[int, Checkpo
     known = list(told)
     return {
         name: encode_offset_checkpoint(
-            ((TOPIC, partition), offset) for partition, one in known if (offset := getattr(one, attribute)) is not None
+            ((OFFSETS_TOPIC, partition), offset)
+            for partition, one in known
+            if (offset := getattr(one, attribute)) is not None
         )
         for attribute, name in names.items()
     }

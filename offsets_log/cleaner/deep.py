@@ -29,7 +29,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 
 @dataclass(slots=True)
 class Deep:
-    """What is left of a log.
+    """The rest of a log after a deep cleaning.
 
     Attributes:
         opened: as a broker opens it, with all indexes.
@@ -70,7 +70,7 @@ def clean_deep(
 
 
 def round_of(deep: Deep, settings: Settings) -> Round:
-    """The same as a round that came to the log's end."""
+    """Return a deep cleaning as a round that came to the log's end."""
     bounds = bounds_of(deep.opened, deep.log.checkpoints, settings)
     end = bounds.log_end
     whole = replace(bounds, first_uncleanable=end, held_at=end, held_by=ACTIVE_SEGMENT)
@@ -78,7 +78,7 @@ def round_of(deep: Deep, settings: Settings) -> Round:
 
 
 def _first_at_work(deep: Deep) -> int:
-    """Where the first tombstone stays, or the first open transaction begins; else the log's end.
+    """Return where the first tombstone that stays, or the first open transaction, begins; else the log's end.
 
     A broker takes it that below its checkpoint no key is there twice (``CL-2``): it would drop the tombstone in time,
     but not what it covers, which would be answered again.
@@ -91,7 +91,7 @@ def _first_at_work(deep: Deep) -> int:
 
 
 def _kept(opened: OpenLog, in_bulk: bool) -> Kept:
-    """Why each batch is there."""
+    """Return why each batch is kept."""
     if in_bulk:
         from offsets_log.cleaner.bulk_editing import count_kept
 

@@ -1,4 +1,4 @@
-"""What a user wants out of a log: records, groups, what has expired, all that came after a moment."""
+"""Records that a user wants to drop: single ones, groups, what has expired, everything after a moment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _all(group: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drops:
-    """Of one partition.
+    """The records to drop from one partition.
 
     Attributes:
         until: nothing behind that.
@@ -49,7 +49,7 @@ class Drops:
     retention: Retention | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything may go."""
+        """Return whether anything may be dropped."""
         return self != NOTHING
 
 
@@ -65,7 +65,7 @@ def dropped(
     *,
     in_bulk: bool = False,
 ) -> tuple[PartitionLog, OpenLog]:
-    """A log without them, and as a broker opens it: with indexes and snapshots made anew.
+    """Return a log without them as a broker opens it, with new indexes and snapshots.
 
     What has expired is told by the log as it is once the rest has gone.
 
@@ -102,7 +102,7 @@ def _without(
 
 
 def _end_of(opened: OpenLog, until: Until) -> int:
-    """Where a log ended at a moment: a batch that is later ends it, and all behind is later still."""
+    """Return where a log ended at a moment: the first later batch ends it, and all that follow count as later."""
     end_offset = opened.end_offset or 0
     if until.time_ms is not None:
         later = (batch for file in opened.files.values() for batch in batches(file))
@@ -112,7 +112,7 @@ def _end_of(opened: OpenLog, until: Until) -> int:
 
 @dataclass(slots=True)
 class Staying:
-    """What is not named to go.
+    """Chooses the records that are not named to be dropped.
 
     Attributes:
         end_offset: nothing stays from there on.
@@ -128,28 +128,31 @@ class Staying:
 
     @property
     def named(self) -> Named | None:
-        """All of it, unless groups are named."""
+        """The choice by offsets; None if groups are named, which only keys tell."""
         if self.drops.keeps_group is not _all:
             return None
         return Named(self.drops.records, stay=False, until_offset=self.end_offset)
 
     def end_within(self, batch: FileBatch) -> int | None:
-        """Where the log is to end."""
+        """Return where the log is to end within a batch."""
         return self.end_offset if batch.next_offset > self.end_offset else None
 
     def keeps_bare(self, batch: FileBatch) -> bool:
-        """All (``CL-35``)."""
+        """Return true: they all stay (``CL-35``)."""
         return True
 
     def keeps_all(self, batch: FileBatch) -> bool:
-        """If no group and no offset within it is named; of magic 0 and 1 only the last one is known."""
+        """Return whether no group, and no offset in the batch, is named to go.
+
+        Of a batch of magic 0 or 1 only the last offset is known.
+        """
         if self.drops.keeps_group is not _all:
             return False
         first = -1 if batch.is_legacy else batch.offset
         return not any(first <= offset <= batch.last_offset for offset in self.missed)
 
     def keeps_record(self, batch: FileBatch, record: Record) -> bool:
-        """By its offset, and by its group."""
+        """Return whether a record stays, by its offset and its group."""
         if record.offset in self.drops.records:
             self.missed.discard(record.offset)
             return False
@@ -161,7 +164,7 @@ class Staying:
 
 @dataclass(slots=True)
 class Unexpired:
-    """What stays where expired offsets and groups go.
+    """Chooses what stays when expired offsets and groups are dropped.
 
     Attributes:
         pending: of these, what an open transaction holds, and tombstones, which end some of that (``J-12``).
@@ -175,22 +178,22 @@ class Unexpired:
 
     @property
     def named(self) -> None:
-        """Only keys tell."""
+        """None: only keys tell what goes."""
 
     def end_within(self, batch: FileBatch) -> int | None:
-        """Nowhere."""
+        """Return nothing: the log ends where it ended."""
         return None
 
     def keeps_bare(self, batch: FileBatch) -> bool:
-        """All (``CL-35``)."""
+        """Return true: they all stay (``CL-35``)."""
         return True
 
     def keeps_all(self, batch: FileBatch) -> bool:
-        """Each record is looked at."""
+        """Return false: each record is examined."""
         return False
 
     def keeps_record(self, batch: FileBatch, record: Record) -> bool:
-        """By what its key names."""
+        """Return whether a record stays, by what its key names."""
         named = group_and_key(record)
         if named is None:
             return True
@@ -216,7 +219,7 @@ def _unexpired(log: PartitionLog, opened: OpenLog, now_ms: int, retention: Reten
 
 
 def group_and_key(record: Record) -> tuple[str, GroupTopicPartition | None] | None:
-    """What a record's key names; None if it cannot be read."""
+    """Return what a record's key names; None if it cannot be read."""
     try:
         record_type, key, _ = decode_key(record.key)
     except OffsetsLogError:

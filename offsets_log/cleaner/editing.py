@@ -12,23 +12,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from offsets_log.broker.batches import NEWEST_MAGIC, FileBatch, entry_in_memory
-from offsets_log.broker.leader_epochs import LEADER_EPOCHS
+from offsets_log.broker.batches import FileBatch, entry_in_memory
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches, records
-from offsets_log.cleaner.folder import METADATA
 from offsets_log.cleaner.rewriting import rewritten
 from offsets_log.cleaner.settings import Rules
 from offsets_log.log_format import batch as b
-from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, NEWEST_MAGIC, RecordBatch
 from offsets_log.log_format.building import empty_batch, encode_records
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment
+from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
+from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Buffer
 
 Store = Callable[[list[Buffer]], Buffer]
-"""Where a segment's pieces are put together."""
+"""Stores the joined pieces of a segment."""
 
 
 NO_OFFSET = (1 << 63) - 1
@@ -39,10 +38,10 @@ class Named:
     """A choice by the offsets of records, as far as kernels can make it: other batches are asked for one by one.
 
     Attributes:
-        stay: whether records with these offsets stay, and others go; else batches without them stay as they are.
-        until_offset: batches that end behind it are asked for.
-        open_from: so are those of transactions from here on.
-        with_data: producers of whose transactions data stays, up to the place that is read.
+        stay: whether records with these offsets stay and all others go; else they go, and other batches stay unchanged.
+        until_offset: batches that end after it are asked for one by one.
+        open_from: so are batches in transactions from this offset on.
+        with_data: producers with data that stays in their open transactions, at the place that is read.
     """
 
     offsets: Set[int]
@@ -53,23 +52,23 @@ class Named:
 
 
 class Choice(Protocol):
-    """What stays. It is asked in the log's order, of every batch and of every record of data."""
+    """A choice of records that stay; it is asked in log order about every batch and every data record."""
 
     @property
     def named(self) -> Named | None:
-        """The same in offsets, where it goes by them alone."""
+        """The choice by offsets, if it depends on offsets alone; else None."""
 
     def end_within(self, batch: FileBatch) -> int | None:
-        """Where the log ends, if it ends before this batch does: no record from there on stays."""
+        """Return where the log ends if it ends within this batch: no record from there on stays."""
 
     def keeps_all(self, batch: FileBatch) -> bool:
-        """Whether a batch of data stays as it is, whatever its records are."""
+        """Return whether a batch of data stays as it is, whatever its records are."""
 
     def keeps_bare(self, batch: FileBatch) -> bool:
-        """Whether a batch stays that holds no data: a control batch, or one without records."""
+        """Return whether a batch without data stays: a control batch, or one without records."""
 
     def keeps_record(self, batch: FileBatch, record: Record) -> bool:
-        """Whether a record of data stays."""
+        """Return whether a data record stays."""
 
 
 class CutPiece(NamedTuple):
@@ -92,7 +91,7 @@ class Run(NamedTuple):
 def pieces_of(
     opened: OpenLog, choice: Choice, rules: Rules, end_offset: int, *, in_bulk: bool = False
 ) -> Iterator[CutPiece]:
-    """The batches that stay, or what is left of them.
+    """Yield the batches that stay, or what is left of them.
 
     Args:
         end_offset: where the new log goes on.
@@ -125,7 +124,7 @@ def pieces_of(
 
 
 def _batches(opened: OpenLog, named: Named | None) -> Iterator[tuple[LogFile, FileBatch | None, Run]]:
-    """Each batch that is to be looked at, None at the end of a segment; and what was taken in bulk before it."""
+    """Yield each batch to examine, and None at the end of a segment, with what was taken in bulk before it."""
     if named is None:
         yield from ((file, batch, Run()) for file in opened.files.values() for batch in batches(file))
         return
@@ -136,7 +135,7 @@ def _batches(opened: OpenLog, named: Named | None) -> Iterator[tuple[LogFile, Fi
 
 
 def last_batch(offset: int, leader_epoch: int, max_timestamp_ms: int) -> bytes:
-    """An empty batch of nobody for the last offset of a log, as late and of the same leader as the one before it."""
+    """Write an empty batch without a producer for a log's last offset, with the time and leader of the batch before."""
     empty = RecordBatch(
         position=0,
         raw=b"",
@@ -177,7 +176,7 @@ def _last_offset(raw: bytes) -> int:
 
 
 def _ending_before(raw: bytes, end: int) -> bytes:
-    """A batch that was cut holds no offset behind the cut."""
+    """Make a batch that was cut end before the cut."""
     batch = b.decode_batch_header(raw)
     if batch.magic < NEWEST_MAGIC:
         return raw
@@ -195,7 +194,7 @@ def edited(
     store: Store = b"".join,
     in_bulk: bool = False,
 ) -> PartitionLog:
-    """The log in the same segments; those that lose nothing are not copied.
+    """Return the log in the same segments; those that lose nothing are not copied.
 
     Args:
         end_offset: where the new log goes on.
@@ -219,7 +218,7 @@ def _segment(file: LogFile, pieces: list[CutPiece], store: Store) -> Segment:
 def packed(
     log: PartitionLog, pieces: Iterable[CutPiece], segment_bytes: int, *, first: LogFile, store: Store = b"".join
 ) -> PartitionLog:
-    """The log in segments as large as they may be."""
+    """Return the log in segments as large as they may be."""
     segments: list[Segment] = []
     held: list[CutPiece] = []
     base_offset, size = first.base_offset, 0
@@ -246,7 +245,7 @@ def packed(
 def _divided(
     piece: CutPiece, room: int, base_offset: int, *, is_first: bool
 ) -> tuple[CutPiece | None, CutPiece | None]:
-    """What of a piece fits into the rest of a segment, at least a batch if it is the first, and what does not."""
+    """Split a piece: what fits into the rest of a segment, at least a batch if it is the first, and what does not."""
     if len(piece.raw) <= room and piece.last_offset - base_offset < MAX_OFFSETS_IN_SEGMENT:
         return piece, None
     view, end, last_offset = memoryview(piece.raw), 0, piece.last_offset
@@ -266,6 +265,6 @@ def _divided(
 
 
 def _log_of(log: PartitionLog, segments: list[Segment]) -> PartitionLog:
-    """Of other segments: what lies beside them is to be made anew."""
-    beside = {name: read for name, read in log.beside.items() if name in (LEADER_EPOCHS, METADATA)}
+    """Return a log of other segments, without the files beside them, which must be made again."""
+    beside = {name: read for name, read in log.beside.items() if name in (LEADER_EPOCHS, PARTITION_METADATA)}
     return replace(log, segments=tuple(segments), beside=beside)

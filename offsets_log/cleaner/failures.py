@@ -1,4 +1,4 @@
-"""How a round of cleaning ends before its end."""
+"""Errors that end a round of cleaning early."""
 
 from __future__ import annotations
 

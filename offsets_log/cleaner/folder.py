@@ -6,7 +6,6 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from offsets_log.broker.leader_epochs import (
-    LEADER_EPOCHS,
     decode_leader_epochs,
     encode_leader_epochs,
     leader_epochs_within,
@@ -14,10 +13,9 @@ from offsets_log.broker.leader_epochs import (
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import encode_snapshot
 from offsets_log.cleaner.round import NewSegment, Round
+from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.segment import Buffer
-
-METADATA = "partition.metadata"
 
 
 class FolderFile(NamedTuple):
@@ -33,42 +31,42 @@ class FolderFile(NamedTuple):
 
 
 def new_files(new: NewSegment) -> Iterator[FolderFile]:
-    """Of a segment that is whole."""
+    """Yield the files of a complete new segment."""
     for suffix, pieces in new.writer.files():
         modified_ms = new.modified_ms if suffix == "log" else None
         yield FolderFile(f"{new.writer.base_offset:020}.{suffix}", pieces, modified_ms)
 
 
 def other_files(log: PartitionLog, done: Round) -> Iterator[FolderFile]:
-    """All files of the folder but those of new segments."""
+    """Yield all files of the folder except those of new segments."""
     for file in segments_kept(done):
         yield from segment_files(file, log.beside)
     yield from files_beside(log, done)
 
 
 def segments_kept(done: Round) -> list[LogFile]:
-    """Those that no new one takes the place of; parts of one that was split come first."""
+    """Return the segments that no new one replaces; parts of a split one come first."""
     vanished = _vanished(done)
     return [*done.parts, *(file for base_offset, file in done.opened.files.items() if base_offset not in vanished)]
 
 
 def files_beside(log: PartitionLog, done: Round) -> Iterator[FolderFile]:
-    """What is of no segment."""
+    """Yield the files that belong to no segment."""
     there = {*done.new, *(file.base_offset for file in segments_kept(done))}
     yield from _snapshots(log, done, _vanished(done) - there)
     yield FolderFile(LEADER_EPOCHS, [_leader_epochs(log, done)])
-    if METADATA in log.beside:
-        yield FolderFile(METADATA, [log.beside[METADATA]()])
+    if PARTITION_METADATA in log.beside:
+        yield FolderFile(PARTITION_METADATA, [log.beside[PARTITION_METADATA]()])
 
 
 def _vanished(done: Round) -> set[int]:
-    """Base offsets of segments that others take the place of."""
+    """Return base offsets of segments that others replace."""
     vanished = {base_offset for new in done.new.values() for base_offset in new.replaced}
     return vanished | {_split_base(done)} if done.parts else vanished
 
 
 def _leader_epochs(log: PartitionLog, done: Round) -> Buffer:
-    """The file, as it was if nothing of it has changed; an empty one where a broker makes it and knows nothing."""
+    """Return the file's bytes: unchanged if its entries are; empty if a broker makes it without any."""
     start, end = log.checkpoints.log_start_offset or 0, done.opened.end_offset or 0
     epochs = leader_epochs_within(done.opened.leader_epochs, start, end)
     if LEADER_EPOCHS in log.beside and decode_leader_epochs(log.beside[LEADER_EPOCHS]()) == epochs:
@@ -77,13 +75,13 @@ def _leader_epochs(log: PartitionLog, done: Round) -> Buffer:
 
 
 def _split_base(done: Round) -> int:
-    """Of the segment that was split into parts."""
+    """Return the base offset of the segment that was split."""
     (base_offset,) = (base for base, file in done.opened.files.items() if file.file == done.parts[0].file)
     return base_offset
 
 
 def segment_files(file: LogFile, beside: Container[str]) -> Iterator[FolderFile]:
-    """Of a segment that stays.
+    """Yield the files of a segment that stays.
 
     Args:
         beside: names of files that lay beside it.
@@ -97,7 +95,7 @@ def segment_files(file: LogFile, beside: Container[str]) -> Iterator[FolderFile]
 
 
 def _snapshots(log: PartitionLog, done: Round, vanished: set[int]) -> Iterator[FolderFile]:
-    """Without those at the begin of segments that are no more (``CL-45``)."""
+    """Yield the snapshots, except those where vanished segments begin (``CL-45``)."""
     for offset, producers in sorted(done.opened.producers.snapshots.by_offset.items()):
         if offset not in vanished:
             name = f"{offset:020}.snapshot"

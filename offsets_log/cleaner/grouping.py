@@ -1,4 +1,4 @@
-"""Which segments become one."""
+"""Groups of segments that become one segment each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from offsets_log.broker.log_file import LogFile
 from offsets_log.cleaner.settings import Settings
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 
 
 def groups_of(files: Sequence[LogFile], first_uncleanable: int, settings: Settings) -> list[list[LogFile]]:
-    """Runs of segments whose sizes before cleaning fit into one (``CL-37``)."""
+    """Return runs of segments whose sizes before cleaning fit into one (``CL-37``)."""
     groups: list[list[LogFile]] = []
     ends = [file.base_offset - 1 for file in files[1:]] + [first_uncleanable - 1]
     for file, end in zip(files, ends, strict=True):

@@ -21,7 +21,7 @@ WAITING = (TOMBSTONES, MARKERS)
 
 @dataclass(slots=True)
 class Sum:
-    """Of batches that are kept for one reason.
+    """The sum of batches that are kept for one reason.
 
     Attributes:
         until_ms: when the first of them may go, where a time is told.
@@ -33,7 +33,7 @@ class Sum:
     until_ms: int | None = None
 
     def add(self, other: Sum) -> None:
-        """Some more of them."""
+        """Add some more."""
         self.size_bytes += other.size_bytes
         self.batches += other.batches
         self.records += other.records
@@ -48,11 +48,11 @@ class Kept:
     reasons: dict[str, Sum] = field(default_factory=dict)
 
     def count(self, reason: str, size_bytes: int, records: int, until_ms: int | None = None, batches: int = 1) -> None:
-        """Batches that stay."""
+        """Count batches that stay."""
         self.reasons.setdefault(reason, Sum()).add(Sum(size_bytes, batches, records, until_ms))
 
     def add(self, other: Kept) -> None:
-        """Another part."""
+        """Add the counts of another part."""
         self.records_read += other.records_read
         for reason, counted in other.reasons.items():
             self.reasons.setdefault(reason, Sum()).add(counted)
@@ -64,7 +64,7 @@ class Kept:
 
 
 def why_in_deep(batch: FileBatch, found: Iterable[Record], open_since: Mapping[int, int]) -> str:
-    """Why a batch is there of a log that was cleaned deeply.
+    """Return why a batch is in a log that was cleaned deeply.
 
     Args:
         found: its records.
@@ -78,7 +78,7 @@ def why_in_deep(batch: FileBatch, found: Iterable[Record], open_since: Mapping[i
 
 
 def why_kept(batch: FileBatch, left: Iterable[Record], offset_map: OffsetMap, can_discard: bool) -> str:
-    """Why a batch stays that has records left."""
+    """Return why a batch with remaining records stays."""
     if batch.is_control:
         return MARKERS if can_discard else MARKERS_WITH_DATA
     if batch.last_offset > offset_map.latest:

@@ -40,13 +40,13 @@ class OffsetMap:
 
     @classmethod
     def of(cls, settings: Settings) -> OffsetMap:
-        """As large as the settings let it be (``CL-8``)."""
+        """Make a map as large as the settings allow (``CL-8``)."""
         if settings.dedupe_buffer_bytes is None:
             return cls()
         return cls(int(settings.dedupe_buffer_bytes // SLOT_BYTES * (settings.load_factor_percent / 100)))
 
     def put(self, key: bytes, offset: int) -> bool:
-        """False, and nothing is put, if it holds as many keys as it may, be this one among them or not (``CL-12``)."""
+        """Put a key; return False, with nothing put, if the map is full, even if it has the key (``CL-12``)."""
         if self.usable is not None and len(self.offsets) >= self.usable:
             self.is_full = True
             return False
@@ -54,16 +54,16 @@ class OffsetMap:
         return True
 
     def get(self, key: bytes) -> int:
-        """The offset of a key, −1 without one."""
+        """Return the offset of a key; −1 if it is not known."""
         return self.offsets.get(key, -1)
 
     def close(self) -> None:
-        """Nothing more is asked of it."""
+        """End its use."""
 
     def sieve(
         self, retention: Retention, transactions: Transactions, writer: SegmentWriter, file: LogFile
     ) -> Sieve | None:
-        """What does pass 2 of a segment in bulk; here nothing does."""
+        """Return what runs pass 2 of a segment in bulk: nothing."""
         return None
 
     def enter(
@@ -101,7 +101,7 @@ def build_offset_map(found: OffsetMap, opened: OpenLog, bounds: Bounds) -> None:
 def enter_segment(
     file: LogFile, start: int, first_dirty: int, found: OffsetMap, transactions: Transactions
 ) -> bool:  # fmt: skip
-    """One segment from a position on; False if the map is full (``CL-10``).
+    """Enter one segment from a position on; return False if the map is full (``CL-10``).
 
     Raises:
         OffsetsLogError: something there cannot be read.
@@ -116,7 +116,7 @@ def enter_segment(
 
 
 def _enter(file: LogFile, batch: FileBatch, first_dirty: int, found: OffsetMap, transactions: Transactions) -> bool:
-    """One batch; False if the map is full."""
+    """Enter one batch; return False if the map is full."""
     if not batch.is_legacy and found.enter(file, batch.position, first_dirty, transactions, batch) == batch.end:
         return True
     for record in records(batch):

@@ -59,7 +59,7 @@ def check_is_left(log: PartitionLog, opened: OpenLog) -> None:
 
 
 def recovered(log: PartitionLog, opened: OpenLog, settings: Settings, *, in_bulk: bool = False) -> OpenLog | None:
-    """A log as a broker opens it that recovers all of it; None of one that was opened so already.
+    """Return a log as a broker opens it with a full recovery; None if it was opened in that way before.
 
     A round copies what it does not look at: a wrong checksum, a control record of another kind (``CL-40``).
 
@@ -74,12 +74,12 @@ def recovered(log: PartitionLog, opened: OpenLog, settings: Settings, *, in_bulk
 
 
 def was_believed(log: PartitionLog) -> bool:
-    """Whether a start may take a segment without reading it: by its index (``D-3``)."""
+    """Return whether a start may trust a segment's index without reading the segment (``D-3``)."""
     return any(f"{segment.base_offset or 0:020}.index" in log.beside for segment in log.segments)
 
 
 def reopened(log: PartitionLog, settings: Settings, *, in_bulk: bool = False) -> OpenLog:
-    """A log that was made here, with its indexes and snapshots.
+    """Return a log that was made here, opened with its own indexes and snapshots.
 
     Raises:
         BrokerError: no broker opens it.
@@ -91,7 +91,7 @@ def reopened(log: PartitionLog, settings: Settings, *, in_bulk: bool = False) ->
 
 
 def as_opened(log: PartitionLog, opened: OpenLog) -> PartitionLog:
-    """The segments as a broker has opened them."""
+    """Return the segments as a broker has opened them."""
     segments = (
         Segment(file.file, base_offset, file.view[: file.size_bytes], modified_ms=file.modified_ms)
         for base_offset, file in opened.files.items()
@@ -100,7 +100,10 @@ def as_opened(log: PartitionLog, opened: OpenLog) -> PartitionLog:
 
 
 def was_stopped_cleanly(log: PartitionLog) -> bool:
-    """By the data directory, else by the last index: that of a running broker ends in zeros (``CL-44``)."""
+    """Return how the broker was stopped: by the data directory, else by the last index (``CL-44``).
+
+    The last index of a running broker ends in zeros.
+    """
     if log.checkpoints.stopped_cleanly is not None:
         return log.checkpoints.stopped_cleanly
     last = log.segments[-1].base_offset or 0

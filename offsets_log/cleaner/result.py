@@ -1,4 +1,4 @@
-"""What is told of a round: a row, and why each byte that is left is left."""
+"""The report of a round: a row for each partition, with the reason why each remaining byte is kept."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def result_row(
     *,
     in_bulk: bool = False,
 ) -> Row:
-    """What became of a partition.
+    """Return the row of a partition.
 
     Args:
         log: as it was given.
@@ -70,18 +70,18 @@ def result_row(
 
 
 def kept_after(done: Round, *, in_bulk: bool) -> Kept:
-    """Why each byte is there after a round; ``in_bulk`` as `records_in`."""
+    """Return why each byte is kept after a round; ``in_bulk`` is that of `records_in`."""
     return kept_with(done, {file.base_offset: records_in(file, in_bulk=in_bulk) for file in not_replaced(done)})
 
 
 def not_replaced(done: Round) -> list[LogFile]:
-    """The segments that the round has not come to, or that it only split."""
+    """Return the segments that the round did not reach, or only split."""
     replaced = {base_offset for new in done.new.values() for base_offset in new.replaced}
     return [file for base_offset, file in done.opened.files.items() if base_offset not in replaced]
 
 
 def kept_with(done: Round, counts: Mapping[int, int]) -> Kept:
-    """Why each byte is there after a round.
+    """Return why each byte is kept after a round.
 
     Args:
         counts: of each segment `not_replaced`, by its base offset, how many records it has.
@@ -96,7 +96,7 @@ def kept_with(done: Round, counts: Mapping[int, int]) -> Kept:
 
 
 def refused_row(log: PartitionLog, outcome: str, problem: OffsetsLogError) -> Row:
-    """The same of a log that no broker opens."""
+    """Return the row of a log that no broker opens."""
     nothing = dict.fromkeys(CLEAN_COLUMNS)
     return nothing | {
         "offsets_partition": log.offsets_partition, "outcome": outcome,
@@ -130,7 +130,7 @@ def _kept_rows(kept: Kept, done: Round) -> Iterator[Row]:
 
 
 def _open_transaction(done: Round) -> Row:
-    """Which transaction is open for longest, and since when."""
+    """Return the transaction that is open for longest, and since when."""
     producers = done.opened.producers
     first_offset = producers.first_unstable_offset
     if first_offset is None:
@@ -147,7 +147,7 @@ def _open_transaction(done: Round) -> Row:
 
 
 def records_in(file: LogFile, *, in_bulk: bool) -> int:
-    """How many records a segment has, as far as it can be read.
+    """Return how many records a segment has, as far as it can be read.
 
     Args:
         in_bulk: whether a kernel counts them.

@@ -1,4 +1,4 @@
-"""What is kept of a batch: a rule a function."""
+"""The rules for what a batch keeps, one function for each rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAST_OF_ROUND = "last batch of the round"
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """All that decides of batches and records of a segment.
+    """Decides about the batches and records of a segment.
 
     Attributes:
         producers: those that are active.
@@ -32,21 +32,21 @@ class Retention:
     keeps_old_tombstones: bool = True
 
     def discards_records(self, batch: FileBatch, can_discard: bool) -> bool:
-        """Whether all records go: of aborted transactions; of a marker without data when it is time (``CL-20``)."""
+        """Return whether all records go: those of aborted transactions, or a due marker without data (``CL-20``)."""
         if not batch.is_control:
             return can_discard
         horizon = batch.delete_horizon_ms
         return can_discard and horizon is not None and horizon <= self.settings.now_ms
 
     def why_kept_empty(self, batch: FileBatch) -> str | None:
-        """Why a batch stays even without records; None if it goes then (``CL-21``)."""
+        """Return why a batch stays even without records; None if it goes then (``CL-21``)."""
         if self._is_last_of_producer(batch):
             return LAST_OF_PRODUCER
         is_last = self.settings.rules.keeps_last_batch and batch.next_offset == self.first_uncleanable
         return LAST_OF_ROUND if is_last else None
 
     def _is_last_of_producer(self, batch: FileBatch) -> bool:
-        """The batch whose sequence numbers or epoch a broker must find again (``CL-27``)."""
+        """Return whether a broker must find the batch's sequence numbers or epoch again (``CL-27``)."""
         producer = self.producers.get(batch.producer_id) if batch.producer_id >= 0 else None
         if producer is None:
             return False
@@ -55,7 +55,7 @@ class Retention:
         return batch.is_control and batch.producer_epoch == producer.epoch
 
     def keeps_record(self, batch: FileBatch, record: Record) -> bool:
-        """Whether a record of a batch whose records are not all discarded stays (``CL-22``)."""
+        """Return whether a record stays in a batch whose records are not all discarded (``CL-22``)."""
         if batch.is_control or record.offset > self.map.latest:
             return True
         if record.key is None or record.offset < self.map.get(record.key):
@@ -63,7 +63,7 @@ class Retention:
         return record.value is not None or self._keeps_tombstone(batch)
 
     def _keeps_tombstone(self, batch: FileBatch) -> bool:
-        """Until the time that stands in its batch, if one does (``CL-23``)."""
+        """Return whether a tombstone stays: until the time in its batch, if there is one (``CL-23``)."""
         if batch.is_legacy:
             return self.keeps_old_tombstones
         horizon = batch.delete_horizon_ms
@@ -71,7 +71,7 @@ class Retention:
 
 
 def horizon_of(batch: FileBatch, kept: list[Record], can_discard: bool, settings: Settings) -> tuple[int, bool]:
-    """When tombstones and markers of a batch with records may go, −1 for never; whether that is new (``CL-26``)."""
+    """Return when a batch's tombstones and markers may go (−1: never), and whether that is new (``CL-26``)."""
     present = batch.delete_horizon_ms
     is_waiting = any(record.value is None for record in kept) or (batch.is_control and can_discard)
     takes_horizon = settings.rules.makes_magic_2 or not batch.is_legacy

@@ -12,7 +12,7 @@ from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch, encode_batch
 from offsets_log.log_format.building import empty_batch, encode_records, rebuild_batch
 from offsets_log.log_format.compression import CODEC_MASK
-from offsets_log.log_format.record import Record, has_other_magics_inside
+from offsets_log.log_format.record import Record, as_int64, has_other_magics_inside
 
 MAX_INT32 = (1 << 31) - 1
 
@@ -32,14 +32,14 @@ class Written:
 
 
 def must_be_rewritten(batch: FileBatch, rules: Rules) -> bool:
-    """Whether a batch that keeps all records is written anew all the same: those of magic 0 and 1 (``CL-33``)."""
+    """Return whether a batch is rewritten even if it keeps all records: those of magic 0 and 1 (``CL-33``)."""
     if not batch.is_legacy:
         return False
     return rules.makes_magic_2 or has_other_magics_inside(batch.whole())
 
 
 def emptied(batch: FileBatch) -> Written:
-    """A batch without its records (``CL-32``).
+    """Return a batch without its records (``CL-32``).
 
     Raises:
         CleaningError: magic 0 and 1 have no such (``CL-24``).
@@ -50,7 +50,7 @@ def emptied(batch: FileBatch) -> Written:
 
 
 def rewritten(batch: FileBatch, kept: Sequence[Record], horizon_ms: int, rules: Rules) -> Written:
-    """A batch with the records that are kept.
+    """Return a batch with the records that are kept.
 
     Args:
         kept: at least one.
@@ -60,7 +60,7 @@ def rewritten(batch: FileBatch, kept: Sequence[Record], horizon_ms: int, rules: 
         CleaningError: what Kafka's builder refuses.
     """
     original = batch.whole()
-    records = [replace(record, timestamp_ms=_as_int64(record.timestamp_ms), attributes=0) for record in kept]
+    records = [replace(record, timestamp_ms=as_int64(record.timestamp_ms), attributes=0) for record in kept]
     _check(batch, original, records)
     if batch.is_legacy and not rules.makes_magic_2:
         made = _legacy(original, records)
@@ -70,7 +70,7 @@ def rewritten(batch: FileBatch, kept: Sequence[Record], horizon_ms: int, rules: 
 
 
 def _magic_2(original: RecordBatch, records: list[Record], horizon_ms: int) -> RecordBatch:
-    """``CL-28``–``CL-31``, ``CL-33``."""
+    """Write the records as a batch of magic 2 (``CL-28``–``CL-31``, ``CL-33``)."""
     is_legacy = original.magic < 2
     has_horizon = horizon_ms >= 0
     base_timestamp_ms = horizon_ms if has_horizon else records[0].timestamp_ms
@@ -92,7 +92,7 @@ def _magic_2(original: RecordBatch, records: list[Record], horizon_ms: int) -> R
 
 
 def _legacy(original: RecordBatch, records: list[Record]) -> RecordBatch:
-    """As the releases before 4.0 do it: in its own format (``CL-33``)."""
+    """Write the records in the batch's own format, as releases before 4.0 do (``CL-33``)."""
     known_bits = CODEC_MASK | (b.TIMESTAMP_TYPE_MASK if original.magic else 0)
     batch = replace(
         original,
@@ -104,14 +104,14 @@ def _legacy(original: RecordBatch, records: list[Record]) -> RecordBatch:
 
 
 def _max_timestamp(original: RecordBatch, records: list[Record]) -> int:
-    """``CL-30``."""
+    """Return the batch's largest timestamp (``CL-30``)."""
     if original.timestamp_type == "log_append":
         return original.max_timestamp_ms
     return max(b.NO_TIMESTAMP, *(record.timestamp_ms for record in records))
 
 
 def _check(batch: FileBatch, original: RecordBatch, records: list[Record]) -> None:
-    """What `MemoryRecordsBuilder` refuses to write."""
+    """Raise for what `MemoryRecordsBuilder` refuses to write."""
     before = None
     base_offset = records[0].offset if batch.is_legacy else original.base_offset
     for record in records:
@@ -139,8 +139,3 @@ def _refused(batch: FileBatch, what: str) -> CleaningError:
     return CleaningError(
         f"the cleaner cannot write {what}", file=batch.file, position=batch.position, record_offset=batch.offset
     )
-
-
-def _as_int64(number: int) -> int:
-    """As it comes round in 64 bits."""
-    return (number + (1 << 63) & (1 << 64) - 1) - (1 << 63)

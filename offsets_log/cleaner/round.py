@@ -26,7 +26,7 @@ from offsets_log.cleaner.rewriting import Written, emptied, must_be_rewritten, r
 from offsets_log.cleaner.settings import Settings
 from offsets_log.cleaner.transactions import Transactions, aborted_between
 from offsets_log.errors import OffsetsLogError
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
 from offsets_log.log_format.record import Record
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class NewSegment:
 Emit = Callable[[NewSegment], None]
 """Takes a new segment as soon as it is whole; its contents are not kept."""
 Advance = Callable[[int], None]
-"""To be told of bytes that were read."""
+"""Takes numbers of bytes that were read."""
 
 
 @dataclass(slots=True)
 class Round:
-    """What a round has made.
+    """The result of a round.
 
     Attributes:
         end_offset: E, from where the next one goes on; where this one did not come to its end, from where it did.
@@ -84,7 +84,7 @@ class Round:
     next_dirty: int | None = None
 
     def take(self, new: NewSegment, kept: Kept) -> None:
-        """A group is done."""
+        """Note that a group is done."""
         self.new[new.writer.base_offset] = new
         self.kept.add(kept)
 
@@ -123,7 +123,7 @@ def clean(
 
 
 def new_offset_map(settings: Settings, *, in_bulk: bool) -> OffsetMap:
-    """An empty one; ``in_bulk`` as `clean`."""
+    """Return an empty map; ``in_bulk`` is that of `clean`."""
     if in_bulk:
         from offsets_log.cleaner.bulk import KeyTable, takes_bulk
 
@@ -147,7 +147,7 @@ class _Cleaning:
         return aborted_between(self._files.values(), self._round.bounds.log_start, file.base_offset, end)
 
     def run(self) -> None:
-        """All groups, each of which becomes a segment or fails as a whole."""
+        """Clean all groups, each of which becomes a segment or fails as a whole."""
         end = self._map.latest + 1
         cleaned = files_between(self._files, 0, end)
         for group in groups_of(cleaned, self._round.bounds.first_uncleanable, self._round.settings):
@@ -164,19 +164,19 @@ class _Cleaning:
 
 
 def active_producers(done: Round) -> Producers:
-    """Those that are known at the log's end, and not expired (``CL-27``)."""
+    """Return the producers that are known at the log's end and not expired (``CL-27``)."""
     return done.opened.producers.active(done.settings.now_ms, done.settings.producer_id_expiration_ms)
 
 
 def old_tombstones_until(done: Round) -> int:
-    """Segments written up to then keep no tombstones of magic 0 and 1 (``CL-23``)."""
+    """Return the time up to which segments keep no tombstones of magic 0 and 1 (``CL-23``)."""
     settings = done.settings
     below = files_between(done.opened.files, 0, done.bounds.first_dirty)
     return modified(below[-1], settings.now_ms) - settings.delete_retention_ms if below else 0
 
 
 Expected = Callable[[LogFile, int], list[AbortedTransaction]]
-"""Of a segment and the offset where it ends: the aborted transactions with data before that (``CL-14``)."""
+"""Returns the aborted transactions with data in a segment, given it and the offset where it ends (``CL-14``)."""
 
 
 @dataclass(slots=True)
@@ -199,7 +199,7 @@ class GroupCleaning:
     advance: Advance
 
     def clean(self, group: Sequence[LogFile], kept: Kept) -> NewSegment:
-        """One new segment, even if nothing is in it (``CL-38``).
+        """Write one new segment, even if nothing is in it (``CL-38``).
 
         Raises:
             SegmentOverflowError: one of the old segments is to be split, for the new one cannot take its offsets.
@@ -226,7 +226,7 @@ class GroupCleaning:
 
 
 def ends_of(group: Sequence[LogFile]) -> Iterator[tuple[LogFile, int | None]]:
-    """Each segment of a group and where the one behind begins; None of the last one (``CL-14``)."""
+    """Yield each segment of a group, and where the next one begins; None for the last one (``CL-14``)."""
     return zip(group, [*(file.base_offset for file in group[1:]), None], strict=True)
 
 
@@ -241,7 +241,7 @@ class _Copying:
     sieve: Sieve | None = None
 
     def run(self, file: LogFile) -> None:
-        """All of them.
+        """Copy all of them.
 
         Raises:
             SegmentOverflowError: the segment is to be split, for the new one cannot take its offsets.
@@ -264,7 +264,7 @@ class _Copying:
             self.sieve.tell(self.kept)
 
     def _pass(self, position: int) -> int:
-        """What can be done in bulk."""
+        """Do what can be done in bulk."""
         return position if self.sieve is None else self.sieve.sift(position)
 
     def _take(self, batch: FileBatch) -> None:
@@ -287,7 +287,7 @@ class _Copying:
             self.kept.count(why_empty, len(written.raw), 0)
 
     def _is_sifted(self, batch: FileBatch) -> bool:
-        """Whether a single batch whose records are not to be discarded is done in bulk: plain but for a reason."""
+        """Clean a single batch in bulk, if it is plain but for one reason; return whether that was done."""
         if self.sieve is None or batch.is_control or batch.is_legacy:
             return False
         return self.sieve.sift(batch.position, batch) == batch.end
@@ -321,6 +321,6 @@ class _Copying:
 
 
 def _overflows(file: LogFile) -> bool:
-    """Whether a segment holds offsets too far from its own base (``LogSegment.hasOverflow``)."""
+    """Return whether a segment holds offsets too far from its base offset (``LogSegment.hasOverflow``)."""
     next_offset = file.read_next_offset()
     return next_offset > file.base_offset and not file.takes(next_offset - 1)

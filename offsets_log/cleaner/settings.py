@@ -1,4 +1,4 @@
-"""What decides a round of cleaning: the topic's settings, the broker's, the clock, and the release."""
+"""Everything that decides a round of cleaning: the topic's and the broker's settings, the clock, the release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OLDEST, NEWEST = (3, 1), (4, 3)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What differs between releases.
+    """The differences between releases.
 
     Attributes:
         keeps_last_batch: the last batch below the first uncleanable offset stays without records (``CL-21``).
@@ -29,7 +29,7 @@ class Rules:
 
     @classmethod
     def of(cls, release: Version) -> Rules:
-        """Of a release ``X.Y`` or ``X.Y.Z``.
+        """Return the rules of a release ``X.Y`` or ``X.Y.Z``.
 
         Raises:
             ValueError: its rules are not known.

@@ -1,4 +1,4 @@
-"""What a segment does to transactions, in a few of its batches: who cleans a later one need not read those before.
+"""The few batches by which a segment changes transactions, so that a later segment can be cleaned alone.
 
     segment ─► `steps_of`: few batches ─┐
     segment ─► `steps_of`: few batches ─┼─► `take_steps`, in log order ─► `Transactions` where any of them begins
@@ -34,7 +34,7 @@ Begins = Mapping[int, Sequence[int]]
 
 
 def begins_of(entries: Iterable[AbortedTransaction]) -> Begins:
-    """Of the entries of all indexes of a log."""
+    """Return where transactions begin, by the entries of all indexes of a log."""
     found: dict[int, set[int]] = {}
     for entry in entries:
         found.setdefault(entry.producer_id, set()).add(entry.first_offset)
@@ -78,7 +78,7 @@ class Steps:
         stretch[place] = batch
 
     def close(self) -> None:
-        """The segment ends."""
+        """Note the end of the segment."""
         for producer_id in [*self._stretches]:
             self._end(producer_id)
         self.taken.sort()
@@ -94,7 +94,7 @@ class Steps:
 
 
 def steps_of(file: LogFile, start: int, begins: Begins, follower: Follower | None = None) -> Steps:
-    """Of a segment from a position on, up to what cannot be read: whoever cleans it fails there.
+    """Return the steps of a segment from a position on, up to what cannot be read, where cleaning it fails.
 
     Args:
         follower: passes over runs of batches without a producer.

@@ -1,4 +1,4 @@
-"""Which records a log must keep to be answered from as before: a first choice, and how it grows where it is too small.
+"""The choice of records that a log needs to be answered from as before: a first one, then larger ones as needed.
 
 Of offsets those that some profile answers from, whatever their key's type; of groups the last record of each key
 unless it is a tombstone; all of open transactions. That is not always enough, for records act on one another: a
@@ -32,7 +32,7 @@ VALUES, TOMBSTONES, LAST_OFFSET, ALL = range(4)
 
 @dataclass(slots=True)
 class Needs:
-    """What is kept beyond the first choice.
+    """The records to keep besides the first choice.
 
     Attributes:
         keys: all records of these.
@@ -46,7 +46,7 @@ class Needs:
 
     @classmethod
     def of(cls, answers: Answers) -> Needs:
-        """To begin with: what is answered from, and what ends a load."""
+        """Return the first needs: what is answered from, and what ends a load."""
         needs = cls(offsets=answers.standing_offsets())
         for problem in (problem for state in answers.of_groups for problem in state.problems):
             if problem.group is None:
@@ -77,7 +77,7 @@ class Needs:
 
 
 def survivors(log: PartitionLog, needs: Needs, *, in_bulk: bool = False) -> set[int]:
-    """Offsets of the records that stay. Memory: by these, and by open transactions.
+    """Return the offsets of records that stay; they and open transactions are held in memory.
 
     Args:
         in_bulk: by kernels, which find the batches that are asked for.
@@ -113,7 +113,7 @@ class _Survivors:
     open: dict[int, list[int]] = field(default_factory=dict)
 
     def take_transaction(self, event: Event) -> None:
-        """Data or the end of a transaction."""
+        """Take data or the end of a transaction."""
         batch = event.batch
         if batch.is_control:
             if event.control is not None and event.control.ends_transaction and batch.records_count == 1:
@@ -122,11 +122,11 @@ class _Survivors:
             self.take_data(batch.producer_id, event.record.offset)
 
     def take_data(self, producer_id: int, offset: int) -> None:
-        """A record of data of a transaction."""
+        """Take a data record of a transaction."""
         self.open.setdefault(producer_id, []).append(offset)
 
     def take_record(self, event: Event) -> None:
-        """Data that may be asked for."""
+        """Take data that may be asked for."""
         offset, decoded = event.record.offset, event.decoded
         if event.batch.is_control:
             return
@@ -138,7 +138,7 @@ class _Survivors:
             self.last[decoded.group, event.record.key or b""] = offset, decoded.is_tombstone
 
     def _take_offset(self, record: CoordinatorRecord, offset: int) -> None:
-        key = record.key["group"], record.key["topic"], record.key["partition"]
+        key = record.group_topic_partition
         if key in self.needs.keys:
             self.kept.add(offset)
         if self.needs.levels.get(record.group) != LAST_OFFSET:
@@ -169,19 +169,19 @@ class Surviving:
 
     @property
     def named(self) -> Named:
-        """All of it."""
+        """The whole choice by offsets."""
         return self._named
 
     def end_within(self, batch: FileBatch) -> int | None:
-        """Nowhere."""
+        """Return nothing: the log ends where it ended."""
         return None
 
     def keeps_all(self, batch: FileBatch) -> bool:
-        """Each record is looked at."""
+        """Return false: each record is examined."""
         return False
 
     def keeps_record(self, batch: FileBatch, record: Record) -> bool:
-        """By its offset."""
+        """Return whether a record stays, by its offset."""
         if record.offset not in self._named.offsets:
             return False
         if batch.producer_id != NO_PRODUCER_ID:
@@ -189,7 +189,7 @@ class Surviving:
         return True
 
     def keeps_bare(self, batch: FileBatch) -> bool:
-        """A control batch that is no single marker stays: releases do not agree what it does."""
+        """Return whether a batch stays: also a control batch with other than one marker, on which releases disagree."""
         if not batch.is_control or not batch.records_count:
             return False
         if not _is_marker(batch):

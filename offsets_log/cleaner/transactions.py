@@ -27,7 +27,7 @@ class _Aborted:
 
 @dataclass(slots=True)
 class Transactions:
-    """What is known of producers at a place in the log.
+    """The producers' transactions at a place in the log.
 
     Attributes:
         aborted: by producer id, those that are open and abort.
@@ -43,14 +43,14 @@ class Transactions:
     _count: int = 0
 
     def expect(self, entries: Iterable[AbortedTransaction]) -> None:
-        """Aborted transactions that the indexes name, in any order and any number of times (``CL-14``)."""
+        """Add aborted transactions that the indexes name, in any order and any number of times (``CL-14``)."""
         for entry in entries:
             heapq.heappush(self._coming, (entry.first_offset, self._count, entry))
             self._count += 1
 
     @property
     def next_aborted(self) -> int:
-        """Where the next transaction begins that is known to abort."""
+        """The offset at which the next transaction begins that is known to abort."""
         return self._coming[0][0] if self._coming else NO_MORE
 
     def can_discard(self, batch: FileBatch) -> bool:
@@ -63,13 +63,13 @@ class Transactions:
         return self._take_control(batch) if batch.is_control else self._take_data(batch)
 
     def reach(self, last_offset: int) -> None:
-        """A batch ends there: what has begun by then is open (``CL-15``)."""
+        """Move to a batch's end: transactions that have begun by then are open (``CL-15``)."""
         while self._coming and self._coming[0][0] <= last_offset:
             entry = heapq.heappop(self._coming)[2]
             self.aborted.setdefault(entry.producer_id, _Aborted(entry))
 
     def _take_data(self, batch: FileBatch) -> bool:
-        """``CL-16``."""
+        """Take a batch of data (``CL-16``)."""
         if not batch.is_transactional:
             return False
         aborted = self.aborted.get(batch.producer_id)
@@ -80,7 +80,7 @@ class Transactions:
         return True
 
     def _take_control(self, batch: FileBatch) -> bool:
-        """``CL-17``."""
+        """Take a control batch (``CL-17``)."""
         kind, producer_id = control_kind(batch), batch.producer_id
         if kind is None:
             return True
@@ -98,7 +98,7 @@ class Transactions:
 
 
 def control_kind(batch: FileBatch) -> str | None:
-    """What the first record of a control batch says; None without any.
+    """Return what the first record of a control batch says; None without any.
 
     Raises:
         OffsetsLogError: it cannot be read.
@@ -112,7 +112,7 @@ def control_kind(batch: FileBatch) -> str | None:
 
 
 def aborted_between(files: Iterable[LogFile], log_start: int, start: int, end: int) -> list[AbortedTransaction]:
-    """Aborted transactions of the log with data below an offset, from the segment on that holds another (``CL-14``)."""
+    """Return aborted transactions with data below an offset, from the segment with another one on (``CL-14``)."""
     in_order = list(files)
     floor = max((file.base_offset for file in in_order if file.base_offset <= start), default=None)
     found: list[AbortedTransaction] = []

@@ -155,7 +155,7 @@ def _reason(said: str) -> str:
 
 
 def _speaks_tls(host: str, port: int) -> bool:
-    """Whether a port answers a TLS greeting with TLS, even if it refuses."""
+    """Return whether a port answers a TLS greeting with TLS, even if it refuses."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with contextlib.suppress(OSError), socket.create_connection((host, port), CONNECT_SECONDS) as plain:

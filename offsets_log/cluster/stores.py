@@ -61,7 +61,7 @@ def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def has_key(properties: Mapping[str, str]) -> bool:
-    """Whether a client has its own key."""
+    """Return whether a client has its own key."""
     return _Place(properties, "keystore").is_given
 
 
@@ -91,7 +91,7 @@ def _limit_versions(context: ssl.SSLContext, properties: Mapping[str, str]) -> N
 
 
 class _Place:
-    """Where the properties put a client's keys, or the certificates that it trusts."""
+    """The place where the properties put a client's keys, or the certificates that it trusts."""
 
     def __init__(self, properties: Mapping[str, str], store: str) -> None:
         self._store = store

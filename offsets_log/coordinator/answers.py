@@ -1,4 +1,4 @@
-"""What the coordinator answers, in the terms of Kafka's responses."""
+"""Answers of the coordinator, in the terms of Kafka's responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answers = dict[TopicPartition, Errors]
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffset:
-    """The answer for one partition of a topic; without an error and with −1 there is no offset."""
+    """The answer for one partition of a topic; −1 without an error means that there is no offset."""
 
     committed_offset: int = -1
     leader_epoch: int | None = None
@@ -27,7 +27,7 @@ UNSTABLE = FetchedOffset(error=Errors.UNSTABLE_OFFSET_COMMIT)
 
 
 def fetched(value: OffsetAndMetadata | None) -> FetchedOffset:
-    """The answer that a committed offset gives."""
+    """Return the answer for a committed offset."""
     return NO_OFFSET if value is None else FetchedOffset(value.committed_offset, value.leader_epoch, value.metadata)
 
 
@@ -43,7 +43,7 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Coordinator:
-    """Where a group is looked after: the leader of its offsets partition."""
+    """The broker that coordinates a group: the leader of its offsets partition."""
 
     offsets_partition: int
     broker: int
@@ -51,11 +51,11 @@ class Coordinator:
 
 @dataclass(slots=True)
 class Cycle:
-    """One round of expiry.
+    """The result of one round of expiry.
 
     Attributes:
-        written: offsets partition → the tombstones.
-        failed: offsets partition → why not all could be written; the next cycle tries again (``E-3``).
+        written: offsets partition → the tombstones that were written.
+        failed: offsets partition → why not all could be written; the next round tries again (``E-3``).
     """
 
     written: dict[int, list[CoordinatorRecord]] = field(default_factory=dict)

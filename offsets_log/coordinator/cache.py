@@ -1,4 +1,4 @@
-"""What a broker keeps in memory for the offsets partitions it leads: the group coordinator as a library object.
+"""The group coordinator as a library object: what a broker has in memory for the offsets partitions it leads.
 
     from offsets_log.coordinator.log import MemoryLog
     from offsets_log.coordinator.records import OffsetCommit
@@ -11,9 +11,9 @@
     cache.commit_offsets("billing", {("invoices", 0): OffsetCommit(42)})
     cache.fetch_offsets("billing", [("invoices", 0)])
 
-What concerns a whole request is raised as a `CoordinatorError`; what concerns one topic's partition is in the answer,
-as in Kafka's responses. Every change is one batch in the log first, and remembered once that is written. Not for
-several threads at once. A group is looked for in its own partition only, as the Java coordinator does (``B-5``).
+An error of a whole request is raised as a `CoordinatorError`; an error of one topic's partition is in the answer, as in
+Kafka's responses. Every change is written to the log as one batch before it is applied in memory. Use it from one
+thread only. A group is looked up in its own partition only, as the Java coordinator does (``B-5``).
 
 Over 400 lines: one class, whose methods are the requests that a coordinator answers.
 """
@@ -68,14 +68,14 @@ from offsets_log.rows.tables import Row
 
 
 class GroupCoordinatorCache:
-    """Groups and offsets of the partitions led here.
+    """The groups and offsets of the partitions that this broker leads.
 
     Args:
-        log: where to load from and write to.
-        clock: now, in ms.
-        release: whose rules, such as ``4.3``, ``2.8.2``, or ``3.9-java`` for the preview of the Java coordinator.
-        offset_config, group_config: the release's own by default.
-        leaders: offsets partition → broker, for `find_coordinator`; kept, not copied: its owner may change it.
+        log: the log to load from and write to.
+        clock: returns the time in epoch milliseconds.
+        release: the release whose rules hold: ``4.3``, ``2.8.2``, or ``3.9-java`` for the Java coordinator's preview.
+        offset_config, group_config: by default those of the release.
+        leaders: offsets partition → broker, for `find_coordinator`; not copied, so that its owner may change it.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class GroupCoordinatorCache:
     # ----------------------------------------------------------------------------- starting and leading
 
     def startup(self, enable_metadata_expiration: bool = True) -> None:
-        """Answer from now on; until then everything but elections is COORDINATOR_NOT_AVAILABLE.
+        """Begin to answer; before that, all but elections is answered with COORDINATOR_NOT_AVAILABLE.
 
         Args:
             enable_metadata_expiration: whether `tick` removes what has expired.
@@ -117,13 +117,13 @@ class GroupCoordinatorCache:
         self._next_cycle_ms = self._clock()
 
     def shutdown(self) -> None:
-        """Answer no more; nothing is written."""
+        """Stop to answer; nothing is written."""
         self.is_active = False
 
     def on_election(self, partition: int, leader_epoch: int) -> bool:
-        """This broker leads the partition: load it. An older epoch is ignored (``L-44``); whether it was loaded now.
+        """Load a partition that this broker leads now, unless the epoch is old (``L-44``); return whether it was.
 
-        A record that ends the load raises nothing: see `partition`'s load state and failure.
+        A record that ends the load raises nothing: the partition's load state and failure tell it.
         """
         found = self.partition(partition)
         if not found.on_election(leader_epoch):
@@ -132,11 +132,14 @@ class GroupCoordinatorCache:
         return True
 
     def on_resignation(self, partition: int, leader_epoch: int | None = None) -> bool:
-        """Another broker leads it: forget it (``L-43``). An older epoch is ignored (``L-44``), None never is."""
+        """Forget a partition that another broker leads (``L-43``), unless the epoch is old (``L-44``).
+
+        None never is.
+        """
         return self.partition(partition).on_resignation(leader_epoch)
 
     def partition(self, number: int) -> OffsetsPartition:
-        """Its load state, failure and damages; for reading."""
+        """Return a partition for reading: its load state, failure and damages."""
         if number not in self._partitions:
             self._partitions[number] = OffsetsPartition(
                 number, self._log, self.profile, self._writes, self.offset_config
@@ -144,15 +147,15 @@ class GroupCoordinatorCache:
         return self._partitions[number]
 
     def state(self, partition: int) -> CoordinatorState:
-        """All that is in memory for a partition, in the form of a finished replay. For reading, before any change."""
+        """Return all that is in memory for a partition, as a finished replay has it; read it before any change."""
         return self.partition(partition).live.state()
 
     def partition_for(self, group: str) -> int:
-        """The offsets partition of a group (``records:H1``)."""
+        """Return the offsets partition of a group (``records:H1``)."""
         return partition_for(group, self.offset_config.offsets_topic_num_partitions)
 
     def find_coordinator(self, group: str) -> Coordinator:
-        """Where to ask for a group; COORDINATOR_NOT_AVAILABLE if its partition has no leader."""
+        """Return the broker to ask for a group; COORDINATOR_NOT_AVAILABLE if its partition has no leader."""
         number = self.partition_for(group)
         if number not in self.leaders:
             raise CoordinatorError(Errors.COORDINATOR_NOT_AVAILABLE, f"offsets partition {number} has no leader")
@@ -168,10 +171,10 @@ class GroupCoordinatorCache:
         who: MemberIdentity = NOBODY,
         retention_ms: int | None = None,
     ) -> Answers:
-        """OffsetCommit: all that is not too large, as one batch (``W-1``, ``W-7``–``W-10``).
+        """Answer OffsetCommit: write all that is not too large as one batch (``W-1``, ``W-7``–``W-10``).
 
         Args:
-            who: the member; nobody for a group without membership.
+            who: the member that commits; NOBODY for a group without members.
             retention_ms: an explicit retention, as requests of version 2 to 4 may have.
 
         Returns:
@@ -190,7 +193,7 @@ class GroupCoordinatorCache:
         *,
         who: MemberIdentity = NOBODY,
     ) -> Answers:
-        """TxnOffsetCommit: as `commit_offsets`, but pending until `write_txn_marker` (``W-3``)."""
+        """Answer TxnOffsetCommit: as `commit_offsets`, but pending until `write_txn_marker` (``W-3``)."""
         require_group_id(group, may_be_empty=False)
         plain = {
             key: OffsetCommit(each.committed_offset, each.metadata, each.leader_epoch) for key, each in offsets.items()
@@ -236,7 +239,7 @@ class GroupCoordinatorCache:
         coordinator_epoch: int = 0,
         partitions: Collection[int] | None = None,
     ) -> dict[int, Errors]:
-        """WriteTxnMarkers: the end of a producer's transaction, with its effect (``W-4``–``W-6``, ``L-13``, ``J-11``).
+        """Answer WriteTxnMarkers: end a producer's transaction (``W-4``–``W-6``, ``L-13``, ``J-11``).
 
         Args:
             partitions: offsets partitions; by default the loaded ones in which the transaction is open.
@@ -272,7 +275,7 @@ class GroupCoordinatorCache:
         require_stable: bool = False,
         who: MemberIdentity = NOBODY,
     ) -> dict[TopicPartition, FetchedOffset]:
-        """OffsetFetch: the committed offsets of a group that exists, else none (``J-15``, ``B-17``).
+        """Answer OffsetFetch: the committed offsets if the group exists, else none (``J-15``, ``B-17``).
 
         Args:
             partitions: which; by default all that the group has committed.
@@ -297,7 +300,7 @@ class GroupCoordinatorCache:
         return answers
 
     def list_groups(self, *, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
-        """ListGroups over the loaded partitions, by id; names of states and types in any case.
+        """Answer ListGroups over the loaded partitions, by id; states and types may be in any case.
 
         Raises:
             CoordinatorError: COORDINATOR_LOAD_IN_PROGRESS while any partition is being loaded.
@@ -321,7 +324,7 @@ class GroupCoordinatorCache:
         )
 
     def describe_group(self, group: str) -> Row:
-        """A group with its members, as `rows.groups.group_row` has it.
+        """Return a group with its members, as `rows.groups.group_row` describes it.
 
         Raises:
             CoordinatorError: GROUP_ID_NOT_FOUND, as DescribeGroups 6 says it.
@@ -333,7 +336,7 @@ class GroupCoordinatorCache:
     # ------------------------------------------------------------------------------------------ deleting
 
     def delete_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> Answers:
-        """OffsetDelete (``E-20``).
+        """Answer OffsetDelete (``E-20``).
 
         Returns:
             NONE or GROUP_SUBSCRIBED_TO_TOPIC by partition; NONE also where there was no offset.
@@ -360,7 +363,7 @@ class GroupCoordinatorCache:
         return answers
 
     def delete_group(self, group: str) -> None:
-        """DeleteGroups, of one group: tombstones for its offsets, then its own (``E-19``, ``J-17``), in one batch.
+        """Answer DeleteGroups for one group: its offsets' tombstones, then its own, in one batch (``E-19``, ``J-17``).
 
         Raises:
             CoordinatorError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP and others.
@@ -375,13 +378,13 @@ class GroupCoordinatorCache:
         partition.append(records + self._group_tombstones(found), self._clock())
 
     def _group_tombstones(self, group: Group) -> list[CoordinatorRecord]:
-        """``E-14``, ``E-15``: Scala writes none for a group that was never rebalanced."""
+        """Return a group's tombstones; Scala writes none for one that never rebalanced (``E-14``, ``E-15``)."""
         return group_tombstones(group) if self._is_java or group.generation > 0 else []
 
     # ------------------------------------------------------------------------------------------- expiry
 
     def tick(self, now_ms: int | None = None) -> Cycle:
-        """Run the delete-expired-group-metadata task where it is due: to be called now and then.
+        """Run the delete-expired-group-metadata task where it is due; call this now and then.
 
         A partition of the Java coordinator has its first cycle one ``offsets.retention.check.interval.ms`` after its
         load; the Scala one visits all at startup, and then at each interval (``E-1``). A group's tombstones are one

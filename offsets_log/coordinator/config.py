@@ -1,4 +1,4 @@
-"""A coordinator's settings with each release's defaults, and what a release writes into the log.
+"""A coordinator's settings with each release's defaults, and which layouts a release writes.
 
 A field is Kafka's broker config of that name with its dots as underscores: ``offsets_retention_minutes`` is
 ``offsets.retention.minutes``.
@@ -21,7 +21,7 @@ Since = tuple[tuple[tuple[int, ...], Row], ...]
 
 
 def at(table: Since[Row], version: tuple[int, ...]) -> Row:
-    """The row of a version; versions before the first row have that of the first."""
+    """Return the row of a version; versions before the first row have the first."""
     found = table[0][1]
     for first, row in table:
         if first <= version:
@@ -31,10 +31,10 @@ def at(table: Since[Row], version: tuple[int, ...]) -> Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetConfig:
-    """``OffsetConfig`` of the broker. The codec goes by name; sizes in bytes.
+    """The broker's ``OffsetConfig``; the codec is a name, sizes are in bytes.
 
-    ``offsets_load_buffer_size``, ``offsets_topic_segment_bytes``, ``…_replication_factor``, ``offsets_commit_…`` are
-    for the program that keeps the log: nothing here needs them.
+    Nothing here uses ``offsets_load_buffer_size``, ``offsets_topic_segment_bytes``, ``…_replication_factor`` and
+    ``offsets_commit_…``: they are for the program that keeps the log.
     """
 
     offset_metadata_max_bytes: int = 4096
@@ -50,12 +50,12 @@ class OffsetConfig:
 
     @classmethod
     def for_release(cls, name: str) -> OffsetConfig:
-        """The defaults of a release such as ``4.3`` (``E-1``, ``E-2``)."""
+        """Return the defaults of a release such as ``4.3`` (``E-1``, ``E-2``)."""
         return cls(offsets_retention_minutes=at(RETENTION_MINUTES, release_named(name).version))
 
     @property
     def retention_ms(self) -> int:
-        """``offsets.retention.minutes``."""
+        """``offsets.retention.minutes`` in milliseconds."""
         return self.offsets_retention_minutes * 60_000
 
 
@@ -64,7 +64,7 @@ RETENTION_MINUTES: Since[int] = (((0,), 24 * 60), ((2, 0), 7 * 24 * 60))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """``GroupConfig`` of the broker: bounds for classic groups. Joining is not done here; they are kept for it."""
+    """The broker's ``GroupConfig``: limits for classic groups, used by `rebalance.membership`."""
 
     group_min_session_timeout_ms: int = 6000
     group_max_session_timeout_ms: int = 1_800_000
@@ -73,7 +73,7 @@ class GroupConfig:
 
     @classmethod
     def for_release(cls, name: str) -> GroupConfig:
-        """The defaults of a release."""
+        """Return the defaults of a release."""
         version = release_named(name).version
         return cls(
             group_max_session_timeout_ms=at(MAX_SESSION_TIMEOUT_MS, version),
@@ -93,9 +93,9 @@ class Writes:
     """The layouts a release writes with its own inter-broker protocol version (``records.md`` §8.3).
 
     Attributes:
-        key_type: of an offset's record.
-        offset_value_version: of a commit without an explicit retention.
-        always_expires: every commit gets an expire timestamp (``records:W1``–``W4``), else only on request.
+        key_type: record type of an offset's key.
+        offset_value_version: value version of a commit without an explicit retention.
+        always_expires: whether every commit gets an expire timestamp, or only those that ask (``records:W1``–``W4``).
     """
 
     magic: int
@@ -130,16 +130,16 @@ JAVA_ERAS: Since[str] = (((3, 7), "modern-3.7"), ((3, 8), "3.8-java"), ((4, 0, 1
 
 
 def is_java(release: Release) -> bool:
-    """Whether its coordinator is the Java one, a preview too."""
+    """Return whether a release's coordinator is the Java one, as a preview too."""
     return not release.profile.offsets_make_groups
 
 
 def writes_of(release: Release) -> Writes:
-    """The layouts of that release."""
+    """Return the layouts that a release writes."""
     return at(WRITES, release.version)
 
 
 def retention_of(release: Release, config: OffsetConfig) -> Retention:
-    """How that release expires offsets, with these settings."""
+    """Return how a release expires offsets with these settings."""
     era = ERAS[at(JAVA_ERAS if is_java(release) else SCALA_ERAS, release.version)]
     return era.retention(config.retention_ms)

@@ -1,4 +1,4 @@
-"""Kafka's error names and codes, as far as a group coordinator answers with them (``Errors.java``)."""
+"""Kafka's error names and codes that a group coordinator answers with (``Errors.java``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from offsets_log.errors import OffsetsLogError
 
 
 class Errors(IntEnum):
-    """Name and code of an answer."""
+    """The name and code of an answer."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -46,7 +46,7 @@ class Errors(IntEnum):
 
 
 class CoordinatorError(OffsetsLogError):
-    """What a coordinator answers instead of doing what it was asked.
+    """An error that a coordinator answers with.
 
     Attributes:
         error: Kafka's name and code.
@@ -73,5 +73,5 @@ _ANSWER_TO_APPEND = {
 
 
 def answer_to_append(error: CoordinatorError) -> CoordinatorError:
-    """A log's error as clients of the coordinator see it (``maybeConvertOffsetCommitError``)."""
+    """Turn a log's error to the one that the coordinator's clients get (``maybeConvertOffsetCommitError``)."""
     return CoordinatorError(_ANSWER_TO_APPEND.get(error.error, error.error), error.problem)

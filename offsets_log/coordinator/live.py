@@ -1,9 +1,9 @@
-"""The memory of one offsets partition while it is led: what was loaded, joined with what was appended since.
+"""The memory of one offsets partition while this broker leads it: what was loaded, and what was appended since.
 
-Appended bytes are read back and replayed by the same code that loads a log (`pipeline.replay`), and joined by the
-merge that joins the pieces of a split log. So what is held is by construction what another load would give, and that
-is what the Java coordinator does (``B-12``). The Scala coordinator's live memory differs from its loaded one where an
-offset or a group is deleted under an open transaction (``B-11``); here it is the loaded one.
+Appended bytes are read back, replayed by the code that loads a log (`pipeline.replay`), and merged as the pieces of a
+split log are. So the memory always equals what a new load would give, as with the Java coordinator (``B-12``). The
+Scala coordinator's live memory differs from a loaded one if an offset or a group is deleted while a transaction is open
+(``B-11``); here it is as loaded.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from offsets_log.replay.timeline import Timeline
 
 @dataclass(slots=True)
 class Writer:
-    """What the partition knows of a producer id (``W-3``, ``W-4``).
+    """What the partition knows of one producer id (``W-3``, ``W-4``).
 
     Attributes:
-        in_transaction: data was written since its last marker, whatever became of it.
+        in_transaction: whether data was written since its last marker, whatever became of that data.
     """
 
     producer_epoch: int = -1
@@ -37,10 +37,10 @@ class Writer:
 
 
 class LiveState:
-    """Offsets, groups and open transactions of one partition.
+    """The offsets, groups and open transactions of one partition.
 
     Attributes:
-        writers: by producer id, all since the partition was loaded.
+        writers: producer id → its writer, for all since the partition was loaded.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -53,7 +53,7 @@ class LiveState:
     # ------------------------------------------------------------------------------------------ changes
 
     def load(self, events: Iterable[LogEvent], on_damage: OnDamage) -> CoordinatorState:
-        """Replay a whole log into this fresh memory, and give what `finish` says of it."""
+        """Replay a whole log into this new memory, and return the state that it ends in."""
         loaded = replay(self._watch(events), self.profile, on_damage=on_damage)
         state = finish(loaded)
         for group_id, group in state.groups.items():
@@ -91,7 +91,7 @@ class LiveState:
             self._groups[group_id] = fold.group
 
     def _join(self, later: PartialState) -> None:
-        """Merge, and forget what only an earlier piece would need: nothing comes before the log's beginning."""
+        """Merge a later piece, and forget what only an earlier one would need, as there is none."""
         changed = set(later.keys)
         for producer_id in later.producers:
             if producer_id in self._offsets.producers:
@@ -114,42 +114,45 @@ class LiveState:
     # ------------------------------------------------------------------------------------------ answers
 
     def group(self, group_id: str) -> Group | None:
-        """A group that exists (``J-6``, ``J-15``, ``L-36``)."""
+        """Return a group; None if it does not exist (``J-6``, ``J-15``, ``L-36``)."""
         found = self._groups.get(group_id)
         makes_groups = found is None and self.profile.offsets_make_groups
         return _simple(group_id) if makes_groups and (group_id in self._keys or self.pending(group_id)) else found
 
     def groups(self) -> dict[str, Group]:
-        """All that exist, by id."""
+        """Return all groups that exist, by id."""
         if not self.profile.offsets_make_groups:
             return dict(self._groups)
         with_offsets = [*self._keys, *(value.group for value in self._offsets.iter_pending())]
         return {group_id: _simple(group_id) for group_id in with_offsets} | self._groups
 
     def committed(self, key: GroupTopicPartition) -> OffsetAndMetadata | None:
-        """The committed offset, also of a group that does not exist."""
+        """Return the committed offset, even of a group that does not exist."""
         state = self._offsets.keys.get(key)
         return None if state is None else state.committed
 
     def committed_keys(self, group_id: str) -> list[GroupTopicPartition]:
-        """What the group has committed offsets of, by topic and partition."""
+        """Return the keys of a group's committed offsets, by topic and partition."""
         return sorted(self._keys.get(group_id, ()))
 
     def pending(self, group_id: str) -> list[GroupTopicPartition]:
-        """What open transactions hold offsets of, for the group, by topic and partition."""
+        """Return the keys of a group's offsets in open transactions, by topic and partition."""
         return sorted({value.key for value in self._offsets.iter_pending() if value.group == group_id})
 
     def is_pending(self, key: GroupTopicPartition) -> bool:
-        """Whether an open transaction holds an offset."""
+        """Return whether an open transaction has an offset for the key."""
         return any(key in producer.open for producer in self._offsets.producers.values())
 
     def state(self) -> CoordinatorState:
-        """All of it, as `finish` gives it for a log. Its groups are the live ones: to be read, not kept."""
+        """Return the whole state, as a replay of the log ends in it.
+
+        Its groups are the live ones: read them at once.
+        """
         return replace(finish(self._offsets), groups=self.groups())
 
     @property
     def topic_names(self) -> dict[bytes, str]:
-        """Topic id → name, as far as the records tell."""
+        """Topic id → name, as far as records tell names."""
         return self._offsets.topic_names
 
 

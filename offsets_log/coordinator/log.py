@@ -1,4 +1,4 @@
-"""The log a coordinator writes to and loads from, as far as it needs one; and one in memory."""
+"""The log that a coordinator writes to and loads from: what it needs of one, and a log in memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from offsets_log.log_format.building import rebuild_batch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import iter_batches
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 OFFSET_SIZE = 8
 LEADER_EPOCH_AT = slice(12, 16)
@@ -19,21 +20,21 @@ class OffsetsLog(Protocol):
     """The partitions of ``__consumer_offsets`` on this broker."""
 
     def read(self, partition: int) -> PartitionLog:
-        """The partition from its log start offset to its end (``L-2``, ``L-3``)."""
+        """Return the partition from its log start offset to its end (``L-2``, ``L-3``)."""
 
     def append(self, partition: int, batch: bytes) -> int:
-        """Write one batch behind the last and give the base offset it got, once as many replicas have it as shall.
+        """Write one batch at the end, and return its base offset once enough replicas have it.
 
-        The batch comes with base offset 0: `at_offset` gives the bytes to store.
+        The batch has base offset 0: `at_offset` returns the bytes to store.
 
         Raises:
-            CoordinatorError: it was not written; with Kafka's name for why (NOT_ENOUGH_REPLICAS …). Any other
-                exception means the same and goes through to the caller.
+            CoordinatorError: it was not written, with Kafka's name for the reason (NOT_ENOUGH_REPLICAS …). Any other
+                exception means the same, and reaches the caller.
         """
 
 
 def at_offset(batch: bytes, base_offset: int) -> bytes:
-    """A batch, or the messages of magic 0 and 1, moved from offset 0 to another."""
+    """Return a batch, or messages of magic 0 or 1, moved from offset 0 to another."""
     return b"".join(_moved(part, base_offset) for part in iter_batches(batch) if isinstance(part, RecordBatch))
 
 
@@ -49,12 +50,12 @@ def _moved_record(record: Record, by: int) -> Record:
 
 
 def with_leader_epoch(batch: bytes, leader_epoch: int) -> bytes:
-    """A batch of magic 2 with this partition leader epoch, which its checksum does not cover."""
+    """Return a batch of magic 2 with another partition leader epoch, which its checksum does not cover."""
     return batch[: LEADER_EPOCH_AT.start] + leader_epoch.to_bytes(4, signed=True) + batch[LEADER_EPOCH_AT.stop :]
 
 
 class MemoryLog:
-    """A log in memory: a program without a disk, and tests.
+    """A log in memory, for tests and programs without a disk.
 
     Attributes:
         fail_with: while set, every append raises it and nothing is written.
@@ -66,12 +67,12 @@ class MemoryLog:
         self._end: dict[int, int] = {}
 
     def read(self, partition: int) -> PartitionLog:
-        """All that was appended, as one segment."""
-        segment = Segment(f"__consumer_offsets-{partition}/memory.log", 0, self.written(partition))
+        """Return all that was appended, as one segment."""
+        segment = Segment(f"{OFFSETS_TOPIC}-{partition}/memory.log", 0, self.written(partition))
         return PartitionLog(partition, (segment,))
 
     def append(self, partition: int, batch: bytes) -> int:
-        """Behind the last batch."""
+        """Append a batch after the last one."""
         if self.fail_with is not None:
             raise self.fail_with
         base_offset = self._end.get(partition, 0)
@@ -83,9 +84,9 @@ class MemoryLog:
         return base_offset
 
     def written(self, partition: int) -> bytes:
-        """The bytes of a partition, as a segment file would hold them."""
+        """Return the bytes of a partition, as a segment file would hold them."""
         return bytes(self._written.get(partition, b""))
 
     def partitions(self) -> list[int]:
-        """Those that anything was appended to."""
+        """Return the partitions to which anything was appended."""
         return sorted(self._written)

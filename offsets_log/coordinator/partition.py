@@ -1,11 +1,11 @@
-"""One offsets partition of a coordinator: elections, the state of its load, and writing before remembering.
+"""One offsets partition of a coordinator: elections, its load's state, and writing to the log before the memory.
 
     NOT_LOADED ─ elected ─► LOADING ─► LOADED
         ▲                      └─────► FAILED ─ elected anew ─► LOADING
         └── resigned, from any
 
-An older leader epoch than the last one heard of is ignored (``L-44``). A load that a record ends leaves the Java
-coordinator FAILED (``J-3``), the Scala one LOADED with nothing in it (``L-42``).
+A leader epoch older than the newest known one is ignored (``L-44``). If a record ends the load, the partition is FAILED
+under the Java coordinator (``J-3``), and LOADED but empty under the Scala one (``L-42``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from offsets_log.replay.profile import Profile
 
 
 class LoadState(StrEnum):
-    """How far a partition is."""
+    """How far a partition is loaded."""
 
     NOT_LOADED = "not loaded"
     LOADING = "loading"
@@ -37,11 +37,11 @@ class LoadState(StrEnum):
 
 
 class OffsetsPartition:
-    """A partition that this broker leads, or may.
+    """A partition that this broker leads or may lead.
 
     Attributes:
-        leader_epoch: the newest heard of; −1 before any.
-        failure: what ended the last load, or would have (``B-4``); None if nothing did.
+        leader_epoch: the newest known one; −1 before any.
+        failure: what ended the last load, or would have ended it (``B-4``); None if nothing did.
         damages: what the last load could not read.
         next_cycle_ms: when expiry is due (``E-1``).
     """
@@ -62,10 +62,10 @@ class OffsetsPartition:
     # --------------------------------------------------------------------------------- leading or not
 
     def on_election(self, leader_epoch: int) -> bool:
-        """Load, unless this is old news or the partition is loaded or being loaded; whether it was loaded now.
+        """Load the partition, unless the epoch is old or it is loaded or being loaded; return whether it was loaded.
 
         Raises:
-            Exception: the log's, if it cannot be read; the partition is FAILED then.
+            Exception: the log cannot be read; the exception is the log's, and the partition is FAILED.
         """
         if leader_epoch < self.leader_epoch:
             return False
@@ -79,7 +79,10 @@ class OffsetsPartition:
         return True
 
     def on_resignation(self, leader_epoch: int | None) -> bool:
-        """Forget everything and write nothing (``L-43``); whether this was news. None: the topic is gone."""
+        """Forget everything, write nothing, and return whether this was news (``L-43``).
+
+        An epoch of None: the topic is deleted.
+        """
         if leader_epoch is not None:
             if leader_epoch < self.leader_epoch:
                 return False
@@ -109,10 +112,10 @@ class OffsetsPartition:
 
     @property
     def live(self) -> LiveState:
-        """Its memory.
+        """The partition's memory.
 
         Raises:
-            CoordinatorError: COORDINATOR_LOAD_IN_PROGRESS; NOT_COORDINATOR, also after a failed load (``J-3``).
+            CoordinatorError: COORDINATOR_LOAD_IN_PROGRESS, or NOT_COORDINATOR, also after a failed load (``J-3``).
         """
         if self.load_state is LoadState.LOADED:
             return self._live
@@ -125,11 +128,11 @@ class OffsetsPartition:
     # ------------------------------------------------------------------------------------------ writing
 
     def append(self, records: Sequence[CoordinatorRecord], now_ms: int, producer: Producer = NO_PRODUCER) -> None:
-        """Write the records as one batch, then remember them; nothing at all without any.
+        """Write the records as one batch, then apply them; do nothing if there are none.
 
         Raises:
-            CoordinatorError: the log refused, or INVALID_PRODUCER_EPOCH (``W-3``); the memory is as before.
-            CorruptRecordError: a value does not fit its field; likewise.
+            CoordinatorError: the log refused, or INVALID_PRODUCER_EPOCH (``W-3``); the memory is unchanged.
+            CorruptRecordError: a value does not fit its field; the memory is unchanged.
         """
         live = self.live
         if not records:
@@ -149,7 +152,8 @@ class OffsetsPartition:
         """Write the end of a transaction, then apply it (``W-4``, ``W-5``).
 
         Raises:
-            CoordinatorError: also INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED; the memory is as before.
+            CoordinatorError: the log refused, INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED; the memory is
+                unchanged.
         """
         live = self.live
         if coordinator_epoch < self._writer(live, producer).coordinator_epoch:

@@ -1,4 +1,4 @@
-"""The records that a coordinator's own decisions put into the log, and the batches they go in (``replay.md`` §W)."""
+"""The records that a coordinator writes of its own decisions, and the batches that hold them (``replay.md`` §W)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from offsets_log.replay.partial import GroupTopicPartition
 
 NO_LEADER_EPOCH = -1
 EXPLICIT_RETENTION_VERSION = 1
-"""The one value version with an expire timestamp."""
+"""The only value version with an expire timestamp."""
 
 TOMBSTONES = GROUP_TOMBSTONES | {SHARE: (12, 15, 11)}
-"""kind → record types that remove a group without members, in an order that loads (``J-17``)."""
+"""Kind → record types whose tombstones remove a group without members, in an order that loads (``J-17``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommit:
-    """What a client commits for one partition of a topic; nothing of it is checked but the metadata's length (``W-9``).
+    """An offset that a client commits for one partition; only the length of its metadata is checked (``W-9``).
 
     Attributes:
-        metadata: None is stored as "" (``W-8``).
-        topic_id: only 4.1 and later keep it, and not of transactional commits (``records:W5``).
+        metadata: the client's text; None is stored as "" (``W-8``).
+        topic_id: kept only by 4.1 and later, and not for transactional commits (``records:W5``).
     """
 
     committed_offset: int
@@ -41,14 +41,14 @@ class OffsetCommit:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Whose transaction a batch belongs to."""
+    """The producer whose transaction a batch belongs to."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it is one at all."""
+        """Whether there is a producer with a transaction at all."""
         return self.producer_id != NO_PRODUCER_ID
 
 
@@ -58,7 +58,7 @@ NO_PRODUCER = Producer()
 def offset_record(
     writes: Writes, key: GroupTopicPartition, commit: OffsetCommit, now_ms: int, expire_timestamp_ms: int | None
 ) -> CoordinatorRecord:
-    """The record of a commit, in the version the release writes: version 1 where there is an expire timestamp."""
+    """Return the record of a commit in the version that the release writes: 1 if it has an expire timestamp."""
     version = writes.offset_value_version
     if version > 0 and expire_timestamp_ms is not None:
         version = EXPLICIT_RETENTION_VERSION
@@ -74,18 +74,18 @@ def offset_record(
 
 
 def offset_tombstone(writes: Writes, key: GroupTopicPartition) -> CoordinatorRecord:
-    """Type 1 whatever the live value's key had (``E-18``); 0.8.2 knows type 0 only."""
+    """Return an offset's tombstone: of type 1, whatever type its key had (``E-18``), but of type 0 in 0.8.2."""
     return CoordinatorRecord(record_type=writes.key_type, key=offset_key(key))
 
 
 def offset_key(key: GroupTopicPartition) -> dict[str, Any]:
-    """A malformed name is written as it was read, with U+FFFD (``B-7``)."""
+    """Return an offset's key; a malformed name is written as it was read, with U+FFFD (``B-7``)."""
     group, topic, partition = key
     return {"group": str(group), "topic": str(topic), "partition": partition}
 
 
 def group_tombstones(group: Group) -> list[CoordinatorRecord]:
-    """What removes a group without members."""
+    """Return the tombstones that remove a group without members."""
     name = str(group.group_id)
     if group.kind == CLASSIC:
         return [CoordinatorRecord(record_type=2, key={"group": name})]
@@ -109,10 +109,10 @@ def batch_of(
     leader_epoch: int,
     producer: Producer = NO_PRODUCER,
 ) -> bytes:
-    """One batch at base offset 0, CreateTime now (``W-1``–``W-3``).
+    """Write the records as one batch at base offset 0, with CreateTime now (``W-1``–``W-3``).
 
     Raises:
-        CorruptRecordError: a value does not fit its field; nothing is written then.
+        CorruptRecordError: a value does not fit its field.
     """
     encoded = [encode_coordinator_record(record) for record in records]
     return build_batch(

@@ -1,6 +1,6 @@
-"""Who may commit, fetch and delete offsets of a group, by the group's kind (``W-7``, ``E-20``).
+"""Checks of who may commit, fetch and delete offsets of a group, by the group's kind (``W-7``, ``E-20``).
 
-What a rebalance in progress would add (REBALANCE_IN_PROGRESS) is not here: no log holds that state (``L-24``).
+REBALANCE_IN_PROGRESS is never answered: no log holds the state of a rebalance (``L-24``).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class MemberIdentity:
-    """Who asks. Without any of it: a program that assigns itself its partitions, or an administrator.
+    """The member that asks; without any field set, a program that assigns its own partitions, or an administrator.
 
     Attributes:
-        generation: of a classic group; of the newer kinds the member's epoch.
+        generation: a classic group's generation; for the newer kinds the member's epoch.
     """
 
     member_id: str = ""
@@ -30,7 +30,7 @@ class MemberIdentity:
 
     @property
     def is_given(self) -> bool:
-        """Whether anything was said."""
+        """Whether any field is set."""
         return self.generation >= 0 or self.member_id != "" or self.group_instance_id is not None
 
 
@@ -38,12 +38,12 @@ NOBODY = MemberIdentity()
 
 
 def utf16_length(text: str) -> int:
-    """A Java string's length (``W-8``)."""
+    """Return the length that Java gives a string (``W-8``)."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def require_group_id(group_id: str | None, *, may_be_empty: bool) -> str:
-    """``W-10``."""
+    """Return the group id, or raise INVALID_GROUP_ID (``W-10``)."""
     if group_id is None or (group_id == "" and not may_be_empty):
         raise CoordinatorError(Errors.INVALID_GROUP_ID, "the group id is empty")
     return group_id
@@ -52,7 +52,7 @@ def require_group_id(group_id: str | None, *, may_be_empty: bool) -> str:
 def validate_commit(
     group_id: str, group: Group | None, who: MemberIdentity, *, transactional: bool, is_java: bool
 ) -> None:
-    """Whether ``who`` may commit (``W-7``). An unknown group gets GROUP_ID_NOT_FOUND as OffsetCommit 9 does."""
+    """Raise unless ``who`` may commit (``W-7``); for an unknown group GROUP_ID_NOT_FOUND, as OffsetCommit 9."""
     if group is not None:
         COMMIT_RULES[group.kind](group, who, transactional)
     elif who.generation >= 0:
@@ -133,13 +133,13 @@ COMMIT_RULES: dict[str, Callable[[Group, MemberIdentity, bool], None]] = {
 
 
 def validate_fetch(group: Group, who: MemberIdentity) -> None:
-    """Only the newer kinds ask who fetches, and only of those who say so."""
+    """Raise unless ``who`` may fetch; only the newer kinds check it, and only if a member is named."""
     if group.kind in (CONSUMER, STREAMS) and who.is_given:
         _require_newer_member(group, who.member_id, who.generation)
 
 
 def validate_offset_delete(group: Group) -> Callable[[str], bool]:
-    """Whether offsets may be deleted at all; if so, which topics the group is subscribed to (``E-20``, ``E-12``)."""
+    """Raise unless offsets may be deleted; return which topics the group subscribes to (``E-20``, ``E-12``)."""
     if group.kind == SHARE:
         raise CoordinatorError(Errors.GROUP_ID_NOT_FOUND, f"{group.group_id!r} is a share group")
     if group.kind == CLASSIC and not group.members:
@@ -151,7 +151,7 @@ def validate_offset_delete(group: Group) -> Callable[[str], bool]:
 
 
 def require_empty(group: Group) -> None:
-    """``E-19``."""
+    """Raise unless the group has no members (``E-19``)."""
     if group.members:
         raise CoordinatorError(
             Errors.NON_EMPTY_GROUP, f"{group.group_id!r} has {counted(len(group.members), 'member')}"

@@ -9,12 +9,12 @@ from itertools import islice
 
 from offsets_log.data_directory.checkpoints import TopicPartition, decode_offset_checkpoint
 from offsets_log.data_directory.directory import LOCK, DataDirectory, Identity
-from offsets_log.data_directory.identity import CLEAN_SHUTDOWN
-from offsets_log.data_directory.internal_topics import INTERNAL_TOPICS
-from offsets_log.data_directory.lag import HIGH_WATERMARKS, CopiedPartition
+from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.file_names import CLEAN_SHUTDOWN, HIGH_WATERMARKS
+from offsets_log.messages.internal_topics import INTERNAL_TOPICS
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
 
@@ -29,17 +29,21 @@ INDEXES_LOOKED_AT = 200
 
 CARD_COLUMNS = (
     Column("data_directory", "string", "its path"),
-    Column("cluster_id", "string", "by meta.properties, as are the next two; null where it does not tell"),
-    Column("node_id", "int", "of the broker or controller"),
-    Column("directory_id", "string", "of this one of its directories, since Kafka 3.7"),
+    Column("cluster_id", "string", "the cluster's id by meta.properties, as are the next two; null if it does not say"),
+    Column("node_id", "int", "the id of the broker or controller"),
+    Column("directory_id", "string", "the id of this one of its directories, since Kafka 3.7"),
     Column("left", "string", f"{IN_ORDER}, {NOT_IN_ORDER}; null where the files do not tell"),
-    Column("left_shown_by", "array<string>", "how that is known"),
-    Column("metadata_version", "string", "what the cluster has agreed on, by its metadata; null without it"),
-    Column("features", "map<string,int>", "other levels that it has agreed on"),
-    Column("metadata_end_offset", "bigint", "how far the newest copy of the metadata goes"),
-    Column("metadata_timestamp_ms", "bigint", "of its newest record"),
-    Column("brokers", "array<int>", "all that are registered in the cluster"),
-    Column("node_directories", "int", "how many directories this broker has registered; null where that is not told"),
+    Column("left_shown_by", "array<string>", "the facts that show it"),
+    Column(
+        "metadata_version",
+        "string",
+        "metadata.version that the cluster has agreed on, by its metadata; null without it",
+    ),
+    Column("features", "map<string,int>", "other feature levels that it has agreed on"),
+    Column("metadata_end_offset", "bigint", "where the newest copy of the metadata log ends"),
+    Column("metadata_timestamp_ms", "bigint", "time of its newest record"),
+    Column("brokers", "array<int>", "all brokers that are registered in the cluster"),
+    Column("node_directories", "int", "how many directories this broker has registered; null if unknown"),
     Column("node_directories_given", "int", "how many of them were given"),
     Column("partitions", "int", "folders of partitions, of all topics"),
     Column("deleted_partitions", "int", "folders being deleted"),
@@ -47,7 +51,7 @@ CARD_COLUMNS = (
     Column("stray_partitions", "int", "folders that the broker found to be not its own"),
     Column("unreadable_logs", "int", "partitions whose last segment cannot be opened"),
     Column("newest_timestamp_ms", "map<string,bigint>", "topic → time of its newest record; others together"),
-    Column("newest_span_ms", "bigint", "between the oldest and the newest of these"),
+    Column("newest_span_ms", "bigint", "time between the oldest and the newest of these"),
 )
 
 METADATA_VERSIONS = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from offsets_log.data_directory.identity import META_PROPERTIES, MetaProperties, decode_meta_properties
+from offsets_log.data_directory.identity import MetaProperties, decode_meta_properties
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.file_names import META_PROPERTIES
 from offsets_log.log_format.segment import Buffer
 from offsets_log.words import counted
 

@@ -18,10 +18,7 @@ from offsets_log.java_properties import parse_properties
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
 from offsets_log.log_format.segment import Buffer
 
-META_PROPERTIES = "meta.properties"
-PARTITION_METADATA = "partition.metadata"
 QUORUM_STATE = "quorum-state"
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 _UUID = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 _COLON = re.compile(r":\s+")

@@ -11,29 +11,36 @@ from offsets_log.data_directory.checkpoints import (
     decode_leader_epoch_checkpoint,
     decode_offset_checkpoint,
 )
-from offsets_log.data_directory.identity import CLEAN_SHUTDOWN, PARTITION_METADATA, decode_partition_metadata
-from offsets_log.data_directory.internal_topics import INTERNAL_TOPICS
+from offsets_log.data_directory.identity import decode_partition_metadata
 from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
 from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.log_format.file_names import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_STARTS,
+    PARTITION_METADATA,
+)
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.internal_topics import INTERNAL_TOPICS
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.rows.tables import Column, Row
 
 LAG_COLUMNS = (
-    Column("log_start_offset", "bigint", "the first offset that can be read; of the copy of the partition's log"),
-    Column("log_end_offset", "bigint", "where consumers see the log end"),
+    Column("log_start_offset", "bigint", "the first offset that can be read in the copy of the partition's log"),
+    Column("log_end_offset", "bigint", "the offset at which consumers see the log end"),
     Column("lag", "bigint", "from the committed offset until there, as kafka-consumer-groups counts it"),
-    Column("behind_ms", "bigint", "age of the first record not yet read; 0 where all was read"),
+    Column("behind_ms", "bigint", "age of the first record not yet read; 0 if all was read"),
     Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop) or log end"),
 )
 """All null where no copy of the partition was given."""
 
 GROUP_LAG_COLUMNS = (
-    Column("lag", "bigint", "sum over its partitions of which a copy was given"),
-    Column("max_lag", "bigint", "of one partition"),
-    Column("partitions_without_lag", "int", "with a committed offset and without a copy"),
+    Column("lag", "bigint", "sum over the partitions of which a copy was given"),
+    Column("max_lag", "bigint", "largest lag of one partition"),
+    Column("partitions_without_lag", "int", "partitions with a committed offset and without a copy"),
 )
 
 NO_LAG = {"lag": None, "max_lag": None, "partitions_without_lag": 0}
@@ -42,9 +49,6 @@ NO_LAG = {"lag": None, "max_lag": None, "partitions_without_lag": 0}
 HIGH_WATERMARK = "high watermark"
 LOG_END = "log end"
 
-HIGH_WATERMARKS = "replication-offset-checkpoint"
-LOG_STARTS = "log-start-offset-checkpoint"
-LEADER_EPOCHS = "leader-epoch-checkpoint"
 
 _INT64 = 1 << 63
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.data_directory.directory import DataDirectory, Identity, identify, node_of
-from offsets_log.data_directory.internal_topics import CLUSTER_METADATA
 from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.internal_topics import CLUSTER_METADATA
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

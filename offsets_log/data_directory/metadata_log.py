@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offsets_log.data_directory.cluster_image import ClusterImage, TopicImage
-from offsets_log.data_directory.internal_topics import CLUSTER_METADATA
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.batch import (
     ATTRIBUTES_POSITION,
@@ -35,6 +34,7 @@ from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Buffer, iter_batches
 from offsets_log.messages.cluster_metadata.control import decode_control_message
 from offsets_log.messages.cluster_metadata.registry import MetadataRecord, decode_metadata_record
+from offsets_log.messages.internal_topics import CLUSTER_METADATA
 
 SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 """Name of a snapshot: the offset it goes up to, exclusive, and the epoch there. ``.part`` and ``.deleted`` are none."""

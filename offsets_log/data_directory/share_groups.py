@@ -14,7 +14,8 @@ from offsets_log.data_directory.state_log import iter_state_records
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.messages.state_topics import SHARE_GROUP_STATE, StateRecord
+from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
+from offsets_log.messages.state_topics import StateRecord
 
 UNINITIALIZED = -1
 """A start offset that ``share.auto.offset.reset`` will decide."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from offsets_log.data_directory.internal_topics import OFFSETS_TOPIC
 from offsets_log.data_directory.state_log import iter_state_records
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.messages.state_topics import TRANSACTION_STATE, StateRecord
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC, TRANSACTION_STATE
+from offsets_log.messages.state_topics import StateRecord
 from offsets_log.messages.transaction_log import TRANSACTION_STATES
 from offsets_log.replay.partition_count import partition_count
 from offsets_log.rows.tables import Column
@@ -25,12 +25,16 @@ hanging: nobody will ever end it. timed out: the coordinator would have aborted 
 DECIDED = frozenset({COMMITTED, ABORTED})
 
 OUTCOME_COLUMNS = (
-    Column("transactional_id", "string", "of the producer; null where no copy of the coordinator's log tells"),
+    Column(
+        "transactional_id",
+        "string",
+        "the producer's transactional id; null if no copy of the coordinator's log tells it",
+    ),
     Column("transaction_state", "string", "by the coordinator's last record: Ongoing, PrepareCommit, Empty …"),
-    Column("transaction_started_ms", "bigint", "when the transaction began that it speaks of"),
-    Column("transaction_timeout_ms", "int", "after which the coordinator aborts it"),
+    Column("transaction_started_ms", "bigint", "when the transaction of that record began"),
+    Column("transaction_timeout_ms", "int", "time after which the coordinator aborts it"),
     Column("outcome", "string", "committed, aborted, undecided, hanging or timed out"),
-    Column("abort_command", "string", "the command line that ends a hanging one; null of others"),
+    Column("abort_command", "string", "the command line that ends a hanging transaction; null for others"),
 )
 
 _PREPARED = {"PrepareCommit": COMMITTED, "PrepareAbort": ABORTED, "PrepareEpochFence": ABORTED}

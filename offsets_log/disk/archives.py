@@ -21,14 +21,13 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from offsets_log.disk.folder import IN_DATA_DIRECTORY, SEGMENT, Folder, lies_beside, lies_in, matters_in
-from offsets_log.disk.packed import BROKEN, Budget, Inflated, Problems, Reader, unpack_zstd
+from offsets_log.disk.packed import BROKEN, CHUNK_BYTES, Budget, Inflated, Problems, Reader, unpack_zstd
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
 MAX_TAR_HEADER_BYTES = 1 << 20
 MAX_SECONDS = 1 << 33
-"""Of a file's time."""
-CHUNK_BYTES = 1 << 20
+"""The largest time of a file that is believed."""
 
 PACKED_SUFFIXES = (".gz", ".tgz", ".zst", ".tzst", ".zip", ".tar", ".bz2", ".xz", ".7z", ".lz4")
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
@@ -43,7 +42,7 @@ OnDamage = Callable[[Damage], None]
 
 
 class Member(NamedTuple):
-    """What is read of a file in an archive.
+    """A file that was read from an archive.
 
     Attributes:
         modified_ms: when it was last written; None where the archive does not tell in a time zone.
@@ -150,7 +149,7 @@ class _StrictTarInfo(tarfile.TarInfo):
 
 
 def _is_tar(head: bytes) -> bool:
-    """Whether the bytes begin a tar: it begins with a name, a segment with the high byte of an offset, which is 0."""
+    """Return whether the bytes begin a tar: with a name, while a segment begins with the zero byte of an offset."""
     if len(head) < 512 or head[0] == 0:
         return False
     try:
@@ -213,7 +212,7 @@ def _tar_member(
 
 
 def _in_ms(seconds: float) -> int | None:
-    """A time of a header, which may be any number; None of one that no file system has."""
+    """Return a header's time, which may be any number, in milliseconds; None if no file system has such a time."""
     return int(seconds * 1000) if 0 <= seconds <= MAX_SECONDS else None
 
 

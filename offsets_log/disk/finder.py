@@ -14,8 +14,6 @@ from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.disk.archives import unpack, unpack_one
 from offsets_log.disk.folder import (
     IN_DATA_DIRECTORY,
-    METADATA,
-    OFFSETS_TOPIC,
     SEGMENT,
     DirectoryName,
     Folder,
@@ -38,7 +36,9 @@ from offsets_log.disk.local import (
 )
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.words import counted
 
 STDIN = "-"
@@ -79,7 +79,7 @@ class Finder:
 
     @cached_property
     def clusters(self) -> Clusters:
-        """Whose the data directories are that were found, and what the metadata in them says."""
+        """The clusters of the data directories that were found, with what their metadata says."""
         return Clusters([identify(directory) for directory in self.data_directories], self.user_partitions)
 
     def folders(self) -> list[Folder]:
@@ -150,8 +150,8 @@ class Finder:
         parsed = DirectoryName.parse(folder.name)
         if own := {name: read for name, read in folder.files.items() if name in IN_DATA_DIRECTORY}:
             self.data_directories.append(DataDirectory(shown_path=folder.shown_path, files=own))
-        if METADATA in folder.files:
-            self._add_metadata(parsed, folder.files[METADATA])
+        if PARTITION_METADATA in folder.files:
+            self._add_metadata(parsed, folder.files[PARTITION_METADATA])
         elif parsed.leftover:
             self._note_leftover(parsed, folder.shown_path)
         else:
@@ -180,8 +180,8 @@ class Finder:
         if depth == 0 or not parsed.is_foreign:
             self._add_listed(path, folder, names)
             self.notes += [f"{folder.shown(name)} is left out: it leads to no file" for name in broken if matters(name)]
-        if METADATA in names:
-            self._add_metadata(parsed, self._opener(path / METADATA))
+        if PARTITION_METADATA in names:
+            self._add_metadata(parsed, self._opener(path / PARTITION_METADATA))
         if parsed.is_offsets:
             return
         below = [(path / name, DirectoryName.parse(name)) for name in directories]
@@ -200,9 +200,11 @@ class Finder:
     def _walk_below(
         self, below: list[tuple[Path, DirectoryName]], depth: int, own: dict[str, Opener], *, is_new: bool
     ) -> None:
-        """Args:
-        own: the files of the directory above, if it is a data directory.
-        is_new: whether it was not met before under another name.
+        """Add the directories below one.
+
+        Args:
+            own: that directory's files, if it is a data directory.
+            is_new: whether it was not met before under another name.
         """
         is_data_directory = any(name.is_offsets for _, name in below)
         for child, name in below:
@@ -210,8 +212,8 @@ class Finder:
                 self.user_partitions.append(UserPartition(name.topic, name.partition, child, own))
             if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):
                 self._walk(child, depth + 1)
-            elif name.is_foreign and is_file(child / METADATA):
-                self._add_metadata(name, self._opener(child / METADATA))
+            elif name.is_foreign and is_file(child / PARTITION_METADATA):
+                self._add_metadata(name, self._opener(child / PARTITION_METADATA))
 
     def _note_data_directory(
         self, folder: Folder, own: dict[str, Opener], names: list[str], below: list[DirectoryName]
@@ -242,7 +244,7 @@ class Finder:
         return self._passes_filter(parsed)
 
     def _is_wanted(self, directory: str, name: str) -> bool:
-        """Whether to read a member of an archive."""
+        """Return whether to read a member of an archive."""
         parsed = DirectoryName.parse(directory)
         return matters_in(directory, name) and (not parsed.is_offsets or self._passes_filter(parsed))
 

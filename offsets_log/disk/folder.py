@@ -15,24 +15,28 @@ from functools import lru_cache
 from offsets_log.data_directory.checkpoints import decode_offset_checkpoint
 from offsets_log.errors import CorruptFileError, InputError
 from offsets_log.log_format.completeness import Missing, missing_partition
+from offsets_log.log_format.file_names import (
+    CLEAN_SHUTDOWN,
+    CLEANED_UNTIL,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+)
 from offsets_log.log_format.partition_log import Checkpoints
 from offsets_log.log_format.segment import Buffer
-
-OFFSETS_TOPIC = "__consumer_offsets"
-METADATA = "partition.metadata"
-
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-"""File that lies in a data directory from a broker's orderly stop to its next start."""
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 CHECKPOINTS = {
-    "cleaned_until": "cleaner-offset-checkpoint",
-    "high_watermark": "replication-offset-checkpoint",
-    "log_start_offset": "log-start-offset-checkpoint",
-    "recovery_point": "recovery-point-offset-checkpoint",
+    "cleaned_until": CLEANED_UNTIL,
+    "high_watermark": HIGH_WATERMARKS,
+    "log_start_offset": LOG_STARTS,
+    "recovery_point": RECOVERY_POINTS,
 }
 """Attribute of `Checkpoints` → file of a data directory with one line for each partition."""
 
-IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, "meta.properties"})
+IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, META_PROPERTIES})
 """Files of a data directory itself that are read; a directory with any of them is a data directory."""
 
 Opener = Callable[[], Buffer]
@@ -87,7 +91,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryName:
-    """What a directory's name means: ``<topic>-<partition>``, with a suffix while a broker deletes or moves it.
+    """A directory's parsed name: ``<topic>-<partition>``, with a suffix while a broker deletes or moves it.
 
     Attributes:
         topic: "" for a name not of this form, perhaps a user's own folder.
@@ -117,35 +121,35 @@ class DirectoryName:
 
 
 def never_a_segment(name: str) -> bool:
-    """Whether Kafka keeps a file of this name beside segments (``records:L3``)."""
+    """Return whether Kafka keeps a file of this name beside segments (``records:L3``)."""
     return bool(_NEVER_A_SEGMENT.fullmatch(name))
 
 
 def matters(name: str) -> bool:
-    """Whether a file of a partition directory can be part of its log; ``.deleted`` is ignored (``records:L2``)."""
+    """Return whether a partition directory's file can be part of its log; ``.deleted`` is ignored (``records:L2``)."""
     match = SEGMENT.fullmatch(name)
     return match[2] != ".deleted" if match else bool(CLEANED.fullmatch(name))
 
 
 def lies_beside(name: str) -> bool:
-    """Whether a file of a partition directory decides what a broker recovers at its start."""
+    """Return whether a file of a partition directory decides what a broker recovers at its start."""
     return bool(_BESIDE.fullmatch(name))
 
 
 def lies_in(folder: str, name: str) -> bool:
-    """Whether a file is no segment but belongs beside the segments of a partition folder with this name."""
-    return lies_beside(name) or (name == METADATA and DirectoryName.parse(folder).is_offsets)
+    """Return whether a file is no segment but belongs beside the segments of a partition folder with this name."""
+    return lies_beside(name) or (name == PARTITION_METADATA and DirectoryName.parse(folder).is_offsets)
 
 
 def matters_in(directory: str, name: str) -> bool:
-    """Whether a file of an archive has to be read.
+    """Return whether a file of an archive has to be read.
 
     Args:
         directory: last component of the directory that holds the file.
     """
     parsed = DirectoryName.parse(directory)
     if name in IN_DATA_DIRECTORY or parsed.is_foreign:
-        return name in IN_DATA_DIRECTORY or name == METADATA
+        return name in IN_DATA_DIRECTORY or name == PARTITION_METADATA
     return matters(name) or (parsed.is_offsets and lies_in(directory, name))
 
 
@@ -188,13 +192,13 @@ def _offsets_in(checkpoint: Opener) -> Mapping[int, int]:
 
 @lru_cache(maxsize=len(CHECKPOINTS))
 def _offsets_of_offsets_topic(text: bytes) -> Mapping[int, int]:
-    """Of every partition of a data directory the same few files are asked."""
+    """Parse a checkpoint file; cached, as all partitions of a data directory ask for the same few files."""
     offsets = decode_offset_checkpoint(text, "checkpoint")
     return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}
 
 
 def broken_checkpoints(folder: Folder) -> Iterator[str]:
-    """A sentence for each checkpoint above a partition that makes no sense to a broker, or that cannot be read."""
+    """Yield a sentence for each checkpoint above a partition that a broker or this reader cannot use."""
     place = folder.prefix.rstrip("/").rpartition("/")[0]
     for name in CHECKPOINTS.values():
         if name not in folder.above:

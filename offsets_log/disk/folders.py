@@ -31,25 +31,25 @@ def write_file(path: Path, pieces: Iterable[Buffer], modified_ms: int | None = N
 
 
 class Place(Protocol):
-    """A new directory that folders are written into."""
+    """A new directory into which folders are written."""
 
     def write(self, name: str, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
-        """A file.
+        """Write a file.
 
         Args:
-            name: with its folder before it, if it is in one.
-            modified_ms: when it counts as last written, where that is kept.
+            name: its name, with that of its folder before it if it is in one.
+            modified_ms: modification time to set, in epoch milliseconds, if the place keeps such times.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class DiskPlace:
-    """One on this machine's disk."""
+    """A directory on a disk of this machine."""
 
     path: str
 
     def write(self, name: str, pieces: Iterable[Buffer], modified_ms: int | None = None) -> None:
-        """As `Place.write`."""
+        """Implement `Place.write`."""
         target = Path(self.path, name)
         target.parent.mkdir(exist_ok=True)
         write_file(target, pieces, modified_ms)

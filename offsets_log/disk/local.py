@@ -62,7 +62,7 @@ def map_data(path: Path, stack: ExitStack) -> tuple[Buffer, int]:
 
 
 def map_pieces(path: Path, stack: ExitStack) -> Buffer:
-    """As `map_file`, of which little will be looked at: the system is told to read nothing around that."""
+    """Map a file of which little will be read: the system is told not to read ahead."""
     buffer = map_file(path, stack)
     if isinstance(buffer, memoryview) and isinstance(buffer.obj, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
         buffer.obj.madvise(mmap.MADV_RANDOM)
@@ -70,7 +70,7 @@ def map_pieces(path: Path, stack: ExitStack) -> Buffer:
 
 
 def open_pieces(path: Path, stack: ExitStack) -> Callable[[int, int], bytes]:
-    """How to read pieces of a file: position and size → bytes, none where there is no such file.
+    """Return a function that reads pieces of a file by position and size; no bytes if there is no such file.
 
     Raises:
         InputError: it may not be read.
@@ -160,7 +160,7 @@ def real_path(path: Path) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Whether the path is a regular file; False if it may not be looked at."""
+    """Return whether the path is a regular file; False if it may not be looked at."""
     try:
         return path.is_file()
     except OSError:
@@ -189,7 +189,7 @@ def list_directory(path: Path) -> tuple[list[str], list[str], list[str]]:
 
 
 def list_names(path: Path) -> list[str]:
-    """Names of all that is in a directory, in no order. Raises InputError."""
+    """Return the names of everything in a directory, in no order. Raises InputError."""
     with input_errors(path):
         return os.listdir(path)  # noqa: PTH208 - Path.iterdir makes a Path of each
 

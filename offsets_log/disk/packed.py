@@ -53,7 +53,7 @@ BROKEN = (
 
 @dataclass(slots=True)
 class Problems:
-    """What is wrong with an archive: in words, and where, in bytes from the start of its file (None: not known)."""
+    """The problems of an archive: a sentence, and its position in bytes of the archive's file (None: unknown)."""
 
     found: list[tuple[str, int | None]] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ class Problems:
 
 
 class Budget:
-    """How much may still be unpacked into memory."""
+    """A limit for what is unpacked into memory."""
 
     def __init__(self, file: str, packed_bytes: int) -> None:
         self.file = file

@@ -23,7 +23,6 @@ from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import (
-    OFFSETS_TOPIC,
     SEGMENT,
     DirectoryName,
     Folder,
@@ -37,6 +36,7 @@ from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 _TOPIC_ID = re.compile(rb"^topic_id:[ \t]*([A-Za-z0-9_-]{22})[ \t\r]*$", re.MULTILINE)
 _NO_TOPIC_ID = bytes(16)
@@ -163,7 +163,7 @@ def open_logs(
 def _leader_of(
     replicas: Sequence[PartitionLog], above: Mapping[int, Mapping[str, Opener]], clusters: Clusters
 ) -> Leader | None:
-    """Who led a partition last, if there is a choice, and the cluster's metadata is there and tells it.
+    """Return who led a partition last; None if there is one copy only, or no cluster metadata tells it.
 
     Args:
         above: ``id`` of a log → the files of the data directory it lies in.
@@ -180,7 +180,7 @@ def _leader_of(
 
 @contextmanager
 def open_partitions(directories: Iterable[CopiedPartition]) -> Iterator[list[PartitionLog]]:
-    """The logs of partitions of another topic; `offsets_partition` is the number of each.
+    """Open logs of another topic's partitions; `offsets_partition` is the number of each.
 
     Raises:
         InputError: one cannot be read.

@@ -14,11 +14,11 @@ from offsets_log.words import counted
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who led a partition last, by the cluster's metadata.
+    """The broker that led a partition last, by the cluster's metadata.
 
     Attributes:
-        node_id: the broker.
-        epoch: in which leader epoch.
+        node_id: the broker's id.
+        epoch: the leader epoch in which it led.
         copies: which of the replicas are from its data directories, by their indices.
     """
 
@@ -33,8 +33,8 @@ def choose_replica(replicas: Sequence[PartitionLog], leader: Leader | None = Non
     Ties are decided by the least damage, then by size, then by order. Files without a segment's name that follow each
     other are joined to one log; they are not replicas.
 
-    Where the leader is known, one of a later leader epoch goes before a longer one. The leader's own, undamaged, is of
-    the epoch in which it led: what others have beyond it counts only if the leader wrote it later, in that epoch.
+    If the leader is known, a replica of a later leader epoch is preferred to a longer one. The leader's own replica, if
+    undamaged, has the epoch in which it led: what others have beyond its end counts only if it is of that epoch, too.
 
     Every replica is read whole. The notes of the answer tell the choice, the first difference from each other replica,
     and what another one has beyond its end. Its high watermark is the highest of all replicas'.
@@ -91,7 +91,7 @@ def _notes_about(log: PartitionLog, extent: _Extent, chosen: PartitionLog, end: 
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """What a replica holds: offsets from ``begin`` to below ``end``, number of damaged pieces, size in bytes.
+    """The extent of a replica: offsets from ``begin`` to below ``end``, damaged pieces, size in bytes.
 
     Attributes:
         epoch: the leader epoch of its last batch; −1 before magic 2.

@@ -19,7 +19,7 @@ from offsets_log.messages.state_topics import STATE_RECORD_TYPES
 
 
 def topic_of(paths: Sequence[str]) -> str | None:
-    """The topic of `STATE_RECORD_TYPES` that all these paths are folders or files of by their names; else None."""
+    """Return the topic of `STATE_RECORD_TYPES` to which all paths belong by their names; None if there is none."""
     topics = {name.topic for path in paths for name in [_name_of(Path(path))]}
     return topics.pop() if len(topics) == 1 and topics <= STATE_RECORD_TYPES.keys() else None
 
@@ -56,13 +56,13 @@ def open_topic(paths: Sequence[str], topic: str, partitions: Collection[int] = (
 
 
 def _name_of(path: Path) -> DirectoryName:
-    """What tells the topic and partition: the name of a folder, of a file that of the folder it lies in."""
+    """Return the name that tells topic and partition: that of the folder, or of a file's folder."""
     own = DirectoryName.parse(path.absolute().name)
     return own if own.topic or path.is_dir() else DirectoryName.parse(path.absolute().parent.name)
 
 
 def _places(path: Path, topic: str) -> Iterator[Path]:
-    """The folders of a topic in a data directory, by number; a folder or file of it as it is."""
+    """Yield a topic's folders in a data directory, by number; or the path itself, if it is such a folder or file."""
     if not path.is_dir() or _name_of(path).topic == topic:
         yield path
         return

@@ -31,15 +31,15 @@ class UserPartition:
 
     @property
     def shown_path(self) -> str:
-        """To show."""
+        """The path as it is shown."""
         return str(self.path)
 
     def base_offsets(self) -> list[int]:
-        """Those of its segments, rising. Raises InputError."""
+        """Return the base offsets of its segments, ascending. Raises InputError."""
         return self._base_offsets
 
     def names(self) -> list[str]:
-        """Of all files in it. Raises InputError."""
+        """Return the names of all its files. Raises InputError."""
         return list_names(self.path)
 
     @cached_property
@@ -50,24 +50,24 @@ class UserPartition:
 
     @contextmanager
     def open_log(self, base_offset: int) -> Iterator[Buffer]:
-        """The records of a segment, mapped for as long as the context lasts. Raises InputError."""
+        """Map the records of a segment, for as long as the context lasts. Raises InputError."""
         with ExitStack() as stack:
             yield map_pieces(self.path / f"{base_offset:020}.log", stack)
 
     @contextmanager
     def open_index(self, base_offset: int) -> Iterator[ReadAt]:
-        """How to read the index of a segment, for as long as the context lasts. Raises InputError."""
+        """Open the index of a segment, for as long as the context lasts. Raises InputError."""
         with ExitStack() as stack:
             yield open_pieces(self.path / f"{base_offset:020}.index", stack)
 
     def index_size(self, base_offset: int) -> int:
-        """The size of a segment's index in bytes; 0 without one. Raises InputError."""
+        """Return the size of a segment's index in bytes; 0 if there is none. Raises InputError."""
         path = self.path / f"{base_offset:020}.index"
         with input_errors(path):
             return path.stat().st_size if is_file(path) else 0
 
     def read(self, name: str) -> bytes | None:
-        """A small file beside the segments; None if there is none. Raises InputError."""
+        """Read a small file beside the segments; return None if there is none. Raises InputError."""
         path = self.path / name
         if not is_file(path):
             return None

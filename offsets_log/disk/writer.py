@@ -81,7 +81,7 @@ def output_errors(path: str | Path) -> Iterator[None]:
 
 
 def left_beside(path: str | Path) -> list[Path]:
-    """What lies beside an output's place under a name that it had while it was written."""
+    """Return the paths near an output's place under a name that it had while it was written."""
     target = Path(path).resolve()
     name = re.compile(rf"\.{re.escape(target.name[:200])}\.[0-9a-f]{{8}}\.tmp")
     try:

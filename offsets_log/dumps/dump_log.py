@@ -77,7 +77,7 @@ KEYLESS_TOMBSTONES = Remark(
 
 
 def is_dump_log(text: str) -> bool:
-    """Whether one of the lines is printed by the tool."""
+    """Return whether one of the lines is printed by the tool."""
     return any(form.match(line) for line in text.split("\n") for form in (FILE_LINE, BATCH_LINE, RECORD_LINE))
 
 
@@ -357,7 +357,7 @@ def _facts_of_record(text: str) -> Facts | None:
 
 
 def _same_batch(one: Facts, other: Facts) -> bool:
-    """Whether two records' lines are of one batch.
+    """Return whether two records' lines are of one batch.
 
     Compressed records have their batch's position; an uncompressed message of magic 0 and 1 has its own.
     """
@@ -374,7 +374,7 @@ def _missing(facts: Facts, seen: int, count: int) -> OffsetsLogError:
 
 
 def _is_dense(facts: Facts) -> bool:
-    """Whether the records of a batch fill all its offsets, so that each offset follows from the order."""
+    """Return whether the records of a batch fill all its offsets, so that each offset follows from the order."""
     span = _number(facts, "lastOffset", default=0) - _number(facts, "baseOffset", default=0) + 1
     return _number(facts, "count", default=1) == span
 

@@ -25,6 +25,7 @@ from typing import Any
 
 from offsets_log.dumps.kafka_json import record_bytes
 from offsets_log.errors import CorruptRecordError, OffsetsLogError, UnsupportedError
+from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.messages.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,
@@ -64,7 +65,6 @@ UNTOLD_OF_EXPANDED = frozenset({"assignment_base64"})
 COMMIT_SIZES = {24: 3, 28: 1, 20: 2}
 """Bytes of an offset commit's value besides its metadata → its version; version 0 has the fields of version 2."""
 GROUP_VALUE_VERSION = 3
-REPLACED = "\N{REPLACEMENT CHARACTER}"
 DELETED = "<DELETE>"
 MAX_SPLITS = 20
 MEMBER = re.compile(r"(?P<member>.+?)=\[(?P<partitions>.*?)\](?::(?P<user_data>[0-9A-F]*))?(?:,(?=.+?=\[)|$)")
@@ -88,7 +88,7 @@ class Sizes:
         Sizes are not compared for text that was not UTF-8.
         """
         key, value, missing_columns = told
-        if REPLACED in text:
+        if REPLACEMENT in text:
             return
         for name, size, data in (("key", self.key, key), ("value", self.value, value)):
             is_whole = name == "key" or data is None or not missing_columns >= UNTOLD_OF_GROUPS
@@ -330,7 +330,7 @@ def _raw(key: str, payload: str | None, sizes: Sizes) -> Told:
     if (
         sizes.key != len(data)
         or sizes.value != (-1 if value is None else len(value))
-        or REPLACED in key + (payload or "")
+        or REPLACEMENT in key + (payload or "")
     ):
         raise NotTold("bytes printed as text, which loses some; kafka-dump-log prints all with --offsets-decoder")
     return data, value, frozenset()

@@ -32,7 +32,7 @@ BASE64_PATHS = {
 
 
 def is_events_json(text: str) -> bool:
-    """Whether the first line is a row of ``decode``."""
+    """Return whether the first line is a row of ``decode``."""
     first = text.lstrip().split("\n", 1)[0]
     return first.startswith("{") and all(f'"{name}":' in first.replace('" :', '":') for name in NEEDED)
 

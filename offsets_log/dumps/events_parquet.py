@@ -18,7 +18,7 @@ ROWS_AT_ONCE = 1 << 17
 
 
 def is_parquet(head: bytes) -> bool:
-    """Whether a file begins as Parquet does."""
+    """Return whether a file begins as Parquet does."""
     return head.startswith(PARQUET)
 
 
@@ -72,11 +72,16 @@ def bytes_of_row(row: Row) -> tuple[bytes | None, bytes | None]:
 def _commit(row: Row) -> CoordinatorRecord:
     if row["record_type"] not in (0, 1):
         raise CorruptRecordError("a row without key that is no offset commit")
-    key = {name: row[name] for name in ("group", "topic", "partition")}
     version = row["value_version"]
     if row["is_tombstone"] != (version is None) or not (version is None or OFFSET_COMMIT_VALUE.has_version(version)):
         raise CorruptRecordError(f"is_tombstone is {row['is_tombstone']}, and the value version {version}")
-    if version is None:
+    return offset_commit_of(row)
+
+
+def offset_commit_of(row: Row) -> CoordinatorRecord:
+    """Return the offset commit, or its tombstone, that a row of ``decode`` tells in its columns."""
+    key = {name: row[name] for name in ("group", "topic", "partition")}
+    if row["is_tombstone"]:
         return CoordinatorRecord(record_type=row["record_type"], key=key)
     value = {
         "offset": row["committed_offset"],
@@ -86,4 +91,4 @@ def _commit(row: Row) -> CoordinatorRecord:
         "expire_timestamp": -1 if row["expire_timestamp_ms"] is None else row["expire_timestamp_ms"],
         "topic_id": Uuid(16) if row["topic_id"] is None else Uuid.from_text(row["topic_id"]),
     }
-    return CoordinatorRecord(record_type=row["record_type"], key=key, value_version=version, value=value)
+    return CoordinatorRecord(record_type=row["record_type"], key=key, value_version=row["value_version"], value=value)

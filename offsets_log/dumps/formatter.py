@@ -99,7 +99,7 @@ Told = tuple[bytes, bytes | None, frozenset[str]]
 
 
 def is_formatter(text: str) -> bool:
-    """Whether a text begins with a JSON object of a formatter, or has a formatter's line."""
+    """Return whether a text begins with a JSON object of a formatter, or has a formatter's line."""
     return bool(OBJECT.match(text) or ANY_LINE.search(text))
 
 

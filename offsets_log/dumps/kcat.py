@@ -17,10 +17,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from offsets_log.dumps.source import OFFSETS_TOPIC, Piece, Remark, SegmentPlace, SourceBatch, damaged_line, header
+from offsets_log.dumps.source import Piece, Remark, SegmentPlace, SourceBatch, damaged_line, header
 from offsets_log.errors import CorruptRecordError, OffsetsLogError
+from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 FRAMED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) (-1|\d{1,9}) (-1|\d{1,9}) (?=[\x00\n]|-1|$)")
 ENCODED = re.compile(rb"(\d{1,9}) (\d{1,19}) (-?\d{1,19}) ([0-9A-Za-z+/=_-]+) ([0-9A-Za-z+/=_-]+)\r?$")
@@ -30,7 +32,6 @@ REENCODED = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?!00[0-7])")
 """A Unicode escape that kcat does not write."""
 NULL = frozenset({b"NULL", b"null", b"-"})
 TIMESTAMP_TYPES = {"logappend": "log_append"}
-REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 UNTOLD = frozenset({"batch_base_offset", "magic", "compression", "producer_id", "producer_epoch", "is_transactional"})
 REMARK = Remark(
@@ -40,7 +41,7 @@ REMARK = Remark(
 
 
 def is_kcat(head: bytes) -> bool:
-    """Whether a file begins with one of the three forms."""
+    """Return whether a file begins with one of the three forms."""
     line = head.lstrip().split(b"\n", 1)[0]
     if JSON_BEGINS.match(line):
         return b'"payload"' in line or b'"offset"' in line
@@ -130,7 +131,7 @@ def _raw_bytes(text: Any, name: str) -> bytes | None:
     if not isinstance(text, str):
         raise CorruptRecordError("it is no string", field=name)
     raw = text.encode("latin-1")
-    if REPLACED.encode() in raw:
+    if REPLACEMENT.encode() in raw:
         raise CorruptRecordError(f"{name}: bytes were replaced by U+FFFD on the way")
     return raw
 

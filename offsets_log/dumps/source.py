@@ -23,11 +23,11 @@ from offsets_log.log_format.compression import CODEC_NAMED
 from offsets_log.log_format.partition_log import BYTES, POSITION, PartitionLog, Segment
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 
 SEGMENT_NAME = re.compile(
     r"(?:^|/)(?:(?P<topic>[^/]+)-(?P<partition>[0-9]{1,9})/)?(?P<base_offset>[0-9]{20})\.log[^/]*$"
 )
-OFFSETS_TOPIC = "__consumer_offsets"
 LEAST_CHUNK_BYTES, CHUNK_BYTES = 1 << 13, 1 << 20
 MAX_LINE_BYTES = 64 << 20
 

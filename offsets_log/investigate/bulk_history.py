@@ -275,7 +275,7 @@ def entry_with(*, key: GroupTopicPartition, marks: int, effective: tuple[int, in
 
 
 class OrderedHistory:
-    """All entries in order.
+    """All entries of the history in order.
 
     Attributes:
         keys, groups: how many of them have entries.
@@ -326,7 +326,7 @@ class OrderedHistory:
         return found
 
     def rows(self, *, only_rewinds: bool) -> Iterator[Row]:
-        """All rows, one by one."""
+        """Yield all rows one by one."""
         chunk = self.history.chunk
         for begin in range(0, len(self.order), chunk):
             found = self.history.entries.array[self.order[begin : begin + chunk]]

@@ -15,7 +15,7 @@ from offsets_log.replay.topic_names import topic_names_in
 
 
 class Clients:
-    """What the records read so far say of groups and of topic ids.
+    """Facts about groups and topic ids from the records read so far.
 
     Args:
         topic_ids: topic id → name, known from elsewhere.

@@ -19,7 +19,7 @@ Loaded = tuple[PartitionLog, CoordinatorState]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a copy holds of one offsets partition.
+    """The contents of a copy of one offsets partition.
 
     Attributes:
         logs: the logs it comes from.

@@ -30,18 +30,18 @@ DIFF_COLUMNS = (
     Column("change", "string", "new, advanced, rewound, deleted, expired, or metadata: the offset is the same"),
     Column("from_offset", "bigint", "committed before; null if nothing was"),
     Column("to_offset", "bigint", "committed after; null if nothing is"),
-    Column("from_record_offset", "bigint", "of that commit in the offsets partition"),
-    Column("to_record_offset", "bigint", "of that commit in the offsets partition"),
+    Column("from_record_offset", "bigint", "record offset of that commit"),
+    Column("to_record_offset", "bigint", "record offset of that commit"),
     Column("from_timestamp_ms", "bigint", "commit time"),
     Column("to_timestamp_ms", "bigint", "commit time"),
 )
 
 WHY_COLUMNS = (
-    Column("group_state", "string", "of the group after; Dead if there is none"),
-    Column("removed_record_offset", "bigint", "of the tombstone"),
-    Column("removed_timestamp_ms", "bigint", "of the tombstone"),
-    Column("rule", "string", "by which the removal is called deleted or expired"),
-    Column("reason", "string", "the same in words, also where it is not known"),
+    Column("group_state", "string", "state of the group afterwards; Dead if there is none"),
+    Column("removed_record_offset", "bigint", "record offset of the tombstone"),
+    Column("removed_timestamp_ms", "bigint", "time of the tombstone"),
+    Column("rule", "string", "rule by which the removal is called deleted or expired"),
+    Column("reason", "string", "the reason in words, also if it is unknown"),
 )
 
 DEAD = "Dead"

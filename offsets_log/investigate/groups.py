@@ -29,14 +29,14 @@ from offsets_log.rows.tables import (
 GROUPS_COLUMNS = (
     GROUP_COLUMN,
     Column("type", "string", "classic, consumer, share or streams"),
-    Column("protocol_type", "string", "of a classic group; null for one that only its offsets make"),
-    Column("state", "string", "as the coordinator names it after a load"),
-    Column("members", "int", "in the log; that they live is not said by it"),
+    Column("protocol_type", "string", "protocol type of a classic group; null if it only has offsets"),
+    Column("state", "string", "state after a load, as the coordinator names it"),
+    Column("members", "int", "members in the log, which may be gone by now"),
     Column("offsets", "bigint", "committed offsets served"),
     Column("pending", "bigint", "offsets of open transactions"),
-    Column("last_commit_timestamp_ms", "bigint", "of the served offsets; null without one"),
-    Column("commit_age_ms", "bigint", "from then until the time asked for"),
-    Column("last_activity_timestamp_ms", "bigint", "of the newest record that the group wrote"),
+    Column("last_commit_timestamp_ms", "bigint", "time of the newest served offset; null without one"),
+    Column("commit_age_ms", "bigint", "its age at the time asked for"),
+    Column("last_activity_timestamp_ms", "bigint", "time of the newest record that the group wrote"),
     OFFSETS_PARTITION_COLUMN,
 )
 
@@ -136,12 +136,12 @@ NEEDED_FOR_DELETION = frozenset({"state", "is_transactional"})
 
 
 def is_stale(row: Row, before_ms: int) -> bool:
-    """Whether a group has written nothing since a time; False for a group without a known time."""
+    """Return whether a group has written nothing since a time; False for a group without a known time."""
     return row["last_activity_timestamp_ms"] is not None and row["last_activity_timestamp_ms"] < before_ms
 
 
 def can_be_deleted(row: Row) -> bool:
-    """Whether a broker that loads this log deletes the group: it is Empty (``E-19``), and no transaction is open."""
+    """Return whether a broker may delete the group: it is Empty and has no open transaction (``E-19``)."""
     return row["state"].lower() == "empty" and not row["pending"]
 
 

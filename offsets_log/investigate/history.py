@@ -39,23 +39,27 @@ HISTORY_COLUMNS = (
     GROUP_COLUMN,
     *TOPIC_PARTITION_COLUMNS,
     Column("event", "string", "commit, tombstone, transaction_committed, transaction_aborted, group_gone, group_back"),
-    Column("record_offset", "bigint", "of the record in the offsets partition"),
-    Column("timestamp_ms", "bigint", "of the record; null if it has none"),
+    Column("record_offset", "bigint", "offset of the record in the offsets partition"),
+    Column("timestamp_ms", "bigint", "time of the record; null if it has none"),
     Column("committed_offset", "bigint", "what the record commits; null if it is no commit"),
-    Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
+    Column("leader_epoch", "int", "leader epoch of the consumed record; null if none was sent"),
     Column("metadata", "string", "the client's own text"),
-    Column("metadata_decoded", "json", "what Kafka Streams or a parallel consumer keeps in it; hex if it is no text"),
+    Column(
+        "metadata_decoded",
+        "json",
+        "what Kafka Streams or a parallel consumer keeps in the metadata; hex if it is no text",
+    ),
     Column("commit_timestamp_ms", "bigint", "when it was committed"),
-    Column("producer_id", "bigint", "of a transaction; null of a plain record"),
-    Column("transaction", "string", "what became of it: committed, aborted, open; null of a plain record"),
-    Column("effective_offset", "bigint", "what OffsetFetch answers behind this record; null if nothing"),
-    Column("effective_record_offset", "bigint", "of the commit that is answered"),
-    Column("change", "string", "of the answer: new, advanced, rewound, same, deleted; null if it is the one before"),
-    Column("member_id", "string", "who held the partition then; null if nobody or not known"),
-    Column("group_instance_id", "string", "of a static member"),
-    Column("client_id", "string", "of that member"),
-    Column("host", "string", "of that member"),
-    Column("member_epoch", "int", "the generation, or the epoch of a newer group's member"),
+    Column("producer_id", "bigint", "producer of a transaction; null for a plain record"),
+    Column("transaction", "string", "outcome of the transaction: committed, aborted, open; null for a plain record"),
+    Column("effective_offset", "bigint", "what OffsetFetch answers after this record; null if nothing"),
+    Column("effective_record_offset", "bigint", "record offset of the commit that is answered"),
+    Column("change", "string", "how the answer changed: new, advanced, rewound, same, deleted; null if it stays"),
+    Column("member_id", "string", "member that held the partition then; null if nobody did, or it is unknown"),
+    Column("group_instance_id", "string", "instance id of a static member"),
+    Column("client_id", "string", "client id of that member"),
+    Column("host", "string", "host of that member"),
+    Column("member_epoch", "int", "the generation, or a newer group's member epoch"),
     OFFSETS_PARTITION_COLUMN,
 )
 
@@ -164,7 +168,7 @@ class History:
     # ------------------------------------------------------------------------------------ the records
 
     def _saw_offset(self, event: Event, record: CoordinatorRecord) -> Iterator[LogEvent]:
-        key = (record.key["group"], record.key["topic"], record.key["partition"])
+        key = record.group_topic_partition
         group = self._group(record.group)
         existed = group.fold.group is not None
         is_shown = self._shows_key(key)
@@ -183,7 +187,7 @@ class History:
         """Note a commit or tombstone that has been replayed."""
         batch, record_offset = event.batch, event.record.offset
         name = "tombstone" if record.is_tombstone else "commit"
-        entry = self._entry(event, name, (record.key["group"], record.key["topic"], record.key["partition"]), before)
+        entry = self._entry(event, name, record.group_topic_partition, before)
         if self.state.profile.is_transactional(batch):
             entry.producer_id = batch.producer_id
             self._open.setdefault(batch.producer_id, []).append(entry)

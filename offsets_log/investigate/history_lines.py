@@ -214,7 +214,7 @@ class Cells:
         )
 
     def is_plain(self, byte: int) -> bool:
-        """Whether a byte appears in a line unchanged, wherever it is in a text; all bytes above 127 do."""
+        """Return whether a byte appears in a line unchanged wherever it is in a text; all bytes above 127 do."""
         if byte >= 128:
             return True
         texts = (chr(byte), f"{chr(byte)}a", f"a{chr(byte)}a", f"a{chr(byte)}")

@@ -65,7 +65,7 @@ def table_of_history(rows: Iterable[Row], more: Sequence[str] = ()) -> pa.Table:
 
 
 class HistoryTables:
-    """All entries in order, as tables.
+    """Tables of all entries in order.
 
     Args:
         only_rewinds: leave out all others.

@@ -33,7 +33,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Who holds what in a group at one moment; never changed.
+    """The members of a group and what they hold at one moment; never changed.
 
     Attributes:
         by_name, by_id: (topic or its id, partition) → member.

@@ -49,7 +49,7 @@ LEAST_RETENTION_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """How an offset was removed.
+    """The way in which an offset was removed: expired or deleted.
 
     Attributes:
         record_offset, time_ms: of its tombstone; None without a tombstone, or without a time (epoch ms).
@@ -132,12 +132,12 @@ class _Search:
 
     @property
     def selection(self) -> Selection:
-        """All records of the groups, and what ends their transactions."""
+        """Selection of all records of the groups, and of what ends their transactions."""
         producers = frozenset(value.producer_id for value in self.state.iter_pending())
         return Selection(self.groups.__contains__, with_markers=True, producers=producers)
 
     def wants(self, record: Record) -> bool:
-        """Whether a record matters: a commit of another key does only if it creates a group."""
+        """Return whether a record matters: a commit of another key does only if it creates a group."""
         if record.key not in self._keys:
             self._keys[record.key] = self._asked_of(record.key)
         asked = self._keys[record.key]
@@ -154,7 +154,7 @@ class _Search:
             return None
         key = CoordinatorRecord(record_type=record_type.number, key=fields)
         fold = self.groups.get(key.group)
-        return None if fold is None else (fold, not key.is_offset_commit or _key_of(key) in self.gone)
+        return None if fold is None else (fold, not key.is_offset_commit or key.group_topic_partition in self.gone)
 
     def watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Yield markers and the records of these keys; at a tombstone `state` is as it was before it."""
@@ -178,7 +178,7 @@ class _Search:
             return False
         if not record.is_tombstone:
             fold.saw_offset()
-        key = _key_of(record)
+        key = record.group_topic_partition
         if key not in self.gone:
             return False
         held = self.state.keys.get(key)
@@ -212,8 +212,3 @@ class _Search:
         age_ms = time_ms - expiry.expires_at_ms + LEAST_RETENTION_MS
         reason = f"not known: expired if the broker's retention was {age_ms} ms or less, else deleted"
         return Removal(record_offset, time_ms, False, False, expiry.rule, reason)
-
-
-def _key_of(record: CoordinatorRecord) -> GroupTopicPartition:
-    """Return the group, topic and partition of an offset commit."""
-    return record.key["group"], record.key["topic"], record.key["partition"]

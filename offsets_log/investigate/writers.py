@@ -44,34 +44,34 @@ WRITER_COLUMNS: dict[str, tuple[Column, ...]] = {
     "partition": TOPIC_PARTITION_COLUMNS,
     "offsets_partition": (OFFSETS_PARTITION_COLUMN,),
     "client": (
-        Column("client_id", "string", "of the member that held the partition"),
-        Column("host", "string", "of that member"),
+        Column("client_id", "string", "client id of the member that held the partition"),
+        Column("host", "string", "host of that member"),
     ),
     "member": (
         GROUP_COLUMN,
         Column("member_id", "string", "the member that held the partition"),
-        Column("group_instance_id", "string", "of a static member"),
-        Column("client_id", "string", "of that member"),
-        Column("host", "string", "of that member"),
+        Column("group_instance_id", "string", "instance id of a static member"),
+        Column("client_id", "string", "client id of that member"),
+        Column("host", "string", "host of that member"),
     ),
     "hour": (Column("hour_timestamp_ms", "bigint", "when the hour begins"),),
 }
 """``--per`` → the columns that name a writer; all are null for the one without a name."""
 
 COUNT_COLUMNS = (
-    Column("records", "bigint", "of any type"),
+    Column("records", "bigint", "records of any type"),
     Column("commits", "bigint", "offset commits with a value"),
-    Column("tombstones", "bigint", "of any type"),
-    Column("noop_commits", "bigint", "of the offset that was committed before"),
-    Column("bytes", "bigint", "shares of the batches"),
-    Column("bytes_share", "double", "of the bytes of all writers"),
-    Column("garbage_bytes", "bigint", "of records superseded by a later one of the same key"),
+    Column("tombstones", "bigint", "tombstones of any type"),
+    Column("noop_commits", "bigint", "commits of the offset that was committed before"),
+    Column("bytes", "bigint", "the records' shares of their batches' bytes"),
+    Column("bytes_share", "double", "share of the bytes of all writers"),
+    Column("garbage_bytes", "bigint", "bytes of records superseded by a later one of the same key"),
     Column("garbage_ratio", "double", "garbage_bytes / bytes"),
     Column("commits_per_second", "double", "mean, from the first record's time to the last one's; null without a span"),
-    Column("peak_commits_per_second", "double", "of the busiest minute"),
+    Column("peak_commits_per_second", "double", "mean of the busiest minute"),
     Column("peak_minute_timestamp_ms", "bigint", "when that minute begins"),
-    Column("first_timestamp_ms", "bigint", "of the first record in time"),
-    Column("last_timestamp_ms", "bigint", "of the last record in time"),
+    Column("first_timestamp_ms", "bigint", "time of the earliest record"),
+    Column("last_timestamp_ms", "bigint", "time of the latest record"),
 )
 
 ORDERS = {
@@ -89,7 +89,7 @@ Writer = tuple[object, ...]
 
 @dataclass(slots=True)
 class Tally:
-    """What one writer wrote.
+    """The amount that one writer wrote.
 
     Attributes:
         first_ms, last_ms: None as long as no record had a time.
@@ -170,7 +170,7 @@ NAMES: dict[str, NameOf] = {
 
 @dataclass(slots=True)
 class Remains:
-    """How much of some logs is still there; once every offset had a record of its own.
+    """How much of some logs remains; once every offset had a record of its own.
 
     Attributes:
         offsets: number of offsets in the logs, from the beginning of the first segment to where the log continues.

@@ -54,7 +54,7 @@ BATCH_HEADER = p.PlainStruct(
 
 BATCH_FIELDS = tuple(field.name for field in BATCH_HEADER.subcons)
 BATCH_NUMBERS = struct.Struct(">" + "".join(field.subcon.fmtstr[1:] for field in BATCH_HEADER.subcons))
-"""`BATCH_HEADER`, all of it at once."""
+"""Reads all numbers of `BATCH_HEADER` at once."""
 
 LEGACY_HEADER = c.Struct(
     "offset" / p.INT64,
@@ -66,7 +66,7 @@ LEGACY_HEADER = c.Struct(
 )
 
 LOG_OVERHEAD = 8 + 4
-"""baseOffset and length: what stands before the bytes a length counts."""
+"""Bytes of baseOffset and batchLength: they stand before the bytes that the length counts."""
 MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
@@ -76,18 +76,22 @@ LEGACY_HEADER_SIZE = {0: 18, 1: 26}
 MIN_SIZE = {0: 14, 1: 22, 2: BATCH_HEADER_SIZE - LOG_OVERHEAD}
 """magic → the smallest legal value of the length field: a message without key and value, a batch without records."""
 SUPPORTED_MAGICS = (0, 1, 2)
+NEWEST_MAGIC = SUPPORTED_MAGICS[-1]
+
+MAX_OFFSETS_IN_SEGMENT = 1 << 31
+"""How far a record's offset may be from its segment's base offset: the index holds the difference in 4 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBatch:
-    """A batch as found. One uncompressed message of magic 0 or 1 is a batch of its own (``records:M9``).
+    """A batch as it was found; an uncompressed message of magic 0 or 1 is a batch of its own (``records:M9``).
 
     Attributes:
         position: bytes from the start of the file.
         raw: the whole batch, header included.
-        base_offset: for a compressed message of magic 0 and 1 the header only knows the last one.
-        base_timestamp_ms: base of the records' deltas; with the delete-horizon bit that horizon.
-        records_count: as declared; 1 for a message of magic 0 and 1.
+        base_offset: the first offset. The header of a compressed message of magic 0 or 1 knows only the last one.
+        base_timestamp_ms: the records' timestamps are deltas from it; with attribute bit 6 it is the delete horizon.
+        records_count: as the header declares it; 1 for a message of magic 0 or 1.
     """
 
     position: int
@@ -107,22 +111,22 @@ class RecordBatch:
 
     @property
     def size_bytes(self) -> int:
-        """Header included."""
+        """Size of the batch with its header."""
         return len(self.raw)
 
     @property
     def next_offset(self) -> int:
-        """Where the log goes on."""
+        """The offset that follows the batch in the log."""
         return self.last_offset + 1
 
     @property
     def codec(self) -> Codec:
-        """Raises UnsupportedCompressionTypeError for an unknown id."""
+        """The codec by which the records are compressed. Raises UnsupportedCompressionTypeError for an unknown id."""
         return codec_of(self.attributes)
 
     @property
     def compression(self) -> str:
-        """The codec's name; of an unknown one its id."""
+        """The codec's name, or its id where the codec is unknown."""
         return codec_name(self.attributes)
 
     @property
@@ -134,12 +138,12 @@ class RecordBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """Attribute bit 4."""
+        """Whether it belongs to a transaction (attribute bit 4)."""
         return self.magic == 2 and bool(self.attributes & TRANSACTIONAL_MASK)
 
     @property
     def is_control(self) -> bool:
-        """Attribute bit 5: transaction markers, no data."""
+        """Whether it holds control records, such as transaction markers, and no data (attribute bit 5)."""
         return self.magic == 2 and bool(self.attributes & CONTROL_MASK)
 
     @property
@@ -150,28 +154,28 @@ class RecordBatch:
 
     @property
     def last_sequence(self) -> int:
-        """The producer's sequence number of the last offset, −1 without one."""
+        """The producer's sequence number at the last offset; −1 without one."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return self.base_sequence + self.last_offset - self.base_offset & MAX_SEQUENCE
 
     def computed_crc(self) -> int:
-        """The checksum of the bytes as they are."""
+        """Compute the checksum of the bytes as they are."""
         if self.magic == 2:
             return int(google_crc32c.value(self.raw[ATTRIBUTES_POSITION:]))
         return zlib.crc32(memoryview(self.raw)[MAGIC_POSITION:])
 
     def is_valid(self) -> bool:
-        """Whether the stored checksum is that of the bytes."""
+        """Return whether the stored checksum is that of the bytes."""
         return self.computed_crc() == self.crc
 
 
 def size_of_entry(length: int, magic: int) -> int:
-    """Bytes of the whole batch, from its length field.
+    """Return the size of a whole batch, from its length field.
 
     Raises:
-        UnsupportedMagicError: another magic than 0, 1 and 2.
-        CorruptBatchError: a length too small for the header.
+        UnsupportedMagicError: the magic is none of 0, 1 and 2.
+        CorruptBatchError: the length is too small for the header.
     """
     if magic not in SUPPORTED_MAGICS:
         raise UnsupportedMagicError(f"unknown magic {magic}", field="magic")
@@ -182,7 +186,7 @@ def size_of_entry(length: int, magic: int) -> int:
 
 
 def decode_batch_header(raw: bytes, position: int = 0) -> RecordBatch:
-    """Read the header of one whole batch; its records stay as they are.
+    """Read the header of one whole batch; its records are not read.
 
     Args:
         raw: exactly one batch, long enough for its magic (`size_of_entry`).
@@ -223,7 +227,7 @@ def decode_batch_header(raw: bytes, position: int = 0) -> RecordBatch:
 
 
 def encode_batch(batch: RecordBatch, records: bytes) -> bytes:
-    """Write a batch of magic 2 anew around its records, compressed by its codec, with its own length and checksum.
+    """Write a batch of magic 2 with new records; its codec, length and checksum are applied to them.
 
     Args:
         batch: every header field but length, crc and raw is taken from it.

@@ -18,7 +18,7 @@ from offsets_log.log_format.record import LEGACY_PAYLOAD, RECORD, SIZED_RECORD, 
 
 
 def encode_records(batch: RecordBatch, records: Sequence[Record]) -> bytes:
-    """The records of magic 2, uncompressed, with the batch's base offset and timestamp as their base."""
+    """Write records as magic 2 has them, uncompressed, as deltas from the batch's base offset and timestamp."""
     out = io.BytesIO()
     is_append_time = batch.attributes & b.TIMESTAMP_TYPE_MASK
     for record in records:
@@ -45,7 +45,7 @@ def encode_legacy_message(
     key: bytes | None,
     value: bytes | None,
 ) -> bytes:
-    """One message of magic 0 or 1, with its own length and checksum."""
+    """Write one message of magic 0 or 1 with its own length and checksum."""
     payload = p.build(LEGACY_PAYLOAD, {"key": key, "value": value}, "message")
     header = {
         "offset": offset,
@@ -61,7 +61,7 @@ def encode_legacy_message(
 
 
 def rebuild_batch(batch: RecordBatch, records: Sequence[Record]) -> bytes:
-    """A batch as found, written anew from its records: the same bytes where it is not compressed."""
+    """Write a batch that was read anew from its records: the same bytes, if it is not compressed."""
     if batch.magic == 2:
         return encode_batch(batch, encode_records(batch, records))
     codec = batch.codec
@@ -110,14 +110,14 @@ def build_batch(  # noqa: PLR0913 - the fields of a batch by their names
     partition_leader_epoch: int = 0,
     last_offset: int | None = None,
 ) -> bytes:
-    """A new batch as a broker would append it: one batch of magic 2, or messages of magic 0 or 1.
+    """Write a new batch as a broker would append it: one batch of magic 2, or messages of magic 0 or 1.
 
     Args:
-        records: at least one; offsets ascend.
-        last_offset: where the batch ends if beyond its last record (a compacted batch); magic 2 only.
+        records: at least one, with ascending offsets.
+        last_offset: the batch's end if it lies beyond the last record, as in a compacted batch; only for magic 2.
 
     Raises:
-        CorruptBatchError: zstd with magic 0 or 1, or no records.
+        CorruptBatchError: there are no records, or zstd is asked for with magic 0 or 1.
     """
     if not records:
         raise CorruptBatchError("a batch needs a record")
@@ -158,7 +158,7 @@ def build_marker(
     timestamp_ms: int,
     coordinator_epoch: int = 0,
 ) -> bytes:
-    """A transaction marker: a control batch of one record, 78 bytes, of its producer (``records:C1``, ``C4``)."""
+    """Write a transaction marker: a control batch of 78 bytes with one record (``records:C1``, ``C4``)."""
     record = control_record(
         Record(offset=offset, timestamp_ms=timestamp_ms, key=None, value=None),
         ControlRecord("COMMIT" if commit else "ABORT", coordinator_epoch),
@@ -173,6 +173,6 @@ def build_marker(
 
 
 def empty_batch(batch: RecordBatch) -> bytes:
-    """What the cleaner leaves of a batch whose records are all gone: 61 bytes (``records:X5``)."""
+    """Write the 61 bytes that the cleaner leaves of a batch whose records are all gone (``records:X5``)."""
     kept = batch.attributes & (b.TIMESTAMP_TYPE_MASK | b.TRANSACTIONAL_MASK | b.CONTROL_MASK)
     return encode_batch(replace(batch, attributes=kept, base_timestamp_ms=b.NO_TIMESTAMP, records_count=0), b"")

@@ -1,26 +1,26 @@
-"""What a log should hold by what its data directory says, and what of it is not there: the one statement of the rule.
+"""Rules for what a partition's log should hold by its data directory, and which of that is missing.
 
 `__consumer_offsets` is compacted and nothing is deleted from it, so a partition's log begins at 0, goes on from segment
-to segment, and ends no earlier than a broker once knew it to. Offsets that are not there are lost, unless something
-explains them:
+to segment, and ends no earlier than a broker once knew it to. Offsets that are not there are lost, unless
+something explains why they are missing:
 
 ==================  ==============================================  =============================================
 missing             shown by                                        explained by
 ==================  ==============================================  =============================================
 before the first    the first file's name, above the log start      --
 segment             (``log-start-offset-checkpoint``, else 0)
-between segments    the name of the one behind, above the end of    the cleaner's checkpoint, as far as it has come;
-                    the one before                                  behind it (or without an entry, all the way): a
-                                                                    segment on either side that was cleaned
+between segments    the later one's name, above the end of the      the cleaner's checkpoint, below it; at or above
+                    earlier one                                     it, or if it has no entry: a segment on either
+                                                                    side that was cleaned
 behind the last     its end, below the high watermark or the        --
 batch               recovery point
 all of a partition  a checkpoint that names it                      --
 ==================  ==============================================  =============================================
 
-Offsets missing inside a segment are the cleaner's: nothing else takes batches out of a file. Behind the checkpoint of
-this broker's cleaner it was another's: a new replica is a copy of a log that its leader had cleaned. What damage hides
-is told as damage. Where a user named some of a partition's files only, or gave a dump, nothing around these is missing;
-nor is what a bound leaves out.
+Offsets that are missing inside a segment were removed by the cleaner: nothing else takes batches out of a file. Beyond
+the checkpoint of this broker's cleaner, another broker's cleaner did it: a new replica is a copy of a log that its
+leader had cleaned. What damage hides is reported as damage. If a user named only some of a partition's files, or gave a
+dump, nothing around these counts as missing; nor does what a bound leaves out.
 
 References: ``cleaning:CL-11``, ``CL-38`` (the first file keeps its name, whatever is cleaned away), ``CL-46``,
 ``CL-48``, ``CL-49``, ``CL-55``.
@@ -38,7 +38,7 @@ from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segm
 from offsets_log.log_format.segment import iter_batches
 
 BATCHES_LOOKED_AT = 10_000
-"""Of a segment, to tell whether it was cleaned: one that was shows it soon."""
+"""How many batches of a segment are looked at to see whether it was cleaned: one that was shows it soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,10 @@ class Missing:
     """Offsets of one partition that are in no segment.
 
     Attributes:
-        first_offset, last_offset: both are missing, and all between them.
+        first_offset, last_offset: the first and the last of the missing offsets.
         shown_by: how that is known, in words.
         explained_by: why that is no loss, in words; None if nothing says so.
-        file: the segment they should stand before, or behind if it is the last; None where there is none.
+        file: the segment before which they are missing, or behind which if it is the last; None if there is none.
     """
 
     offsets_partition: int | None
@@ -61,16 +61,16 @@ class Missing:
 
     @property
     def count(self) -> int:
-        """How many offsets; of a cleaned log that is more than it had records."""
+        """How many offsets are missing: in a cleaned log more than there were records."""
         return self.last_offset - self.first_offset + 1
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing explains it."""
+        """Whether nothing explains that they are missing."""
         return self.explained_by is None
 
     def in_words(self) -> str:
-        """What is missing, how that is known, and what explains it."""
+        """Say what is missing, how that is known, and what explains it."""
         partition = "?" if self.offsets_partition is None else self.offsets_partition
         return (
             f"offsets partition {partition}: offsets {self.first_offset} to {self.last_offset} are missing "
@@ -78,7 +78,7 @@ class Missing:
         )
 
     def up_to(self, until_offset: int | None) -> Iterator[Missing]:
-        """What of it is below a bound; None bounds nothing."""
+        """Yield the part of it below a bound; None is no bound."""
         if until_offset is None or self.last_offset < until_offset:
             yield self
         elif self.first_offset < until_offset:
@@ -86,7 +86,7 @@ class Missing:
 
 
 def missing_before(log: PartitionLog, until_offset: int | None = None) -> Iterator[Missing]:
-    """What is missing before the first segment."""
+    """Yield what is missing before the first segment."""
     base_offset = log.segments[0].base_offset if log.segments else None
     told = log.checkpoints.log_start_offset
     start = told or 0
@@ -113,13 +113,13 @@ def missing_between(
     until_offset: int | None = None,
     was_cleaned: Callable[[], bool] | None = None,
 ) -> Iterator[Missing]:
-    """What is missing between a segment and the one before it; in two where only its begin is explained.
+    """Yield what is missing between a segment and the one before it: two parts if only the first is explained.
 
     Args:
-        next_offset: where what was read before goes on.
-        is_broken: whether something behind the last batch before could not be read.
-        was_cleaned: whether a segment on either side, behind the cleaner's checkpoint, shows it; None to look at them,
-            which is done only where no checkpoint explains all.
+        next_offset: the offset that follows what was read before.
+        is_broken: whether something after the last batch of the earlier segment could not be read.
+        was_cleaned: tells whether a segment on either side, beyond the cleaner's checkpoint, shows cleaning; None to
+            look at both, which is done only if no checkpoint explains everything.
     """
     begin = max(next_offset, log.checkpoints.log_start_offset or 0)
     if segment.base_offset is None or segment.base_offset <= begin:
@@ -138,7 +138,7 @@ def missing_between(
 
 
 def _around(log: PartitionLog, is_broken: bool) -> str | None:
-    """What explains that anything is missing at a place."""
+    """Return why anything may be missing at a place; None if nothing explains it."""
     return log.selection or ("they may be in what could not be read there" if is_broken else None)
 
 
@@ -173,10 +173,10 @@ def _was_cleaned_beside(log: PartitionLog, segment: Segment) -> bool:
 
 
 def is_beyond_cleaner(base_offset: int | None, checkpoints: Checkpoints, *, is_empty: bool) -> bool:
-    """Whether this broker's cleaner had not come to a segment: if it was cleaned, then before it was copied here.
+    """Return whether this broker's cleaner had not reached a segment: only another's can have cleaned it.
 
-    No copy brings an empty file along: where a data directory tells how far its cleaner came, such a file behind that
-    was emptied by something else.
+    A copied log holds no empty files: if a data directory tells how far its cleaner came, an empty file beyond that was
+    emptied by something else.
     """
     if is_empty and checkpoints.stopped_cleanly is not None:
         return False
@@ -186,7 +186,7 @@ def is_beyond_cleaner(base_offset: int | None, checkpoints: Checkpoints, *, is_e
 def missing_behind(
     log: PartitionLog, next_offset: int, *, is_broken: bool = False, until_offset: int | None = None
 ) -> Iterator[Missing]:
-    """What is missing behind the last batch.
+    """Yield what is missing after the last batch.
 
     Args:
         next_offset, is_broken: as of `missing_between`.
@@ -208,7 +208,7 @@ def missing_behind(
 
 
 def missing_partition(offsets_partition: int, checkpoints: Checkpoints) -> Iterator[Missing]:
-    """All of a partition whose segments are not there; nothing if it never held any."""
+    """Yield a whole partition if its segments are missing; nothing if it never held records."""
     reached, told_by = _reached(checkpoints)
     start = checkpoints.log_start_offset or 0
     if reached > start:
@@ -221,7 +221,7 @@ def missing_partition(offsets_partition: int, checkpoints: Checkpoints) -> Itera
 
 
 def _reached(checkpoints: Checkpoints) -> tuple[int, str]:
-    """Where the log ended at least, and who says so."""
+    """Return the offset that the log reached at least, and who says so."""
     return max(
         (checkpoints.recovery_point or 0, "recovery-point-offset-checkpoint"),
         (checkpoints.high_watermark or 0, "replication-offset-checkpoint"),
@@ -229,10 +229,10 @@ def _reached(checkpoints: Checkpoints) -> tuple[int, str]:
 
 
 def shows_cleaning(segment: Segment) -> bool:
-    """Whether offsets are missing inside a segment that is not the last one, as only the cleaner leaves it.
+    """Return whether offsets are missing inside a segment that is not the last, as only the cleaner leaves it.
 
-    A file without a batch was cleaned away whole (``CL-38``). Headers alone are looked at; a compressed message of
-    magic 0 or 1 does not tell there where it begins.
+    A file without a batch was cleaned completely (``CL-38``). Only headers are read; that of a compressed message of
+    magic 0 or 1 does not tell its first offset.
     """
     next_offset = segment.base_offset
     for item in islice(iter_batches(segment.buffer, verify_crc=False), BATCHES_LOOKED_AT):

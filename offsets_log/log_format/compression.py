@@ -18,7 +18,7 @@ import xxhash
 from offsets_log.errors import CorruptBatchError, UnsupportedCompressionTypeError
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
-"""Bound of one batch. Kafka's own is message.max.bytes (1 MiB by default), counted compressed."""
+"""Limit for one batch. Kafka's own limit, message.max.bytes (1 MiB by default), counts compressed bytes."""
 
 _INT32 = struct.Struct(">i")
 _UINT32_LE = struct.Struct("<I")
@@ -77,7 +77,7 @@ def _snappy_block(block: bytes, room: int) -> bytes:
 
 
 def _decompress_snappy(data: bytes, magic: int) -> bytes:
-    """A xerial stream, or a single raw block where its magic is missing."""
+    """Decompress a xerial stream, or a single raw block if its magic is missing."""
     if len(data) < len(XERIAL_HEADER) or not data.startswith(XERIAL_MAGIC):
         return _snappy_block(data, MAX_DECOMPRESSED_BYTES)
     out = bytearray()
@@ -114,7 +114,7 @@ LZ4_STORED = 0x80000000
 
 
 def _lz4_header_checksum(descriptor: bytes, magic: int) -> int:
-    """Kafka once hashed the frame's magic bytes too, and magic 0 keeps that mistake (``records:K1``)."""
+    """Return a frame header's checksum: magic 0 also hashes the magic bytes, an old mistake (``records:K1``)."""
     hashed = LZ4_MAGIC + descriptor if magic == 0 else descriptor
     checksum: int = xxhash.xxh32_intdigest(hashed) >> 8 & 0xFF
     return checksum
@@ -238,16 +238,16 @@ CODEC_NAMED = {codec.name: codec for codec in CODECS}
 
 
 def codec_name(attributes: int) -> str:
-    """The name of the codec of a batch's attributes; of an unknown one its id."""
+    """Return the name of the codec in a batch's attributes, or its id if it is unknown."""
     codec_id = attributes & CODEC_MASK
     return CODECS[codec_id].name if codec_id < len(CODECS) else f"unknown({codec_id})"
 
 
 def codec_of(attributes: int) -> Codec:
-    """The codec of a batch's attributes (bits 0–2).
+    """Return the codec in a batch's attributes (bits 0–2).
 
     Raises:
-        UnsupportedCompressionTypeError: ids 5 to 7.
+        UnsupportedCompressionTypeError: the id is 5, 6 or 7.
     """
     codec_id = attributes & CODEC_MASK
     if codec_id >= len(CODECS):

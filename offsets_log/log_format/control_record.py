@@ -1,4 +1,4 @@
-"""Control records: what ends a transaction, and what else a broker writes between data (``records.md`` §4).
+"""Control records: the end of a transaction, and what else a broker writes between data (``records.md`` §4).
 
 References: ``ControlRecordType.java``, ``EndTransactionMarker.java``.
 """
@@ -30,22 +30,22 @@ END_TRANSACTION = frozenset({"ABORT", "COMMIT"})
 
 @dataclass(frozen=True, slots=True)
 class ControlRecord:
-    """What a control record says: ``COMMIT``, ``ABORT`` or another of `CONTROL_TYPES`, else ``UNKNOWN``."""
+    """The contents of a control record: ``COMMIT``, ``ABORT`` or another of `CONTROL_TYPES`, else ``UNKNOWN``."""
 
     type: str
     coordinator_epoch: int | None
 
     @property
     def ends_transaction(self) -> bool:
-        """COMMIT or ABORT."""
+        """Whether it is COMMIT or ABORT."""
         return self.type in END_TRANSACTION
 
 
 def control_type(record: Record) -> str:
-    """What a control record's key says, all of it that a coordinator's load looks at (``records:C2``).
+    """Return the type in a control record's key, the one part that a coordinator's load reads (``records:C2``).
 
     Raises:
-        CorruptRecordError: a key below 4 bytes or of a negative version.
+        CorruptRecordError: the key is shorter than 4 bytes, or its version is negative.
     """
     key, _ = p.parse_prefix(CONTROL_KEY, record.key or b"", "control.key")
     if key.version < 0:
@@ -57,7 +57,7 @@ def decode_control_record(record: Record) -> ControlRecord:
     """Read a control record's key and, of a transaction marker, its value (``records:C2``, ``C3``).
 
     Raises:
-        CorruptRecordError: a key that says nothing, a marker's value that is cut off.
+        CorruptRecordError: the key has no type, or a marker's value is cut off.
     """
     name = control_type(record)
     if name not in END_TRANSACTION:
@@ -69,7 +69,7 @@ def decode_control_record(record: Record) -> ControlRecord:
 
 
 def control_record(record: Record, control: ControlRecord) -> Record:
-    """A record with a control record's key and value; `CONTROL_TYPES` that end no transaction have no value here."""
+    """Return a record with a control record's key and value; only types that end a transaction get a value."""
     number = next((number for number, name in CONTROL_TYPES.items() if name == control.type), UNKNOWN_CONTROL_TYPE)
     marker = {"version": 0, "coordinator_epoch": control.coordinator_epoch or 0}
     return replace(

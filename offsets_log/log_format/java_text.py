@@ -1,4 +1,4 @@
-"""Strings as Java decodes them: malformed UTF-8 reads as U+FFFD, and builds as the bytes it came from."""
+"""Strings as Java decodes them: malformed UTF-8 becomes U+FFFD, and is written back as the bytes it came from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ REPLACEMENT = "\ufffd"
 
 
 class MalformedString(str):
-    """Text read from malformed UTF-8: prints as Java decodes it, builds as the ``raw`` bytes it came from."""
+    """Text read from malformed UTF-8: it prints as Java decodes it, and encodes as the ``raw`` bytes it came from."""
 
     __slots__ = ("raw",)
     raw: bytes
@@ -27,7 +27,7 @@ def _is_continuation(byte: int) -> bool:
 
 
 def _malformed_length(raw: bytes, at: int) -> int:
-    """How many bytes Java replaces by one U+FFFD at ``at``, where strict decoding fails."""
+    """Return how many bytes Java replaces by one U+FFFD at ``at``, where strict decoding fails."""
     lead, rest = raw[at], raw[at + 1 : at + 4]
     if 0xE0 <= lead <= 0xEF:
         if not rest or not _is_continuation(rest[0]) or (lead == 0xE0 and rest[0] < 0xA0):
@@ -63,7 +63,7 @@ def decode_java_utf8(raw: bytes) -> str:
 
 
 def decode_string(raw: bytes) -> str:
-    """UTF-8 bytes to text; a `MalformedString` where they are not UTF-8."""
+    """Decode UTF-8; return a `MalformedString` if the bytes are not UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -71,5 +71,5 @@ def decode_string(raw: bytes) -> str:
 
 
 def encode_string(text: str) -> bytes:
-    """Text to the bytes it came from."""
+    """Encode text as the bytes it came from."""
     return text.raw if isinstance(text, MalformedString) else text.encode()

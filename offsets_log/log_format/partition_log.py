@@ -1,6 +1,6 @@
-"""One offsets partition as a row of segments, in memory or mapped: what the reading of files hands over.
+"""The segments of one offsets partition, in memory or mapped: what the code that reads files hands over.
 
-`iter_log` walks all batches of a partition in offset order and tells what does not fit together: damage, tails, and
+`iter_log` walks all batches of a partition in offset order and yields what does not fit, too: damage, tails, and
 batches that an earlier segment already held.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from offsets_log.errors import CorruptBatchError, Damage
-from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, RecordBatch
 from offsets_log.log_format.segment import Buffer, Search, Tail, iter_batches
 
 POSITION, BYTES = "position", "bytes"
-"""Names in `Segment.missing_columns` that are of the files themselves: where a record lies, and how much of it is
-whose."""
+"""Names in `Segment.missing_columns` for facts of the files themselves: where a record lies, and how many bytes it
+takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Segment:
     Attributes:
         file: name to show, such as ``backup.tar!__consumer_offsets-3/00000000000000000000.log``.
         base_offset: from the file's name; None where the name holds none.
-        buffer: the whole file, read-only, but for zeros at its end that nobody ever wrote.
-        missing_columns: columns of rows that the source of a segment made from a dump does not tell; null in rows.
-        lines: of such a segment, record offset → line of the source.
-        zeros_behind: so many of these zeros follow.
+        buffer: the whole file, read-only, without the zeros at its end that nobody ever wrote.
+        missing_columns: of a segment made from a dump, the columns that the dump does not tell; null in rows.
+        lines: of a segment made from a dump, record offset → line of the dump.
+        zeros_behind: how many such zeros follow.
         modified_ms: when the file was last written; None where nothing tells.
     """
 
@@ -42,20 +42,20 @@ class Segment:
 
     @property
     def size_bytes(self) -> int:
-        """Of the file."""
+        """Size of the file."""
         return len(self.buffer) + self.zeros_behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """What a broker's data directory says of a partition; None where nothing says it.
+    """The facts that a broker's data directory tells of a partition; None for what it does not tell.
 
     Attributes:
-        cleaned_until: records below were compacted (``cleaner-offset-checkpoint``): history before is incomplete.
-        high_watermark: the log once reached so far (``replication-offset-checkpoint``).
-        log_start_offset: the log may begin here, older records are deleted (``log-start-offset-checkpoint``).
-        recovery_point: records below were flushed (``recovery-point-offset-checkpoint``).
-        stopped_cleanly: whether ``.kafka_cleanshutdown`` lies there; None without any file of a data directory.
+        cleaned_until: records below it were compacted, so history is incomplete (``cleaner-offset-checkpoint``).
+        high_watermark: the log once reached this offset (``replication-offset-checkpoint``).
+        log_start_offset: the log may begin here; older records are deleted (``log-start-offset-checkpoint``).
+        recovery_point: records below it were flushed (``recovery-point-offset-checkpoint``).
+        stopped_cleanly: whether ``.kafka_cleanshutdown`` is there; None without any file of a data directory.
     """
 
     cleaned_until: int | None = None
@@ -73,13 +73,13 @@ class PartitionLog:
     """The segments of one offsets partition, ordered by base offset.
 
     Attributes:
-        offsets_partition: None where no directory name tells it and none was given.
+        offsets_partition: its number; None if no directory name tells it and none was given.
         segments: in offset order.
-        notes: what was found strange while the files were gathered, one sentence each.
+        notes: sentences about what was odd when the files were gathered.
         checkpoints: what the data directory says of it.
-        beside: name → how to read a file that lies beside the segments: indexes, snapshots of producers.
-        selection: why nothing is missing around these segments, in words; None where they are all that there was.
-        topic: of `state_topics`, whose partition it is instead; None of ``__consumer_offsets``.
+        beside: name → how to read a file beside the segments, such as an index or a producer snapshot.
+        selection: why nothing counts as missing around these segments, in words; None if they are all there was.
+        topic: one of `state_topics` whose partition this is instead; None for ``__consumer_offsets``.
     """
 
     offsets_partition: int | None
@@ -97,21 +97,21 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        """Of all segments."""
+        """Size of all segments."""
         return sum(segment.size_bytes for segment in self.segments)
 
     @property
     def bytes_to_read(self) -> int:
-        """Of all segments, without the zeros that nobody ever wrote."""
+        """Size of all segments without the zeros that nobody ever wrote."""
         return sum(len(segment.buffer) for segment in self.segments)
 
     @property
     def missing_columns(self) -> frozenset[str]:
-        """Columns that one segment or another does not tell."""
+        """Columns that at least one segment does not tell."""
         return frozenset().union(*(segment.missing_columns for segment in self.segments))
 
     def since(self, record_offset: int) -> PartitionLog:
-        """Without the segments that end before a record offset, as far as the names of the files tell."""
+        """Return the log without the segments that end before a record offset, as far as file names tell."""
         following = [segment.base_offset or 0 for segment in self.segments[1:]]
         first = next((i for i, base_offset in enumerate(following) if base_offset > record_offset), len(following))
         return replace(self, segments=self.segments[first:])
@@ -119,12 +119,9 @@ class PartitionLog:
 
 LogItem = RecordBatch | Damage | Tail
 
-MAX_OFFSETS_IN_SEGMENT = 1 << 31
-"""A record's offset is at most so far from its segment's base offset: the index holds the difference in 4 bytes."""
-
 
 def iter_log(log: PartitionLog) -> Iterator[tuple[Segment, LogItem]]:
-    """Every batch, damaged piece and tail of a partition with its segment, in file order."""
+    """Yield every batch, damaged piece and tail of a partition with its segment, in file order."""
     walk = LogWalk(log)
     last_offset = -1
     for i, segment in enumerate(log.segments):
@@ -136,10 +133,10 @@ def iter_log(log: PartitionLog) -> Iterator[tuple[Segment, LogItem]]:
 class LogWalk:
     """Walks a partition segment by segment; may begin at any batch.
 
-    Offsets only rise along a log. A batch that begins at or before the last offset already read is given as `Damage`
-    and not twice: segments overlap when a copy was taken while the cleaner swapped them (``replay:C-24``). But the base
-    offset is covered by no checksum: a batch whose offsets leave its segment, or lie beyond those of the next batch, is
-    the odd one itself.
+    Offsets only rise along a log. A batch that begins at or before the last offset read so far comes as `Damage`, so
+    that no record is read twice: segments overlap if a copy was taken while the cleaner swapped them (``replay:C-24``).
+    No checksum covers the base offset, so a batch whose offsets leave its segment, or lie beyond those of the next
+    batch, counts as the damaged one itself.
     """
 
     def __init__(self, log: PartitionLog) -> None:
@@ -147,15 +144,15 @@ class LogWalk:
         self._searches: dict[int, Search] = {}
 
     def following_base_offset(self, segment_index: int) -> int | None:
-        """Base offset of the segment behind; None behind the last one, or where its name tells none."""
+        """Return the next segment's base offset; None if there is no next one, or its name has no offset."""
         segments = self.log.segments
         return segments[segment_index + 1].base_offset if segment_index + 1 < len(segments) else None
 
     def items(self, segment_index: int, position: int, last_offset: int) -> Iterator[tuple[LogItem, int]]:
-        """What one segment holds from a batch on, each item with the last offset read with it.
+        """Yield what one segment holds from a batch on, each item with the last offset read with it.
 
         Args:
-            last_offset: the last one read before.
+            last_offset: the last offset read before.
         """
         segment = self.log.segments[segment_index]
         search = self._searches.setdefault(segment_index, Search(memoryview(segment.buffer)))
@@ -176,7 +173,7 @@ class LogWalk:
 
 
 def _with_next_offset(items: Iterator[LogItem], after: int | None) -> Iterator[tuple[LogItem, int | None]]:
-    """Each item with the base offset of the batch that follows; ``after`` at the end."""
+    """Yield each item with the base offset of the batch that follows; ``after`` for the last."""
     held: list[LogItem] = []
     for item in items:
         if isinstance(item, RecordBatch):
@@ -189,7 +186,7 @@ def _with_next_offset(items: Iterator[LogItem], after: int | None) -> Iterator[t
 def _offset_problem(
     batch: RecordBatch, last_offset: int, segment_base_offset: int | None, next_offset: int | None
 ) -> str | None:
-    """What is wrong with a batch's place in the log; None if it fits."""
+    """Return what is wrong with a batch's place in the log; None if it fits."""
     offsets = f"offsets {batch.base_offset} to {batch.last_offset}"
     if batch.base_offset <= last_offset:
         return f"offsets up to {last_offset} were already read; this batch begins at {batch.base_offset}"

@@ -1,4 +1,4 @@
-"""Kafka's wire types as construct: the alphabet of batches, records and messages (``records.md`` §1).
+"""Kafka's wire types as construct types, of which batches, records and messages are made (``records.md`` §1).
 
 All integers are big-endian. Every length and count is checked against the bytes that are left before it is used to
 read or to loop, so a forged length costs nothing. Strings are text as Java decodes it (`java_text`).
@@ -37,7 +37,7 @@ class Uuid(bytes):
 
     @classmethod
     def from_text(cls, text: str) -> Uuid:
-        """Inverse of ``str``. Raises ValueError for anything that is not 16 bytes."""
+        """Parse the text that ``str`` gives. Raises ValueError for anything that is not 16 bytes."""
         raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         if len(raw) != 16:
             raise ValueError(f"{text!r} is not a topic id: {len(raw)} bytes, not 16")
@@ -51,7 +51,7 @@ ZERO_UUID = Uuid(16)
 
 
 def bytes_left(stream: io.BytesIO) -> int:
-    """How many bytes the enclosing structure still has."""
+    """Return how many bytes the enclosing structure still has."""
     return len(stream.getbuffer()) - stream.tell()
 
 
@@ -156,13 +156,13 @@ LOWEST_INT32 = -(1 << 31)
 
 
 class Sized(c.Construct):  # type: ignore[misc]
-    """A length, then so many bytes; −1 is null where ``nullable``. Null and empty stay apart.
+    """A length, then that many bytes; −1 is null if ``nullable``. Null and empty stay different values.
 
     Args:
         length: INT16, INT32, VARINT or COMPACT.
         nullable: whether −1 may occur.
-        decode, encode: between the raw bytes and the value.
-        lowest: the most negative length that is null, too.
+        decode, encode: turn the raw bytes to the value, and the value to bytes.
+        lowest: the lowest negative length that is read as null.
     """
 
     def __init__(
@@ -200,10 +200,10 @@ class Sized(c.Construct):  # type: ignore[misc]
 
 
 class Array(c.Construct):  # type: ignore[misc]
-    """A count, then so many elements; −1 is null where ``nullable``. An element takes at least one byte.
+    """A count, then that many elements; −1 is null if ``nullable``. An element takes at least one byte.
 
     Args:
-        is_repeated: whether readers remember elements (`readers.remembered`), which are not to be changed then.
+        is_repeated: whether readers may give the same object again for equal bytes (`readers.remembered`).
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class PlainStruct(c.Struct):  # type: ignore[misc]
 
 
 def string(length: c.Construct, nullable: bool) -> Sized:
-    """A string behind the given length type."""
+    """Return the type of a string behind the given length type."""
     return Sized(length, nullable, decode_string, encode_string)
 
 
@@ -273,14 +273,14 @@ FLOAT64 = c.Float64b
 BOOL = c.ExprAdapter(
     c.Bytes(1), lambda raw, _: raw[0] if raw[0] > 1 else raw[0] == 1, lambda value, _: bytes((int(value),))
 )
-"""A byte: 0 is False, 1 is True. Any other is true as well and stays the number that it is."""
+"""A byte: 0 is False, 1 is True; any other is true and keeps its number."""
 
 
 # ------------------------------------------------------------------------------------ parsing, explained
 
 
 def field_of(path: str | None, root: str) -> str:
-    """construct's ``(parsing) -> members[2] -> clientId`` as ``root.members[2].clientId``."""
+    """Turn construct's ``(parsing) -> members[2] -> clientId`` to ``root.members[2].clientId``."""
     names = (path or "").split(" -> ")[1:]
     return ".".join([root, *names]) if root else ".".join(names)
 
@@ -317,7 +317,7 @@ def parse_prefix(struct: c.Construct, data: bytes, root: str) -> tuple[Any, byte
 
 
 def parse_at(struct: c.Construct, data: bytes, at: int) -> tuple[Any, int]:
-    """Parse what begins at a place; return the value and where it ends. Raises the construct's own errors."""
+    """Parse what begins at a place; return the value and its end. Raises construct's own errors."""
     if (found := readers.read(struct, data, at)) is not None:
         return found
     stream = io.BytesIO(data)
@@ -326,10 +326,10 @@ def parse_at(struct: c.Construct, data: bytes, at: int) -> tuple[Any, int]:
 
 
 def build(struct: c.Construct, value: Any, root: str) -> bytes:
-    """Inverse of parsing.
+    """Write a value, the inverse of parsing.
 
     Raises:
-        CorruptRecordError: if the value does not fit the struct.
+        CorruptRecordError: the value does not fit the struct.
     """
     stream = io.BytesIO()
     try:

@@ -1,8 +1,9 @@
-"""Wire types read without construct where nothing is wrong with the bytes, which takes a tenth of the time.
+"""Wire types read without construct, in a tenth of the time, if nothing is wrong with the bytes.
 
-A reader is made of a construct: it takes bytes and a position, and gives the value that the construct gives and the
-position behind it. Where the construct would refuse anything, or knows of something that readers do not, a reader
-raises `NotPlainError` or one of `NOT_PLAIN`: the construct is asked then, and says what is wrong.
+A reader is made from a construct type: it takes bytes and a position, and returns the value that the construct type
+would return, and the position behind it. If the construct type would refuse the bytes, or there is no reader for a
+part of it, a reader raises `NotPlainError` or another of `NOT_PLAIN`: then the construct type parses, and says what is
+wrong.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ Reader = Callable[[bytes, int], tuple[Any, int]]
 
 
 class NotPlainError(Exception):
-    """The bytes are for the construct."""
+    """The bytes must be parsed by construct."""
 
 
 HEAD_BYTES = 48
-"""Of an element, by which one is found that may be the same: a client id and a UUID."""
+"""A remembered element is found by this many of its first bytes: a client id and a UUID fit."""
 MOST_BYTES_REMEMBERED = 1 << 24
 NOT_KNOWN: tuple[bytes, Any] = (b"", None)
 
 NOT_PLAIN = (NotPlainError, struct.error, IndexError)
-"""What a reader raises; positions never are negative, so that no index counts from the end."""
+"""Errors that a reader raises. Positions are never negative, so that no index counts from the end."""
 
 
 def read(code: c.Construct, data: bytes, at: int = 0) -> tuple[Any, int] | None:
-    """The value that begins at a place and where it ends; None if that is for the construct to say."""
+    """Return the value that begins at a place, and its end; None if construct must parse it."""
     reader = reader_of(code)
     try:
         return None if reader is None else reader(data, at)
@@ -41,7 +42,7 @@ def read(code: c.Construct, data: bytes, at: int = 0) -> tuple[Any, int] | None:
 
 @lru_cache(maxsize=1 << 10)
 def reader_of(code: c.Construct) -> Reader | None:
-    """The reader of a construct, None if there is none."""
+    """Return the reader of a construct type; None if there is none."""
     try:
         return part(code)
     except NotPlainError:
@@ -49,7 +50,7 @@ def reader_of(code: c.Construct) -> Reader | None:
 
 
 def part(code: c.Construct) -> Reader:
-    """The reader of a part of a construct.
+    """Return the reader of a part of a construct type.
 
     Raises:
         NotPlainError: there is none.
@@ -71,7 +72,7 @@ def part(code: c.Construct) -> Reader:
 
 
 def number(form: str) -> Reader:
-    """An integer, as `struct` calls it."""
+    """Return the reader of an integer in a format of `struct`."""
     code = struct.Struct(form)
     unpack, size = code.unpack_from, code.size
 
@@ -82,7 +83,7 @@ def number(form: str) -> Reader:
 
 
 def fixed(size: int, decode: Callable[[bytes], Any]) -> Reader:
-    """So many bytes."""
+    """Return the reader of a fixed number of bytes."""
 
     def read_fixed(data: bytes, at: int) -> tuple[Any, int]:
         end = at + size
@@ -94,7 +95,7 @@ def fixed(size: int, decode: Callable[[bytes], Any]) -> Reader:
 
 
 def varint(max_bytes: int, mask: int) -> Reader:
-    """An unsigned LEB128 number."""
+    """Return the reader of an unsigned LEB128 number."""
 
     def read_varint(data: bytes, at: int) -> tuple[int, int]:
         value = data[at]
@@ -112,7 +113,7 @@ def varint(max_bytes: int, mask: int) -> Reader:
 
 
 def mapped(inner: Reader, change: Callable[[int], int]) -> Reader:
-    """A number that stands for another."""
+    """Return the reader of a number that stands for another."""
 
     def read_mapped(data: bytes, at: int) -> tuple[int, int]:
         value, at = inner(data, at)
@@ -122,7 +123,7 @@ def mapped(inner: Reader, change: Callable[[int], int]) -> Reader:
 
 
 def sized(length: Reader, decode: Callable[[bytes], Any], *, lowest_null: int) -> Reader:
-    """A length, then so many bytes; lengths from ``lowest_null`` to −1 are null."""
+    """Return the reader of a length and that many bytes; lengths from ``lowest_null`` to −1 are null."""
 
     def read_sized(data: bytes, at: int) -> tuple[Any, int]:
         size, at = length(data, at)
@@ -139,7 +140,7 @@ def sized(length: Reader, decode: Callable[[bytes], Any], *, lowest_null: int) -
 
 
 def array(length: Reader, element: Reader, *, nullable: bool) -> Reader:
-    """A count, then so many elements."""
+    """Return the reader of a count and that many elements."""
 
     def read_array(data: bytes, at: int) -> tuple[list[Any] | None, int]:
         count, at = length(data, at)
@@ -159,9 +160,9 @@ def array(length: Reader, element: Reader, *, nullable: bool) -> Reader:
 
 
 def remembered(element: Reader) -> Reader:
-    """An element that often stands again just so where others begin as it does: its last value is given once more.
+    """Return a reader that remembers elements, and gives the same value again for the same bytes.
 
-    What is read must follow from the element's own bytes, not from what stands behind them.
+    The value must depend on the element's own bytes only, not on what stands behind them.
     """
     known: dict[bytes, tuple[bytes, Any]] = {}
     size_bytes = 0
@@ -184,7 +185,7 @@ def remembered(element: Reader) -> Reader:
 
 
 def fields(rows: Sequence[tuple[str, Reader]]) -> Reader:
-    """Named fields one behind the other."""
+    """Return the reader of named fields, one after the other."""
     rows = tuple(rows)
 
     def read_fields(data: bytes, at: int) -> tuple[dict[str, Any], int]:

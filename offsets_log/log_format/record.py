@@ -3,8 +3,8 @@
 magic 2   length varint · attributes int8 · timestampDelta varlong · offsetDelta varint · key · value · headers
 magic 0,1 the message itself, or behind a wrapper's compressed value a sequence of whole messages
 
-`iter_records` gives what can be read and one `Damage` for a rest that cannot. What control records say is in
-`control_record`; `building` writes batches by the same layouts.
+`iter_records` yields what can be read, and one `Damage` for a rest that cannot. `control_record` reads what control
+records say; `building` writes batches by the same layouts.
 
 References: ``DefaultRecord.java``, ``AbstractLegacyRecordBatch.java``.
 """
@@ -36,7 +36,7 @@ RECORD = p.PlainStruct(
 )
 
 LOADED_BYTES = p.Sized(p.VARINT, nullable=True, lowest=p.LOWEST_INT32)
-"""Kafka writes −1 for null and takes every negative length for it."""
+"""Kafka writes −1 for null, and reads every negative length as null."""
 
 LOADED_RECORD = p.PlainStruct(
     "attributes" / p.INT8,
@@ -58,18 +58,23 @@ LOADED_LEGACY_PAYLOAD = c.Struct("key" / LOADED_LEGACY_BYTES, "value" / LOADED_L
 INT64_MAX, INT64_MIN = (1 << 63) - 1, -(1 << 63)
 
 
+def as_int64(number: int) -> int:
+    """Return a number as it wraps around in 64 bits, in which Kafka keeps offsets and timestamps."""
+    return (number + (1 << 63) & (1 << 64) - 1) - (1 << 63)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record, whatever the magic.
+    """One record of any magic.
 
     Attributes:
-        offset: absolute.
-        position: of its first byte in the file; of the compressed bytes it is in where it is compressed.
+        offset: in the partition, not relative to the batch.
+        position: where it begins in the file; if it is compressed, where the compressed bytes begin.
         timestamp_ms: −1 for magic 0.
-        timestamp_delta: as it stands in a batch of LogAppendTime, where it has no meaning (``records:B2``).
+        timestamp_delta: the delta in a batch of LogAppendTime, where it has no meaning (``records:B2``).
         sequence: the producer's sequence number, −1 without one (``records:B3``).
-        value: None is a tombstone, empty bytes are not.
-        attributes: int8, 0 as Kafka writes it.
+        value: None is a tombstone; empty bytes are not.
+        attributes: an int8, which Kafka writes as 0.
     """
 
     offset: int
@@ -84,20 +89,20 @@ class Record:
 
 
 def time_of(record: Record) -> int | None:
-    """When a record was written, within 64 bits as hostile deltas need not be; None if it has no time."""
+    """Return when a record was written; None if it has no time, or one beyond 64 bits, as hostile deltas make it."""
     if record.timestamp_ms == b.NO_TIMESTAMP:
         return None
     return min(max(record.timestamp_ms, INT64_MIN), INT64_MAX)
 
 
 def iter_records(batch: RecordBatch, *, as_loaded: bool = False) -> Iterator[Record | Damage]:
-    """The records of a batch in order; a `Damage`, which is then the last item, for what cannot be read.
+    """Yield the records of a batch in order; a `Damage`, which is then the last item, for what cannot be read.
 
-    Offsets rise, with any gaps (``records:X8``).
+    Offsets rise, with gaps of any size (``records:X8``).
 
     Args:
-        as_loaded: take what a coordinator's load takes without a look: offsets that do not rise or leave the batch, and
-            what lies in a batch that declares no records (``D-5``).
+        as_loaded: accept what a coordinator's load accepts unchecked: offsets that do not rise or leave the batch, and
+            records in a batch that declares none (``D-5``).
     """
     try:
         if as_loaded and batch.records_count == 0:
@@ -214,10 +219,10 @@ def _iter_legacy(batch: RecordBatch, as_loaded: bool) -> Iterator[Record]:
 
 
 def first_offset(batch: RecordBatch) -> int:
-    """The offset of the first message of magic 0 or 1, as a broker finds it: in a compressed one inside.
+    """Return the offset of the first message of magic 0 or 1, as a broker finds it: inside, if it is compressed.
 
     Raises:
-        OffsetsLogError: that cannot be read.
+        OffsetsLogError: the message cannot be read.
     """
     if batch.codec.id == 0:
         return batch.base_offset
@@ -227,7 +232,7 @@ def first_offset(batch: RecordBatch) -> int:
 
 
 def has_other_magics_inside(batch: RecordBatch) -> bool:
-    """Whether messages inside of one of magic 0 or 1 are of another magic, as a broker once wrote them.
+    """Return whether a message of magic 0 or 1 holds inner ones of another magic, as brokers once wrote them.
 
     Raises:
         OffsetsLogError: they cannot be read.
@@ -238,7 +243,7 @@ def has_other_magics_inside(batch: RecordBatch) -> bool:
 
 
 def _inner_messages(batch: RecordBatch, as_loaded: bool) -> list[tuple[int, RecordBatch]]:
-    """The messages inside a compressed one, at least one, with their absolute offsets (``records:M3``)."""
+    """Return the messages inside a compressed one, at least one, with their absolute offsets (``records:M3``)."""
     codec = batch.codec
     if codec.name == "zstd":
         raise CorruptBatchError(f"a message of magic {batch.magic} is compressed with zstd", field="attributes")
@@ -258,7 +263,7 @@ def _check_plain(message: RecordBatch) -> None:
 
 
 def _iter_inner_messages(data: bytes, as_loaded: bool) -> Iterator[RecordBatch]:
-    """Whole messages; one cut off at the end is left out in silence, as Kafka does (``records:M10``)."""
+    """Yield whole messages; one that is cut off at the end is left out silently, as Kafka does (``records:M10``)."""
     at = 0
     while at + b.LOG_OVERHEAD <= len(data):
         length = int.from_bytes(data[at + 8 : at + b.LOG_OVERHEAD], signed=True)
@@ -272,7 +277,7 @@ def _iter_inner_messages(data: bytes, as_loaded: bool) -> Iterator[RecordBatch]:
 
 
 def _inner_message(raw: bytes, length: int, as_loaded: bool) -> RecordBatch:
-    """One of another magic than 0 is laid out as one of magic 1; only a load takes it."""
+    """Read one inner message. One of an unknown magic is an error, but a load reads it as one of magic 1."""
     magic = raw[b.MAGIC_POSITION]
     if not as_loaded:
         if magic not in b.LEGACY_HEADER_SIZE:
@@ -284,7 +289,7 @@ def _inner_message(raw: bytes, length: int, as_loaded: bool) -> RecordBatch:
 
 
 def _inner_base_offset(batch: RecordBatch, last_inner_offset: int) -> int:
-    """What to add to inner offsets: nothing for magic 0, which has them absolute (``records:M5``)."""
+    """Return what to add to inner offsets: nothing for magic 0, whose offsets are absolute (``records:M5``)."""
     if batch.magic == 0 or batch.last_offset == 0:
         return 0
     if batch.last_offset < last_inner_offset:

@@ -1,9 +1,9 @@
-"""A segment file's bytes as a row of batches, whatever happened to the file (``records.md`` §7).
+"""A segment file's bytes as a sequence of batches, whatever happened to the file (``records.md`` §7).
 
-`iter_batches` walks from batch to batch by their sizes. Where that fails — a checksum that does not match, a length
-that cannot be, a hole — the piece is given as `Damage` and the walk goes on at the next place that is a whole batch
-with a right checksum. A batch cut off by the end of the file and a tail of zeros (a preallocated file) are normal
-at the end of a partition's last segment: they are given as a `Tail`.
+`iter_batches` walks from batch to batch by their sizes. If that fails — the checksum does not match, the length is
+impossible, there is a hole — the piece comes as `Damage`, and the walk goes on at the next whole batch with a right
+checksum. A batch cut off by the end of the file and a tail of zeros (a preallocated file) are normal at the end of a
+partition's last segment: they come as a `Tail`.
 
 References: ``FileLogInputStream.java``, ``LogSegment.recover``; ``records:T1``–``T6``.
 """
@@ -19,36 +19,36 @@ from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch
 
 Buffer = bytes | bytearray | memoryview
-"""Anything with bytes; a mapped file comes as a memoryview."""
+"""Anything with bytes; a mapped file is a memoryview."""
 
 MAX_QUARANTINED_BYTES = 16 * 1024 * 1024
-"""How much of one damaged piece is kept raw; its size is told in any case."""
+"""How many bytes of one damaged piece are kept; its size is reported in any case."""
 
 SEARCH_FACTOR = 8
 MIN_SEARCH_BYTES = 64 * 1024 * 1024
-"""How many bytes the search behind damage checks in one file at most: so many times its size, or at least these."""
+"""How many bytes the search for the next batch may check in any file; in large files, a multiple of their size."""
 
 PLAUSIBLE = re.compile(rb"(?=\x00\x00.{6}(?!\x00\x00\x00[\x00-\x0d])[\x00-\x07].{7}[\x00-\x02])", re.DOTALL)
-"""A place that may be a batch: an offset and a length that are not absurd, a magic of 0, 1 or 2."""
+"""Matches a place that may be a batch: plausible offset and length, and a magic of 0, 1 or 2."""
 
 MAX_TORN_LENGTH_BYTE = 0x07
-"""First byte of the length of a batch of 128 MiB, far beyond what a broker takes."""
+"""First byte of the length of a batch of 128 MiB, far beyond what a broker accepts."""
 
 LARGE_BATCH = 1 << 20
-"""Bytes; brokers take no more unless they are told to."""
+"""Size in bytes; brokers accept no larger batches unless configured to."""
 
 MIN_CANDIDATE_COST = 64
-"""Counted for a place that turns out to be no batch at once, so that a file full of them ends the search too."""
+"""Counted for each place that turns out at once to be no batch, so that the search ends in a file full of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What stands behind the last whole batch.
+    """The bytes after the last whole batch.
 
     Attributes:
         kind: ``torn`` (a batch cut off by the end of the file) or ``zeros`` (preallocated and never written).
-        position: where it begins.
-        size_bytes: to the end of the file.
+        position: where it begins in the file.
+        size_bytes: its size, to the end of the file.
     """
 
     kind: str
@@ -65,16 +65,16 @@ def iter_batches(
     search: Search | None = None,
     zeros_behind: int = 0,
 ) -> Iterator[RecordBatch | Damage | Tail]:
-    """The batches of a segment in file order.
+    """Yield the batches of a segment in file order.
 
     Args:
-        buffer: the whole file, but for the zeros behind it.
+        buffer: the whole file without the zeros behind it.
         is_last: whether it is the last segment of its partition, the only one that may have a tail.
         start: byte position of a batch to start at.
-        verify_crc: whether a batch with a wrong checksum is damage (as in log recovery) or is read all the same
-            (as a coordinator's load does, ``records:B4``).
-        search: of the same buffer, where a walk goes on that was left: its bound is for the whole file.
-        zeros_behind: how many there are. A batch that reaches into them is torn.
+        verify_crc: whether a batch with a wrong checksum is damage, as in log recovery, or is read all the same, as a
+            coordinator's load does (``records:B4``).
+        search: that of an earlier walk over the same buffer which this one continues: its bound is for the whole file.
+        zeros_behind: how many zeros follow the buffer. A batch that reaches into them is torn.
     """
     view = memoryview(buffer)
     search = search or Search(view)
@@ -101,7 +101,7 @@ def iter_batches(
 
 
 def _entry_at(view: memoryview, position: int, verify_crc: bool) -> RecordBatch | OffsetsLogError:
-    """The whole batch at a position, or why there is none."""
+    """Return the whole batch at a position, or why there is none."""
     left = len(view) - position
     if left <= b.MAGIC_POSITION:
         return TruncatedBatchError(f"{left} bytes are too few for a batch")
@@ -124,9 +124,9 @@ def _entry_at(view: memoryview, position: int, verify_crc: bool) -> RecordBatch 
 
 
 def _may_be_torn(view: memoryview, position: int) -> bool:
-    """Whether the rest of the file looks like the begin of a batch that was not written to its end.
+    """Return whether the rest of the file looks like the beginning of a batch that was not completely written.
 
-    It does not if its head makes no sense, or if it is a whole batch but for its length field.
+    It does not if its header makes no sense, or if only the length field keeps it from being a whole batch.
     """
     rest = view[position:]
     if rest[:2].tobytes().strip(b"\0") or (len(rest) > 8 and rest[8] > MAX_TORN_LENGTH_BYTE):
@@ -138,7 +138,7 @@ def _may_be_torn(view: memoryview, position: int) -> bool:
 
 
 class Search:
-    """Looks for the next whole batch behind a bad place, with a bound on the bytes it checks in a file.
+    """Looks for the next whole batch after a damaged place, with a bound on the bytes it checks in a file.
 
     Without the bound a file made of headers that all claim to be large would cost the square of its size.
     """
@@ -148,11 +148,11 @@ class Search:
         self.bytes_to_check = max(MIN_SEARCH_BYTES, SEARCH_FACTOR * len(view))
 
     def next_after(self, position: int) -> int | None:
-        """Where the walk goes on; None if no whole batch follows, or none was found within the bound.
+        """Return where the walk goes on; None if no whole batch follows, or none was found within the bound.
 
-        The declared end is taken if a whole batch, zeros or the end of the file is there; a damaged length leads
-        nowhere, and then every place that looks like a batch is tried: a large one only if none is found inside it,
-        for most of what looks like that is none, and its bytes are many.
+        It goes on at the declared end if a whole batch, zeros or the end of the file is there. If the length is
+        damaged, every place that looks like a batch is tried: a large one only if there is none inside it, because
+        most of what looks like a large batch is none, and checking it is slow.
         """
         end = self._declared_end(position)
         if end is not None and (end == len(self.view) or self._is_batch(end) or _is_zero(self.view, end)):
@@ -162,7 +162,7 @@ class Search:
         return found if large is None else large
 
     def _first_batch(self, start: int, stop: int, *, is_large: bool) -> int | None:
-        """The first batch of a kind that begins and ends in a range."""
+        """Return the first large or other batch that begins and ends in a range."""
         for match in PLAUSIBLE.finditer(self.view, start, stop):
             position = match.start()
             end = self._declared_end(position) or stop + 1
@@ -175,7 +175,7 @@ class Search:
         return None
 
     def _declared_end(self, position: int) -> int | None:
-        """Where the entry says it ends, if that is inside the file."""
+        """Return where the entry says that it ends, if that is inside the file."""
         if len(self.view) - position <= b.LOG_OVERHEAD:
             return None
         length = int.from_bytes(self.view[position + 8 : position + b.LOG_OVERHEAD], signed=True)
@@ -190,7 +190,7 @@ class Search:
 
 
 def _is_zero(view: memoryview, position: int) -> bool:
-    """Whether only zero bytes are left."""
+    """Return whether only zero bytes are left."""
     step = 1 << 16
     return all(
         view[at : at + step].tobytes().count(0) == len(view[at : at + step]) for at in range(position, len(view), step)

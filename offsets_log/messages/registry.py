@@ -253,6 +253,11 @@ class CoordinatorRecord(KeyAndValue):
         group: str = self.key["group"] if "group" in self.key else self.key["group_id"]
         return group
 
+    @property
+    def group_topic_partition(self) -> tuple[str, str, int]:
+        """Return what an offset commit or its tombstone is about: group, topic and partition."""
+        return self.key["group"], self.key["topic"], self.key["partition"]
+
     def key_json(self) -> dict[str, Any]:
         """Return the key as Kafka's JSON."""
         return RECORD_TYPES[self.record_type].key.to_json(self.key, 0)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets_log.messages import share_group_state as ss
+from offsets_log.messages.internal_topics import SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.messages.registry import (
     KeyAndValue,
     RecordType,
@@ -22,9 +23,6 @@ from offsets_log.messages.registry import (
 )
 from offsets_log.messages.schema import Message
 from offsets_log.messages.transaction_log import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
-
-TRANSACTION_STATE = "__transaction_state"
-SHARE_GROUP_STATE = "__share_group_state"
 
 STATE_RECORD_TYPES: Mapping[str, Mapping[int, RecordType]] = {
     TRANSACTION_STATE: {0: RecordType(0, "TransactionLog", TRANSACTION_LOG_KEY, (TRANSACTION_LOG_VALUE,))},

@@ -1,7 +1,9 @@
-"""Rebalances of groups: who votes for what, who gets which partition, and what a log tells of it.
+"""Rebalances of groups: protocol votes, assignments of partitions, and what a log tells of both.
 
-Who gets what         `assignors` as Kafka's own; `vote` which of them; `partitioners` of producers; `cases` JSON
-How groups rebalance  `classic_group` and `membership` the coordinator's side; `rounds` consumers that play against it
-What a log tells      `timeline` of `generation`s, `storms` in them, `verify` by the assignors run again; `rows` printed
-Used by these         `consumer_bytes` the consumer protocol's bytes; `java_order` orders of Java's hash tables
+Assigning             `assignors`: Kafka's assignors; `vote`: which of them a group uses; `partitioners`: partitions
+                      of producers' messages; `cases`: questions to them as JSON
+Joining and syncing   `classic_group`, `membership`: the coordinator's side; `rounds`: consumers that talk to it
+Reading a log         `timeline`: the `generation`s of groups; `storms`: too many of them; `verify`: assignments
+                      computed again; `rows`: output rows
+Used by all           `consumer_bytes`: the consumer protocol's bytes; `java_order`: orders of Java's hash tables
 """

@@ -1,9 +1,9 @@
-"""Questions to assignors and votes as JSON objects: one object a question, the answer put beside what was asked.
+"""Questions to assignors and votes as JSON objects; the answer is the question with its result added.
 
-An assignment's question: ``assignor``, ``kafka`` (whose rules), ``topics`` (name → partitions), ``replica_racks``
-(topic → for each partition its replicas' racks), ``members`` (``member_id``, ``topics``, and as far as there are any
-``group_instance_id``, ``owned`` as ``[topic, partition]``, ``generation``, ``rack``, ``user_data_hex``), in the order
-in which the leader knows them. A vote's: ``members`` (``member_id``, ``protocols``).
+An assignment's question has ``assignor``, ``kafka`` (the release whose rules hold), ``topics`` (name → partitions),
+``replica_racks`` (topic → for each partition its replicas' racks) and ``members`` in the order in which the leader has
+them (``member_id``, ``topics``, and optionally ``group_instance_id``, ``owned`` as ``[topic, partition]``,
+``generation``, ``rack``, ``user_data_hex``). The question of a vote has ``members`` (``member_id``, ``protocols``).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from offsets_log.rebalance.java_order import java_string_order
 from offsets_log.rebalance.vote import HashOrders, select_protocol
 
 MAX_PARTITIONS = 10_000_000
-"""Of all topics of a question; no cluster has as many."""
+"""How many partitions all topics of a question may have together; no cluster has as many."""
 
 Json = dict[str, Any]
 Kind = TypeVar("Kind")
 
 
 def assignment_answer(case: Json, assignor: str = "range", rules: Rules = NEWEST) -> Json:
-    """The question with its ``result``: member id → partitions in the assignor's order, members in Java's order.
+    """Return the question with its ``result``: member id → partitions in the assignor's order.
 
     Args:
-        assignor, rules: where the question does not name its own.
+        assignor, rules: used if the question does not name its own.
 
     Raises:
         InputError: with the field that is wrong.
@@ -48,7 +48,7 @@ def assignment_answer(case: Json, assignor: str = "range", rules: Rules = NEWEST
 
 
 def vote_answer(case: Json, orders: HashOrders) -> Json:
-    """The question with its ``candidates`` and what was ``selected``; null without candidates.
+    """Return the question with its ``candidates`` and the ``selected`` protocol; null without candidates.
 
     Raises:
         InputError: with the field that is wrong.
@@ -108,7 +108,7 @@ REQUIRED: Any = object()
 
 
 def _field(owner: Any, name: str, kind: type[Kind], default: Any = REQUIRED) -> Kind:
-    """A field of a JSON object; null is as if it were not there."""
+    """Return a field of a JSON object; null counts as absent."""
     if not isinstance(owner, dict):
         raise InputError(f"{owner!r} is not a JSON object")
     value = owner.get(name)

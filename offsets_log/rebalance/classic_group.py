@@ -1,6 +1,6 @@
-"""A classic group while it lives: members, who of them waits for what, and the vote (``replay.md`` §G).
+"""A classic group while it lives: its members, which of them wait for an answer, and the vote (``replay.md`` §G).
 
-Plain data with the rules that need nothing but the group; `membership` moves it from state to state.
+It is plain data with the rules that need nothing but the group; `membership` moves it from state to state.
 
 Reference: ``group-coordinator/.../classic/ClassicGroup.java``, ``ClassicGroupMember.java``.
 """
@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class State(StrEnum):
-    """Where a group is between two assignments."""
+    """The state of a group between two assignments."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -31,7 +31,7 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class Pending(Generic[Answer]):
-    """An answer that may come later; None until then."""
+    """An answer that may come later; None until it does."""
 
     answer: Answer | None = None
 
@@ -41,8 +41,8 @@ class Joined:
     """The answer to a join.
 
     Attributes:
-        members: for the leader: member id → instance id and metadata for the protocol, in the coordinator's order.
-        skip_assignment: the leader shall not assign, only know the members (``G-8``).
+        members: only for the leader: member id → instance id and metadata, in the coordinator's order.
+        skip_assignment: whether the leader only learns the members and must not assign (``G-8``).
     """
 
     error: Errors = Errors.NONE
@@ -57,7 +57,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """The answer to a sync: the member's assignment, as the leader made it."""
+    """The answer to a sync: the member's assignment as the leader made it."""
 
     error: Errors = Errors.NONE
     protocol_type: str | None = None
@@ -67,10 +67,10 @@ class Synced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """What a member joins with.
+    """The request with which a member joins.
 
     Attributes:
-        protocols: names with the member's metadata for each, in its order of preference.
+        protocols: pairs of a protocol's name and the member's metadata for it, in order of preference.
     """
 
     protocols: tuple[tuple[str, bytes], ...]
@@ -84,12 +84,12 @@ class Joining:
 
 @dataclass(slots=True)
 class LiveMember:
-    """A member.
+    """A member of a live group.
 
     Attributes:
-        joining: what it joined with last; client and host are those of its first join.
-        is_new: it has not been in a generation yet.
-        session_due_ms: when it is taken for gone.
+        joining: its last join request, with the client id and host of its first one.
+        is_new: whether it has not been in a generation yet.
+        session_due_ms: when its session expires.
     """
 
     member_id: str
@@ -107,39 +107,39 @@ class LiveMember:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the coordinator owes it an answer: until then it is not taken for gone."""
+        """Whether the coordinator owes it an answer; until then its session does not expire."""
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     @property
     def protocols(self) -> list[str]:
-        """Their names."""
+        """The names of its protocols."""
         return [name for name, _ in self.joining.protocols]
 
     def metadata(self, protocol: str | None) -> bytes:
-        """For one protocol."""
+        """Return its metadata for one protocol."""
         return dict(self.joining.protocols).get(protocol or "", b"")
 
     def answer_join(self, answer: Joined) -> None:
-        """If it waits for one."""
+        """Answer its join, if it waits for that."""
         if self.awaiting_join is not None:
             self.awaiting_join.answer, self.awaiting_join = answer, None
 
     def answer_sync(self, answer: Synced) -> None:
-        """If it waits for one."""
+        """Answer its sync, if it waits for that."""
         if self.awaiting_sync is not None:
             self.awaiting_sync.answer, self.awaiting_sync = answer, None
 
 
 class ClassicGroup:
-    """A group.
+    """A classic group.
 
     Attributes:
-        members: in the order they were added, which the coordinator's hash tables start from.
-        pending_joins: ids that were given out and have not joined yet, and when they are forgotten.
-        pending_syncs: members that were answered their join and have not synced.
-        join_due_ms, sync_due_ms: when the phase ends whoever is missing; None outside it.
-        initial_delay_left_ms: how much longer the first rebalance may wait for more members; None in later ones.
-        member_came: one came during that delay.
+        members: in the order in which they were added; the order of the coordinator's hash tables follows from it.
+        pending_joins: member ids that were handed out and have not joined yet → when they expire.
+        pending_syncs: members whose join was answered and that have not synced.
+        join_due_ms, sync_due_ms: when the phase ends even if members are missing; None outside the phase.
+        initial_delay_left_ms: how long the first rebalance may still wait for more members; None in later ones.
+        member_came: whether a member came during that delay.
     """
 
     def __init__(self, group_id: str, orders: HashOrders, now_ms: int) -> None:
@@ -161,7 +161,7 @@ class ClassicGroup:
 
     @classmethod
     def loaded(cls, group: Group, orders: HashOrders, now_ms: int) -> ClassicGroup:
-        """As it is in memory after a load: Stable or Empty (``L-24``), each member with one protocol (``L-28``)."""
+        """Return a group as a load leaves it: Stable or Empty (``L-24``), each member with one protocol (``L-28``)."""
         found = cls(group.group_id, orders, now_ms)
         found.state = State.STABLE if group.members else State.EMPTY
         found.state_timestamp_ms = group.current_state_timestamp_ms or now_ms
@@ -190,7 +190,7 @@ class ClassicGroup:
     # ------------------------------------------------------------------------------------------ members
 
     def static_member(self, group_instance_id: str | None) -> LiveMember | None:
-        """The one with this instance id."""
+        """Return the member with this instance id; None if there is none."""
         if group_instance_id is None:
             return None
         return next(
@@ -198,7 +198,7 @@ class ClassicGroup:
         )
 
     def add(self, member: LiveMember) -> None:
-        """The first becomes the leader (``G-6``) and decides the protocol type."""
+        """Add a member; the first one becomes the leader and decides the protocol type (``G-6``)."""
         if not self.members:
             self.protocol_type = member.joining.protocol_type
         if self.leader is None:
@@ -207,7 +207,7 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """If it was the leader, whichever is first in the hash table is now (``G-6``)."""
+        """Remove a member; if it was the leader, the first one of the hash table follows it (``G-6``)."""
         self.members.pop(member_id, None)
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.discard(member_id)
@@ -215,11 +215,11 @@ class ClassicGroup:
             self.leader = next(iter(self.in_order()), None)
 
     def in_order(self) -> list[str]:
-        """Member ids as the coordinator's hash table gives them."""
+        """Return the member ids in the order of the coordinator's hash table."""
         return self._orders.member_order(self.members)
 
     def elect_joined_leader(self) -> bool:
-        """A leader that did not come back loses to a member that did; whether there is one that did (``G-6``)."""
+        """Replace a leader that did not rejoin by a member that did; return whether the leader has joined (``G-6``)."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is None:
@@ -228,18 +228,18 @@ class ClassicGroup:
         return self.members[self.leader].awaiting_join is not None
 
     def all_have_joined(self) -> bool:
-        """Whether nobody is waited for."""
+        """Return whether all expected members have joined."""
         return not self.pending_joins and all(each.awaiting_join is not None for each in self.members.values())
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of the members'."""
+        """The longest timeout of its members."""
         return max((each.joining.rebalance_timeout_ms for each in self.members.values()), default=0)
 
     # ------------------------------------------------------------------------------------------ protocols
 
     def supports(self, joining: Joining) -> bool:
-        """Whether it may join: one candidate shared, or an Empty group (``G-4``)."""
+        """Return whether a member may join: it shares a candidate protocol, or the group is Empty (``G-4``)."""
         names = [name for name, _ in joining.protocols]
         if self.state is State.EMPTY:
             return bool(joining.protocol_type and names)
@@ -247,12 +247,12 @@ class ClassicGroup:
         return joining.protocol_type == self.protocol_type and not set(names).isdisjoint(candidates)
 
     def select_protocol(self) -> str | None:
-        """The vote of the members (``G-3``)."""
+        """Return the protocol that the members vote for (``G-3``)."""
         votes = {member_id: member.protocols for member_id, member in self.members.items()}
         return select_protocol(votes, self._orders).selected
 
     def begin_generation(self, now_ms: int) -> None:
-        """The next one, also of a group that became empty (``G-5``), which has no protocol then (``G-11``)."""
+        """Begin the next generation (``G-5``); an empty group has one too, without a protocol (``G-11``)."""
         self.generation += 1
         self.pending_syncs.clear()
         self.protocol = self.select_protocol() if self.members else None
@@ -261,7 +261,7 @@ class ClassicGroup:
     # -------------------------------------------------------------------------------------------- answers
 
     def joined(self, member_id: str, *, with_members: bool = True, skip_assignment: bool = False) -> Joined:
-        """The answer to a member of this generation; the leader's tells of all."""
+        """Return the answer to a member that joined this generation; the leader's holds all members."""
         members = {}
         if with_members and member_id == self.leader:
             members = {
@@ -279,7 +279,7 @@ class ClassicGroup:
         )
 
     def value(self, assignments: dict[str, bytes]) -> dict[str, Any]:
-        """The fields of its type 2 value; who is left out gets zero bytes (``W-13``)."""
+        """Return the fields of its type 2 value; a member without an assignment gets zero bytes (``W-13``)."""
         return {
             "protocol_type": self.protocol_type or "",
             "generation": self.generation,
@@ -304,17 +304,17 @@ class ClassicGroup:
 
 
 def replace_client(joining: Joining, before: Joining) -> Joining:
-    """What it joins with now, under the client id and host it first came with: those a group keeps."""
+    """Return a join request with the client id and host of the first one, which a group keeps."""
     return replace(joining, client_id=before.client_id, client_host=before.client_host)
 
 
 def synced(group: ClassicGroup, member: LiveMember) -> Synced:
-    """What a member is told of its assignment."""
+    """Return the answer to a member's sync."""
     return Synced(protocol_type=group.protocol_type, protocol=group.protocol, assignment=member.assignment)
 
 
 def error_of_member(group: ClassicGroup, who: MemberIdentity) -> Errors:
-    """What a member is told that is not in the group, or whose static id another one has; NONE if it is a member."""
+    """Return the error for a member that is not in the group, or whose instance id another one has; else NONE."""
     if who.group_instance_id is not None:
         member = group.static_member(who.group_instance_id)
         if member is None:
@@ -325,7 +325,7 @@ def error_of_member(group: ClassicGroup, who: MemberIdentity) -> Errors:
 
 
 def error_of_generation(group: ClassicGroup | None, who: MemberIdentity) -> Errors:
-    """The same, also of a member of another generation."""
+    """Return the error as `error_of_member` does, and also for a member of another generation."""
     if group is None:
         return Errors.UNKNOWN_MEMBER_ID
     error = error_of_member(group, who)

@@ -1,4 +1,4 @@
-"""Subscriptions and lists of partitions, between assignors and the consumer protocol's bytes (``records.md`` §9.1)."""
+"""Conversions between assignors' values and the consumer protocol's bytes (``records.md`` §9.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from offsets_log.rebalance.java_order import java_hash_order
 
 
 def subscription_of(data: bytes, group_instance_id: str | None, root: str = "subscription") -> Subscription:
-    """What an assignor is told of a member.
+    """Return what an assignor is told of a member.
 
     Raises:
         CorruptRecordError: the bytes do not parse.
@@ -32,20 +32,20 @@ def subscription_of(data: bytes, group_instance_id: str | None, root: str = "sub
 
 
 def sticky_user_data(partitions: Iterable[TopicPartition], generation: int) -> bytes:
-    """What ``StickyAssignor`` tells of itself, topics in the order of Java's hash map (``records.md`` §9.2)."""
+    """Write the user data of ``StickyAssignor``, with topics in the order of Java's hash map (``records.md`` §9.2)."""
     rows = {row["topic"]: row for row in topic_rows(partitions)}
     previous = [rows[topic] for topic in java_hash_order(rows, newest_first=True)]
     return encode_embedded(Embedded(STICKY_USER_DATA, 1, {"previous_assignment": previous, "generation": generation}))
 
 
 def by_topic(partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """As an assignment is written: topics in order of their first partition (``records:D3``)."""
+    """Return partitions as an assignment is written: topics in order of their first partition (``records:D3``)."""
     places = {topic: at for at, topic in reversed(list(enumerate(topic for topic, _ in partitions)))}
     return sorted(partitions, key=lambda partition: places[partition[0]])
 
 
 def topic_rows(partitions: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    """Rows of ``topic`` and ``partitions``, in order of first appearance."""
+    """Return rows of ``topic`` and ``partitions``, in order of first appearance."""
     rows: dict[str, list[int]] = {}
     for topic, number in partitions:
         rows.setdefault(topic, []).append(number)

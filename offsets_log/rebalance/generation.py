@@ -1,4 +1,4 @@
-"""A generation of a group, as the log has it: members, who got what, and what changed since the one before."""
+"""A generation of a group as the log has it: members, assignments, and what changed since the previous one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from offsets_log.replay.group import CLASSIC
 
 Unit = tuple[Any, int]
-"""What is handed out: topic name and partition, topic id and partition, or subtopology and partition of a task."""
+"""What is assigned: topic name and partition, topic id and partition, or a task's subtopology and partition."""
 Owners = dict[Unit, frozenset[str]]
 NOBODY: frozenset[str] = frozenset()
 
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 
 class _Once(Generic[Value]):
-    """A property that is found once; `functools.cached_property` takes a lock for it up to Python 3.11."""
+    """A property that is computed once; unlike `functools.cached_property` of Python 3.11 it takes no lock."""
 
     def __init__(self, find: Callable[[Any], Value]) -> None:
         self.find = find
@@ -31,10 +31,10 @@ class _Once(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class GenerationMember:
-    """A member at that time.
+    """A member in one generation.
 
     Attributes:
-        row: its fields as the record has them: of type 2, 5, 10 or 19.
+        row: its fields in the record, which is of type 2, 5, 10 or 19.
     """
 
     member_id: str
@@ -42,29 +42,29 @@ class GenerationMember:
 
     @property
     def client_id(self) -> str:
-        """As the client calls itself."""
+        """The client's name for itself."""
         return str(self.row.get("client_id", ""))
 
     @property
     def host(self) -> str:
-        """As stored: ``/127.0.0.1``."""
+        """The host as the record has it, such as ``/127.0.0.1``."""
         return str(self.row.get("client_host", ""))
 
     @property
     def group_instance_id(self) -> str | None:
-        """Of a static member."""
+        """The instance id of a static member; None for others."""
         found: str | None = self.row.get("group_instance_id", self.row.get("instance_id"))
         return found
 
     @property
     def identity(self) -> str:
-        """What stays the same when a static member comes back with another member id (``G-8``)."""
+        """An id that stays the same when a static member comes back with another member id (``G-8``)."""
         return self.member_id if self.group_instance_id is None else f"instance {self.group_instance_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A partition that goes from one member's hands to another's."""
+    """A partition that moved from one member to another."""
 
     unit: Unit
     source: GenerationMember
@@ -77,15 +77,15 @@ class Generation:
 
     Attributes:
         kind: ``classic``, ``consumer``, ``share`` or ``streams``.
-        number: generation of a classic group, group epoch of the others; None where the group was deleted.
-        timestamp_ms: of the record; None if it has none.
-        state: the coordinator's name for it; ``Dead`` where the group was deleted.
-        members, assignment: by member id; of the newer kinds the target assignment of this epoch.
-        previous: the entry before, of the same life of the group.
-        skipped: numbers between the one before and this one: joined but never synced (``W-14``), or of the newer
-            kinds bumped twice in one batch.
-        skipped_certainly: whether the log has no holes in between, where the cleaner may have taken a record.
-        duration_ms: until the next entry; None for the last.
+        number: generation of a classic group, group epoch of the others; None if the group was deleted.
+        timestamp_ms: when the record was written; None if it has no time.
+        state: the group's state by the coordinator's name; ``Dead`` if it was deleted.
+        members, assignment: by member id; for the newer kinds the target assignment of this epoch.
+        previous: the previous entry, unless the group was deleted in between.
+        skipped: numbers between the previous entry's and this one's: generations that joined and never synced
+            (``W-14``), or epochs of the newer kinds that rose twice in one batch.
+        skipped_certainly: whether the log has no holes in between, in which the cleaner may have removed a record.
+        duration_ms: time until the next entry; None for the last one.
     """
 
     group_id: str
@@ -109,12 +109,12 @@ class Generation:
 
     @property
     def changes_members_only(self) -> bool:
-        """A static member came back under another member id; nothing was assigned (``G-8``, ``W-11``)."""
+        """Whether only a static member came back under another member id: nothing was assigned (``G-8``, ``W-11``)."""
         return self.previous is not None and self._follows(self.previous) and self.previous.kind == self.kind
 
     @property
     def was_converted(self) -> bool:
-        """The broker made a classic group of a consumer group, with the assignment there was (``J-21``)."""
+        """Whether the broker made a classic group of a consumer group and kept its assignment (``J-21``)."""
         return self.previous is not None and self._follows(self.previous) and self.previous.kind != self.kind
 
     def _follows(self, before: Generation) -> bool:
@@ -122,19 +122,19 @@ class Generation:
 
     @_Once
     def joined(self) -> list[GenerationMember]:
-        """Members that were not in the entry before, by id; static ones with a new id among them."""
+        """Members that the previous entry does not have, by id; also static members with a new id."""
         before = self.previous.members if self.previous else {}
         return [self.members[member_id] for member_id in sorted(self.members.keys() - before.keys())]
 
     @_Once
     def left(self) -> list[GenerationMember]:
-        """Members of the entry before that are not in this one."""
+        """Members of the previous entry that this one does not have."""
         before = self.previous.members if self.previous else {}
         return [before[member_id] for member_id in sorted(before.keys() - self.members.keys())]
 
     @_Once
     def owners(self) -> Owners:
-        """What is assigned → identities of the members that have it; a share group's partition may have several."""
+        """Partition → identities of its members; a share group's partition may have several."""
         if self.previous and self.assignment == self.previous.assignment and self.members == self.previous.members:
             return self.previous.owners
         found: Owners = {}
@@ -149,7 +149,7 @@ class Generation:
 
     @_Once
     def kept(self) -> int:
-        """How many partitions stay with who had them."""
+        """How many partitions stay with their previous owners."""
         before = self.previous.owners if self.previous else {}
         if self.owners is before:
             return len(before)
@@ -157,13 +157,13 @@ class Generation:
 
     @property
     def stickiness(self) -> float | None:
-        """Of what was assigned before, how much stays; None if there was nothing."""
+        """The share of the previous assignment that stays; None if there was none."""
         before = self.previous.owners if self.previous else {}
         return self.kept / len(before) if before else None
 
     @_Once
     def moved(self) -> list[Move]:
-        """Partitions that somebody has who had them not, and somebody else had."""
+        """Partitions that a new member has and that another member had before."""
         if self.previous is None or self.owners is self.previous.owners:
             return []
         before = self.previous.owners

@@ -1,8 +1,8 @@
-"""The orders in which Java and Scala walk strings and hash tables: some of Kafka's decisions depend on them (``A-3``).
+"""The orders in which Java and Scala iterate strings and hash tables, which some of Kafka's decisions follow (``A-3``).
 
-A table is walked bucket by bucket, and inside a bucket in the order of insertion: ``put`` adds at a bucket's end,
-``computeIfAbsent`` at its head. What is not told is the order of a bucket of eight and more colliding keys in a table
-of 64 and more, which Java turns into a tree.
+A table is iterated bucket by bucket, and inside a bucket in the order of insertion: ``put`` adds at a bucket's end,
+``computeIfAbsent`` at its head. One order is not reproduced: that of a bucket with eight or more colliding keys in a
+table of 64 or more, which Java turns into a tree.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ BITS_A_LEVEL = 5
 
 
 def java_string_order(text: str) -> bytes:
-    """A sort key: ``String.compareTo``, which goes by UTF-16 code units and not by code points (``A-1``)."""
+    """Return a sort key for ``String.compareTo``, which compares UTF-16 code units, not code points (``A-1``)."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def spread(number: int) -> int:
-    """A hash code as ``HashMap`` uses it."""
+    """Return a hash code as ``HashMap`` uses it."""
     unsigned = number & UINT32
     return unsigned ^ (unsigned >> 16)
 
 
 def table_capacity(entries: int) -> int:
-    """Buckets of a ``HashMap`` that has grown to so many entries; it never shrinks again."""
+    """Return how many buckets a ``HashMap`` has that grew to this many entries; it never shrinks."""
     capacity = DEFAULT_CAPACITY
     while entries * 4 > capacity * 3:
         capacity *= 2
@@ -39,26 +39,26 @@ def table_capacity(entries: int) -> int:
 
 
 def java_hash_order(keys: Iterable[str], *, newest_first: bool = False) -> list[str]:
-    """Strings as a Java ``HashMap`` or ``HashSet`` gives them back, which they came into one by one in this order.
+    """Return strings as a Java ``HashMap`` or ``HashSet`` iterates them, to which they were added in this order.
 
     Args:
-        newest_first: they came by ``computeIfAbsent``, not by ``put``.
+        newest_first: whether they were added by ``computeIfAbsent``, not by ``put``.
     """
     return hash_order(keys, java_hash, newest_first=newest_first)
 
 
 def hash_order(keys: Iterable[Key], hash_code: Hash[Key], *, newest_first: bool = False) -> list[Key]:
-    """`java_hash_order` of anything."""
+    """Return keys of any type in the order of `java_hash_order`."""
     distinct = list(dict.fromkeys(keys))
     mask = table_capacity(len(distinct)) - 1
     return sorted(reversed(distinct) if newest_first else distinct, key=lambda key: spread(hash_code(key)) & mask)
 
 
 class JavaHashSet(Generic[Key]):
-    """As much of a ``HashSet`` as a reader of its first element needs.
+    """A ``HashSet`` as far as a reader of its first element needs it.
 
     Args:
-        hash_code: of an element, ``Object.hashCode`` as any integer of the same lowest 32 bits.
+        hash_code: gives an element's ``Object.hashCode``, or any integer with the same lowest 32 bits.
     """
 
     def __init__(self, hash_code: Hash[Key]) -> None:
@@ -70,16 +70,16 @@ class JavaHashSet(Generic[Key]):
         return bool(self._keys)
 
     def add(self, key: Key) -> None:
-        """Put in, unless it is there."""
+        """Add a key, unless it is there."""
         self._keys.setdefault(key)
         self._capacity = max(self._capacity, table_capacity(len(self._keys)))
 
     def remove(self, key: Key) -> None:
-        """Take out."""
+        """Remove a key."""
         del self._keys[key]
 
     def first(self) -> Key:
-        """What an iterator gives first."""
+        """Return the first key that an iterator gives."""
         return min(self._keys, key=lambda key: spread(self._hash_code(key)) & (self._capacity - 1))
 
 
@@ -87,14 +87,14 @@ class JavaHashSet(Generic[Key]):
 
 
 def scala_mutable_order(keys: Iterable[str]) -> list[str]:
-    """Strings as Scala's ``mutable.HashMap`` gives them: buckets as in Java, inside one by hash, then as inserted."""
+    """Return strings as Scala's ``mutable.HashMap`` iterates them: buckets as in Java, each by hash, then insertion."""
     distinct = list(dict.fromkeys(keys))
     mask = table_capacity(len(distinct)) - 1
     return sorted(distinct, key=lambda key: (spread(java_hash(key)) & mask, _signed(spread(java_hash(key)))))
 
 
 def scala_immutable_order(keys: Iterable[str]) -> list[str]:
-    """Strings as Scala's ``immutable.HashMap`` gives them: a trie, five bits of the improved hash a level.
+    """Return strings as Scala's ``immutable.HashMap`` iterates them: a trie with five bits of the hash a level.
 
     The single keys of a node come before those of its sub-nodes (``G-3``).
     """
@@ -102,7 +102,7 @@ def scala_immutable_order(keys: Iterable[str]) -> list[str]:
 
 
 def _walk(entries: list[tuple[int, str]]) -> Iterator[str]:
-    """Each entry with the bits of its hash that are left."""
+    """Yield each entry with the remaining bits of its hash."""
     if len({bits for bits, _ in entries}) == 1:
         yield from (key for _, key in entries)
         return

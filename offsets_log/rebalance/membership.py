@@ -5,10 +5,10 @@
       └──── nobody left ───┼────────────────────────┘                            │                              │
                            └──── a member joins anew, leaves, or its session expires, or a sync is missing ─────┘
 
-An assignment is written before the state becomes Stable (``W-11``), with the time since which it was waited for
-(``W-12``); of a generation that is never synced nothing is (``W-14``); a write that fails brings the group back to
-rebalancing (``W-15``). Members of a loaded group have all their time again (``L-41``). Time is given:
-`GroupMembership.tick` does what is due.
+An assignment is written before the state becomes Stable (``W-11``), with the time at which the group began to wait for
+it (``W-12``). Nothing is written of a generation that is never synced (``W-14``). If a write fails, the group
+rebalances again (``W-15``). Members of a loaded group get their whole session timeout again (``L-41``). The caller
+tells the time: `GroupMembership.tick` does what is due.
 
 References: ``GroupMetadataManager.classicGroupJoin`` and what it calls, ``GroupCoordinator.scala``.
 """
@@ -52,10 +52,10 @@ class GroupMembership:
     """The members of the classic groups of a coordinator.
 
     Args:
-        cache: where groups are loaded from and written to.
-        clock: now, in ms.
-        release: as the cache's.
-        new_member_id: the id of a member that comes without one (``G-9``).
+        cache: the cache to load groups from and to write them to.
+        clock: returns the time in epoch milliseconds.
+        release: the release that the cache has.
+        new_member_id: makes the id of a member that comes without one (``G-9``).
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class GroupMembership:
         self._groups: dict[str, ClassicGroup] = {}
 
     def group(self, group_id: str) -> ClassicGroup | None:
-        """A group as it is now, for reading; None if there is no classic group of this id."""
+        """Return a classic group as it is now, for reading; None if there is none of this id."""
         live = self._cache.partition(self._cache.partition_for(group_id)).live.group(group_id)
         if live is not None and live.kind != CLASSIC:
             return None
@@ -95,11 +95,11 @@ class GroupMembership:
     def join(
         self, group_id: str, joining: Joining, member_id: str = "", *, knows_id_first: bool = False
     ) -> Pending[Joined]:
-        """JoinGroup. The answer comes when the join phase ends, or at once where nothing is to be waited for.
+        """Answer JoinGroup when the join phase ends, or at once if nothing has to be waited for.
 
         Args:
             member_id: "" for a new member.
-            knows_id_first: a new member is given its id and has to join again with it (JoinGroup 4 and later).
+            knows_id_first: whether a new member only gets its id and must join again with it (JoinGroup 4 and later).
         """
         pending: Pending[Joined] = Pending()
         group = self.group(group_id)
@@ -173,7 +173,7 @@ class GroupMembership:
     def _replace_static(
         self, group: ClassicGroup, before: LiveMember, joining: Joining, member_id: str, pending: Pending[Joined]
     ) -> None:
-        """``G-8``: the instance under a new id; the old one is fenced, wherever it waits."""
+        """Give an instance a new member id; the old one is fenced, whatever it waits for (``G-8``)."""
         before.answer_join(Joined(error=Errors.FENCED_INSTANCE_ID, member_id=before.member_id))
         before.answer_sync(Synced(error=Errors.FENCED_INSTANCE_ID))
         leader = group.leader
@@ -210,7 +210,7 @@ class GroupMembership:
             self._prepare(group)
 
     def _prepare(self, group: ClassicGroup) -> None:
-        """Begin a rebalance. An Empty group waits a while for more members to come."""
+        """Begin a rebalance; an Empty group waits for more members to come first."""
         now_ms = self._clock()
         if group.state is State.COMPLETING_REBALANCE:
             self._reset(group, Errors.REBALANCE_IN_PROGRESS)
@@ -232,7 +232,7 @@ class GroupMembership:
             self._complete_join(group)
 
     def _join_due(self, group: ClassicGroup) -> None:
-        """The time of the join phase is over, or that of the first delay."""
+        """End the join phase, or its first delay, because its time is over."""
         left_ms = group.initial_delay_left_ms
         if left_ms and group.member_came:
             delay_ms = self._cache.group_config.group_initial_rebalance_delay_ms
@@ -243,7 +243,7 @@ class GroupMembership:
             self._complete_join(group)
 
     def _complete_join(self, group: ClassicGroup) -> None:
-        """The next generation, of those that came and the static ones (``G-7``)."""
+        """Begin the next generation with the members that joined and the static ones (``G-7``)."""
         now_ms = self._clock()
         group.join_due_ms = group.initial_delay_left_ms = None
         for member in [each for each in group.members.values() if each.awaiting_join is None and not each.is_static]:
@@ -268,10 +268,10 @@ class GroupMembership:
     def sync(
         self, group_id: str, who: MemberIdentity, assignments: Mapping[str, bytes] | None = None
     ) -> Pending[Synced]:
-        """SyncGroup. The answer comes when the leader has synced.
+        """Answer SyncGroup when the leader has synced.
 
         Args:
-            assignments: the leader's: member id → what it gets.
+            assignments: only from the leader: member id → its assignment.
         """
         group = self.group(group_id)
         error = error_of_generation(group, who)
@@ -310,7 +310,7 @@ class GroupMembership:
     # ----------------------------------------------------------------------------------- staying, leaving
 
     def heartbeat(self, group_id: str, who: MemberIdentity) -> Errors:
-        """Heartbeat: REBALANCE_IN_PROGRESS tells the member to join again."""
+        """Answer Heartbeat: REBALANCE_IN_PROGRESS tells the member to join again."""
         group = self.group(group_id)
         error = error_of_generation(group, who)
         if group is None or error is not Errors.NONE:
@@ -319,7 +319,7 @@ class GroupMembership:
         return Errors.REBALANCE_IN_PROGRESS if group.state is State.PREPARING_REBALANCE else Errors.NONE
 
     def leave(self, group_id: str, who: MemberIdentity) -> Errors:
-        """LeaveGroup; an administrator names a static member by its instance id alone."""
+        """Answer LeaveGroup; an administrator names a static member by its instance id alone."""
         group = self.group(group_id)
         if group is None:
             return Errors.UNKNOWN_MEMBER_ID
@@ -344,7 +344,7 @@ class GroupMembership:
             self._prepare(group)
 
     def tick(self) -> None:
-        """Do what is due: ends of join phases, members whose session or sync is over. To be called now and then."""
+        """Do what is due, such as ending join phases and expiring sessions; call this now and then."""
         for group in list(self._groups.values()):
             now_ms = self._clock()
             if group.join_due_ms is not None and now_ms >= group.join_due_ms:
@@ -358,7 +358,7 @@ class GroupMembership:
                     self._remove(group, member.member_id)
 
     def _sync_due(self, group: ClassicGroup) -> None:
-        """Members that joined and did not sync in time are removed."""
+        """Remove the members that joined and did not sync in time."""
         group.sync_due_ms = None
         if group.pending_syncs and group.state in (State.COMPLETING_REBALANCE, State.STABLE):
             for member_id in list(group.pending_syncs):
@@ -374,7 +374,7 @@ class GroupMembership:
         self._append(group.group_id, group.value(assignments))
 
     def _write_new_group(self, group: ClassicGroup) -> None:
-        """Generation 0 without members or type, before the first real one (``records:W6``)."""
+        """Write generation 0 without members or type, before the first real one (``records:W6``)."""
         nothing = ClassicGroup(group.group_id, self._orders, group.state_timestamp_ms)
         self._append(group.group_id, nothing.value({}))
 

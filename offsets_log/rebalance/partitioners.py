@@ -1,4 +1,4 @@
-"""Which partition of a topic a producer sends a message to: Kafka's partitioners behind one interface.
+"""Kafka's partitioners, by which a producer chooses the partition of a message, behind one interface.
 
 A producer asks `Partitioner.partition` for every message. If the message would begin a new batch it calls
 `Partitioner.on_new_batch` and asks once more, so that a sticky partitioner can move on; `place` does what a producer
@@ -15,8 +15,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from offsets_log.rebalance.java_order import UINT32
+
 INT32_MAX = 0x7FFFFFFF
-UINT32 = 0xFFFFFFFF
 SEED = 0x9747B28C
 MULTIPLIER = 0x5BD1E995
 
@@ -25,10 +26,10 @@ Value = bytes | None
 
 
 class Partitioner(Protocol):
-    """A rule from messages to partitions; it may remember what it said before."""
+    """A rule that chooses a partition for each message; it may remember its choices."""
 
     def partition(self, topic: str, key: Key, value: Value, partitions: int, available: Sequence[int]) -> int:
-        """The partition for a message.
+        """Return the partition for a message.
 
         Args:
             partitions: how many the topic has, at least one.
@@ -36,7 +37,7 @@ class Partitioner(Protocol):
         """
 
     def on_new_batch(self, topic: str, partitions: int, available: Sequence[int], previous: int) -> None:
-        """The message that was to go to ``previous`` would begin a batch there."""
+        """Take note that the message for ``previous`` would begin a new batch there."""
 
 
 def place(
@@ -48,10 +49,10 @@ def place(
     available: Sequence[int],
     begins_batch: Callable[[int], bool],
 ) -> int:
-    """Where a producer of 2.4 and later really sends a message.
+    """Return the partition to which a producer of 2.4 or later really sends a message.
 
     Args:
-        begins_batch: whether a message for that partition begins a batch there.
+        begins_batch: tells whether a message for a partition begins a batch there.
     """
     chosen = partitioner.partition(topic, key, value, partitions, available)
     if begins_batch(chosen):
@@ -64,7 +65,7 @@ def place(
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's 32 bit murmur2, signed as Java has it."""
+    """Compute Kafka's 32 bit murmur2, signed as in Java."""
     found = SEED ^ len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):
@@ -79,25 +80,25 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """The partition of a message with this key: `murmur2` without its sign bit, by the number of partitions."""
+    """Return the partition of a message with this key: `murmur2` without its sign bit, modulo the partitions."""
     return (murmur2(key) & INT32_MAX) % partitions
 
 
 class _WithoutBatches:
-    """A partitioner that batches do not matter to."""
+    """A partitioner for which batches do not matter."""
 
     def on_new_batch(self, topic: str, partitions: int, available: Sequence[int], previous: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class RoundRobinPartitioner(_WithoutBatches):
-    """One after the other, whatever the key; a counter for each topic. See the module about what it skips."""
+    """Takes partitions in turn, whatever the key, with a counter for each topic; see the module on what it skips."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
 
     def partition(self, topic: str, key: Key, value: Value, partitions: int, available: Sequence[int]) -> int:
-        """Among those available, if any is."""
+        """Return the next partition: of the available ones, if there are any."""
         number = self._next.get(topic, 0)
         self._next[topic] = (number + 1) & UINT32
         number &= INT32_MAX
@@ -105,31 +106,31 @@ class RoundRobinPartitioner(_WithoutBatches):
 
 
 class RandomPartitioner(_WithoutBatches):
-    """Any one available, whatever the key."""
+    """Takes any available partition, whatever the key."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
 
     def partition(self, topic: str, key: Key, value: Value, partitions: int, available: Sequence[int]) -> int:
-        """Among those available, if any is."""
+        """Return any partition: one of the available ones, if there are any."""
         return self._source.choice(available) if available else self._source.randrange(partitions)
 
 
 class UniformStickyPartitioner:
-    """One partition until a batch is full, then another by chance, whatever the key (2.4)."""
+    """Takes one partition until a batch is full, then another at random, whatever the key (2.4)."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
         self._current: dict[str, int] = {}
 
     def partition(self, topic: str, key: Key, value: Value, partitions: int, available: Sequence[int]) -> int:
-        """The current one."""
+        """Return the current partition."""
         if topic not in self._current:
             self._current[topic] = self._another(None, partitions, available)
         return self._current[topic]
 
     def on_new_batch(self, topic: str, partitions: int, available: Sequence[int], previous: int) -> None:
-        """Move on, unless somebody has done so since."""
+        """Move on, unless that has happened since."""
         current = self._current.get(topic)
         if current is None or current == previous:
             self._current[topic] = self._another(current, partitions, available)
@@ -141,32 +142,32 @@ class UniformStickyPartitioner:
 
 
 class DefaultPartitioner:
-    """By `murmur2` of the key; without a key another rule, which was sticky from 2.4 on and round robin before."""
+    """Takes the partition by `murmur2` of the key; without a key, sticky from 2.4 on and round robin before."""
 
     def __init__(self, without_key: Partitioner) -> None:
         self._without_key = without_key
 
     def partition(self, topic: str, key: Key, value: Value, partitions: int, available: Sequence[int]) -> int:
-        """Of all partitions: where a key belongs does not depend on who leads."""
+        """Return the key's partition: of all, because that does not depend on which have a leader."""
         if key is not None:
             return partition_for_key(key, partitions)
         return self._without_key.partition(topic, key, value, partitions, available)
 
     def on_new_batch(self, topic: str, partitions: int, available: Sequence[int], previous: int) -> None:
-        """As the other rule has it."""
+        """Tell the partitioner for messages without a key."""
         self._without_key.on_new_batch(topic, partitions, available, previous)
 
 
 class GeoPartitioner:
-    """By location: a partition whose leader is in the message's region, else as another partitioner has it.
+    """Takes a partition whose leader is in the message's region; without any, as another partitioner chooses.
 
     Within the region the other partitioner chooses, over the partitions there numbered from 0: the same key goes to
     the same partition as long as the leaders of the region stay.
 
     Args:
-        region_of: (topic, key, value) → the region, None if the message has none.
+        region_of: (topic, key, value) → the message's region; None if it has none.
         leader_region: (topic, partition) → the region of the broker that leads it, None if nobody does.
-        within: chooses among several.
+        within: the partitioner that chooses among several.
     """
 
     def __init__(
@@ -180,7 +181,7 @@ class GeoPartitioner:
         self._within = within
 
     def partition(self, topic: str, key: Key, value: Value, partitions: int, available: Sequence[int]) -> int:
-        """One of the region's, if it leads any."""
+        """Return a partition of the message's region, if the region leads any."""
         region = self._region_of(topic, key, value)
         near = self._near(topic, region, available)
         if not near:
@@ -188,7 +189,7 @@ class GeoPartitioner:
         return near[self._within.partition(f"{topic}@{region}", key, value, len(near), range(len(near)))]
 
     def on_new_batch(self, topic: str, partitions: int, available: Sequence[int], previous: int) -> None:
-        """Told to the other partitioner in the numbers it was asked with, of the region and of the whole topic."""
+        """Tell the other partitioner, in the numbers it was asked with: those of the region, and of the whole topic."""
         region = self._leader_region(topic, previous)
         near = self._near(topic, region, available)
         if previous in near:
@@ -205,4 +206,4 @@ PARTITIONERS: dict[str, Callable[[random.Random], Partitioner]] = {
     "random": RandomPartitioner,
     "uniform-sticky": UniformStickyPartitioner,
 }
-"""Name → a new one; the numbers of ``source`` decide where chance does."""
+"""Name → a function that makes a new one; the numbers of ``source`` decide where chance does."""

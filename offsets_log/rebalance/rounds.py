@@ -1,12 +1,12 @@
-"""Both sides of a group's rebalances: Kafka's consumers with their assignors, and the coordinator they talk to.
+"""Both sides of a group's rebalances: consumers with Kafka's assignors, and the coordinator that they talk to.
 
     play = GroupPlay(Metadata({"invoices": 12}), clock)
     play.join(Consumer("m1", ("invoices",), ("cooperative-sticky",)))
     play.settle()
     play.log      # what the coordinator wrote: `Timelines` reads it
 
-A consumer joins anew when its heartbeat says so, the leader assigns, and with a cooperative assignor whoever had to
-give something back joins once more (``A-19``).
+A consumer joins again when its heartbeat says so, and the leader assigns. With a cooperative assignor, a consumer that
+had to give something back joins once more (``A-19``).
 
 Reference: ``clients/consumer/internals/ConsumerCoordinator.java``, ``ConsumerProtocol.java``.
 """
@@ -32,25 +32,25 @@ from offsets_log.messages.consumer_protocol import (
 from offsets_log.messages.sticky_user_data import COOPERATIVE_STICKY_USER_DATA
 from offsets_log.rebalance.assignors import ASSIGNORS
 from offsets_log.rebalance.assignors.assignor import NEWEST, Metadata, Rules, TopicPartition
+from offsets_log.rebalance.assignors.sticky import COOPERATIVE
 from offsets_log.rebalance.classic_group import Joined, Joining, Pending, Synced
 from offsets_log.rebalance.consumer_bytes import by_topic, sticky_user_data, subscription_of, topic_rows
 from offsets_log.rebalance.java_order import java_string_order
 from offsets_log.rebalance.membership import GroupMembership
 
-COOPERATIVE = "cooperative-sticky"
 PROTOCOL_VERSION = 3
 MAX_TURNS = 1000
-"""A group that has not settled by then never will."""
+"""A group that has not settled after so many turns never will."""
 
 
 class Clock:
-    """Time that goes on when it is told to."""
+    """A clock that is set by hand."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self.now_ms = now_ms
 
     def __call__(self) -> int:
-        """Now."""
+        """Return the time in milliseconds."""
         return self.now_ms
 
 
@@ -60,9 +60,9 @@ class Consumer:
 
     Attributes:
         protocols: its assignors, in order of preference.
-        owned: what it has now.
-        given: protocol → what it was given when that was selected last, and in which generation: an assignor knows of
-            its own assignments only.
+        owned: the partitions that it has now.
+        given: protocol → its last assignment by that protocol, and the generation of that: an assignor knows only its
+            own assignments.
     """
 
     client_id: str
@@ -80,16 +80,16 @@ class Consumer:
 
     @property
     def is_cooperative(self) -> bool:
-        """Only if all its assignors are."""
+        """Whether all its assignors are cooperative."""
         return set(self.protocols) == {COOPERATIVE}
 
     @property
     def identity(self) -> MemberIdentity:
-        """As it tells the coordinator."""
+        """Who it is, as it tells the coordinator."""
         return MemberIdentity(self.member_id, self.group_instance_id, self.generation)
 
     def request(self) -> Joining:
-        """What it joins with; an eager one has given everything back."""
+        """Return its join request; an eager consumer has given back everything before."""
         if not self.is_cooperative:
             self.owned = []
         return Joining(
@@ -109,14 +109,14 @@ class Consumer:
         return encode_embedded(Embedded(CONSUMER_PROTOCOL_SUBSCRIPTION, PROTOCOL_VERSION, fields))
 
     def _user_data(self, protocol: str) -> bytes | None:
-        """The assignor's own bytes (``records.md`` §9.2)."""
+        """Return the assignor's user data (``records.md`` §9.2)."""
         given, generation = self.given.get(protocol, ([], -1))
         if protocol == COOPERATIVE:
             return encode_embedded(Embedded(COOPERATIVE_STICKY_USER_DATA, 0, {"generation": generation}))
         return sticky_user_data(given, generation) if protocol == "sticky" and protocol in self.given else None
 
     def take(self, protocol: str, assignment: bytes) -> None:
-        """What it was given; a cooperative one that loses something gives it back and joins anew."""
+        """Take an assignment; a cooperative consumer that loses something gives it back and joins again."""
         rows = decode_assignment(assignment).fields["assigned_partitions"] if assignment else []
         given = [(row["topic"], number) for row in rows for number in row["partitions"]]
         self.must_join = self.is_cooperative and not set(self.owned) <= set(given)
@@ -128,7 +128,7 @@ class GroupPlay:
     """One group with its consumers.
 
     Attributes:
-        consumers: in the order they came.
+        consumers: in the order in which they joined.
         metadata: the topics; may be replaced between two rounds.
     """
 
@@ -155,23 +155,23 @@ class GroupPlay:
         self.membership = GroupMembership(cache, clock, release=release, new_member_id=new_member_id)
 
     def join(self, consumer: Consumer) -> None:
-        """A consumer comes."""
+        """Let a consumer join."""
         self.consumers.append(consumer)
 
     def leave(self, consumer: Consumer) -> None:
-        """A consumer goes, and says so."""
+        """Let a consumer leave, and say so."""
         self.consumers.remove(consumer)
         self.membership.leave(self._group_id, consumer.identity)
 
     def vanish(self, consumer: Consumer) -> None:
-        """A consumer goes without a word."""
+        """Let a consumer disappear without leaving."""
         self.consumers.remove(consumer)
 
     def settle(self) -> None:
-        """Let everybody do what is to be done until nothing is.
+        """Let all consumers act until nothing is left to do.
 
         Raises:
-            RuntimeError: there is no end to it.
+            RuntimeError: the group does not settle.
         """
         for _ in range(MAX_TURNS):
             if not self._turn():
@@ -179,7 +179,7 @@ class GroupPlay:
         raise RuntimeError(f"the group has not settled after {MAX_TURNS} turns")
 
     def _turn(self) -> bool:
-        """Everybody's next step; whether anything was done."""
+        """Let each consumer take its next step; return whether any did."""
         for consumer in self.consumers:
             if consumer.joining is None and consumer.syncing is None and not consumer.must_join:
                 said = self.membership.heartbeat(self._group_id, consumer.identity)
@@ -200,7 +200,7 @@ class GroupPlay:
         return bool(waiting or answered) or any(each.must_join or each.joining for each in self.consumers)
 
     def _let_time_pass(self) -> None:
-        """Nobody has anything to do but wait for the end of the join phase."""
+        """Move the clock on, because all wait for the end of the join phase."""
         group = self.membership.group(self._group_id)
         if group is not None and group.join_due_ms is not None:
             self._clock.now_ms = max(self._clock.now_ms, group.join_due_ms)
@@ -228,7 +228,7 @@ class GroupPlay:
             consumer.must_join = True
 
     def _assign(self, answer: Joined) -> dict[str, bytes]:
-        """The leader's part."""
+        """Compute the assignment, as the leader."""
         subscriptions = {
             member_id: subscription_of(metadata, instance_id)
             for member_id, (instance_id, metadata) in answer.members.items()

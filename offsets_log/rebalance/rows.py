@@ -1,4 +1,4 @@
-"""Output rows of timelines: one a generation, whole for programs and short for people."""
+"""Output rows of timelines, one for each generation: complete for programs, short for people."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ REBALANCE_COLUMNS = (
     Column("group", "string", "group id"),
     Column("type", "string", "classic, consumer, share or streams"),
     Column("offsets_partition", "int", "partition of __consumer_offsets"),
-    Column("record_offset", "bigint", "of the record that tells of it"),
-    Column("timestamp_ms", "bigint", "of that record; null if it has none"),
-    Column("generation", "int", "of a classic group, the group epoch of others; null where the group was deleted"),
-    Column("state", "string", "as the coordinator calls it"),
+    Column("record_offset", "bigint", "offset of the record that has it"),
+    Column("timestamp_ms", "bigint", "time of that record; null if it has none"),
+    Column("generation", "int", "generation of a classic group, group epoch of others; null if the group was deleted"),
+    Column("state", "string", "state, as the coordinator names it"),
     Column("protocol_type", "string", "consumer, connect ..."),
-    Column("protocol", "string", "what the members voted for, or the broker's assignor"),
+    Column("protocol", "string", "protocol that the members voted for, or the broker's assignor"),
     Column("leader", "string", "member id of the leader"),
-    Column("members", "int", "how many there are"),
+    Column("members", "int", "how many members there are"),
     Column("joined", "json", "members that were not there before"),
-    Column("left", "json", "members that are there no more"),
+    Column("left", "json", "members that are gone"),
     Column("assigned", "int", "how many partitions are assigned"),
-    Column("kept", "int", "how many of them stay with who had them"),
-    Column("stickiness", "double", "kept, of what was assigned before; null if nothing was"),
+    Column("kept", "int", "how many of them stay with their owners"),
+    Column("stickiness", "double", "share of the previous assignment that is kept; null if there was none"),
     Column("moved", "json", "partitions that went from one member to another"),
-    Column("duration_ms", "bigint", "until the next; null for the last"),
+    Column("duration_ms", "bigint", "time until the next one; null for the last"),
     Column("skipped", "json", "generations before this one that are not in the log"),
-    Column("skipped_because", "string", "never synced; or that, or cleaned away"),
-    Column("is_storm", "boolean", "one of many within the window"),
-    Column("flapping", "json", "members that came back once more"),
+    Column("skipped_because", "string", "why: never synced; or that, or removed by the cleaner"),
+    Column("is_storm", "boolean", "whether it is one of too many within the window"),
+    Column("flapping", "json", "members that came back again"),
 )
 
 VERIFIED_COLUMNS = (
-    Column("verdict", "string", "same, same as sets, differs, not reproducible; null where nothing was assigned"),
-    Column("rules", "string", "whose rules give this assignment: those of that release on"),
+    Column("verdict", "string", "same, same as sets, differs, not reproducible; null if nothing was assigned"),
+    Column("rules", "string", "the rules that give this assignment, by the release that they begin with"),
     Column("reason", "string", "how it differs, or why it cannot be computed"),
-    Column("broken", "json", "guarantees of the assignor that it does not keep"),
+    Column("broken", "json", "guarantees of the assignor that the assignment breaks"),
 )
-"""More columns, of ``--verify``."""
+"""Additional columns of ``--verify``."""
 
 TABLE_COLUMNS = (
     "group", "generation", "timestamp_ms", "state", "protocol", "members", "joined", "left", "kept", "moved",
@@ -49,7 +49,7 @@ TABLE_COLUMNS = (
 
 
 def rebalance_row(entry: Generation) -> Row:
-    """One row of `REBALANCE_COLUMNS`."""
+    """Return a row of `REBALANCE_COLUMNS`."""
     row: Row = {
         "group": entry.group_id,
         "type": entry.kind,
@@ -88,7 +88,7 @@ def rebalance_row(entry: Generation) -> Row:
 
 
 def verified_row(verification: Verification | None) -> Row:
-    """The columns `VERIFIED_COLUMNS` of a generation; None where nothing was assigned."""
+    """Return a generation's `VERIFIED_COLUMNS`; None in all if nothing was assigned."""
     if verification is None:
         return {"verdict": None, "rules": None, "reason": None, "broken": []}
     return {
@@ -100,7 +100,7 @@ def verified_row(verification: Verification | None) -> Row:
 
 
 def member_row(member: GenerationMember) -> Row:
-    """Who it is."""
+    """Return the ids, client and host of a member."""
     return {
         "member_id": member.member_id,
         "client_id": member.client_id,
@@ -110,7 +110,7 @@ def member_row(member: GenerationMember) -> Row:
 
 
 def short_row(entry: Generation) -> Row:
-    """One row of `TABLE_COLUMNS`: lists as words."""
+    """Return a row of `TABLE_COLUMNS`, with lists as text."""
     moved = Counter((_name(move.source), _name(move.target)) for move in entry.moved)
     return {
         "group": entry.group_id,
@@ -129,7 +129,7 @@ def short_row(entry: Generation) -> Row:
 
 
 def remarks(entry: Generation) -> list[str]:
-    """What else is to be said of a generation."""
+    """Return what else there is to say of a generation."""
     found = []
     if entry.skipped:
         found.append(f"{_numbers(entry.skipped)} {_why_skipped(entry)}")
@@ -147,7 +147,7 @@ def _numbers(skipped: tuple[int, ...]) -> str:
 
 
 def _why_skipped(entry: Generation) -> str | None:
-    """``W-14``; where the log has holes it cannot be told apart from what the cleaner took."""
+    """Say why numbers were skipped (``W-14``); if the log has holes, the cleaner may have removed them."""
     if not entry.skipped:
         return None
     return "never synced" if entry.skipped_certainly else "never synced, or cleaned away"

@@ -1,4 +1,4 @@
-"""What should not go on in a group: storms of generations, and members that come and go."""
+"""Signs of a troubled group: storms of generations, and members that come and go."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ DEFAULT_WINDOW_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is too much.
+    """Limits above which generations are a storm, and members flap.
 
     Attributes:
-        generations: so many within the window are a storm.
-        returns: so many times within the window a member may not come back after having gone.
+        generations: this many within the window are a storm.
+        returns: a member that comes back this many times within the window flaps.
     """
 
     generations: int = DEFAULT_STORM
@@ -26,7 +26,7 @@ class Limits:
 
 
 def mark_storms(entries: list[Generation], limits: Limits) -> None:
-    """Mark the entries of one group: all that belong to a storm, and at which members flap."""
+    """Mark the entries of one group that belong to a storm, or at which members flap."""
     _mark_storms(entries, limits)
     returns: dict[str, deque[int]] = {}
     gone: set[str] = set()
@@ -59,5 +59,5 @@ def _mark_storms(entries: list[Generation], limits: Limits) -> None:
 
 
 def _who(member: GenerationMember) -> str:
-    """A client that comes back has another member id: it is known by its instance, or its client id and host."""
+    """Return what tells a member that comes back with a new id: its instance id, or client id and host."""
     return member.identity if member.group_instance_id is not None else f"{member.client_id} {member.host}"

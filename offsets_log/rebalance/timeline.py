@@ -1,7 +1,7 @@
-"""The generations of every group in a log, in their order: who came, who went, what was assigned.
+"""The generations of every group in a log, in order: who joined, who left, what was assigned.
 
-A classic group's generation is a type 2 value. Of the newer kinds every group epoch is one (types 3, 11, 17), with the
-members there are then, and the target assignment that was computed for it (types 6, 12, 20).
+A classic group's generation is a type 2 value.  For the newer kinds it is a group epoch (types 3, 11, 17) with the
+members at that time, and the target assignment that was computed for it (types 6, 12, 20).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from offsets_log.rows.groups import assignor_of
 EPOCHS = frozenset({3, 11, 17})
 TARGET_EPOCHS = frozenset({6, 12, 20})
 MAX_SKIPPED = 1000
-"""More numbers are not listed: a hostile log may skip two thousand million."""
+"""No more skipped numbers are listed: a hostile log may skip two thousand million."""
 
 
 class Timelines:
-    """What was read so far.
+    """The generations of the groups in what was read so far.
 
     Attributes:
         generations: group id → its entries in log order.
-        topic_names: topic id → name, as far as the records tell.
+        topic_names: topic id → name, as far as records tell names.
     """
 
     def __init__(self, shows_group: Callable[[str], bool] = lambda group: True, profile: Profile = MODERN) -> None:
@@ -45,9 +45,9 @@ class Timelines:
         self._profile = profile
 
     def name_topics(self, *sources: Mapping[bytes, str]) -> None:
-        """At the end: names for topics that records call by id, from the sources, then from the log's own records.
+        """Name topics that records call by id, from the sources, then from the log's records; call it last.
 
-        What stays without a name keeps its id as text.
+        A topic without a name keeps its id as text.
         """
         names = TopicNames(*sources, self.topic_names)
         for entry in self:
@@ -58,21 +58,21 @@ class Timelines:
                 }
 
     def __iter__(self) -> Iterator[Generation]:
-        """Group by group in order of their names, each from its first entry to its last."""
+        """Yield the generations group by group, ordered by name, each in log order."""
         return (entry for _, entries in sorted(self.generations.items()) for entry in entries)
 
     def wants(self, record: Record) -> bool:
-        """Whether a record is to be decoded: of offset commits only those that may name a topic id without a name.
+        """Return whether to decode a record; offset commits only if they may name a topic id that has no name yet.
 
-        Those of a version that no table describes may, and are then told as unsupported. To be handed to `iter_events`
-        for speed; what is wrong with the other commits is then not seen.
+        A commit of an unknown version may, too, and is then reported as unsupported. Given to `iter_events`, this saves
+        time; problems of other commits are then not seen.
         """
         if record_type_of(record.key) not in OFFSET_COMMIT_TYPES:
             return True
         return is_named_in(record.key, record.value, self.topic_names)
 
     def read(self, events: Iterable[LogEvent], on_damage: OnDamage) -> None:
-        """All of one offsets partition."""
+        """Read all of one offsets partition."""
         reader = _PartitionReader(self, self._profile)
         for event in events:
             match event:
@@ -107,14 +107,14 @@ class Timelines:
 
 
 class RecordPlace(NamedTuple):
-    """Where a record stands."""
+    """The place of a record in the log."""
 
     offsets_partition: int | None
     record: Record
 
 
 class _PartitionReader:
-    """One offsets partition on its way."""
+    """Reads one offsets partition."""
 
     def __init__(self, timelines: Timelines, profile: Profile) -> None:
         self._generations = timelines.generations
@@ -128,18 +128,18 @@ class _PartitionReader:
         self._units: dict[str, dict[bytes, list[Unit] | None]] = {}  # by protocol type and bytes, which logs repeat
 
     def saw(self, record_offset: int) -> None:
-        """A record, of whatever type: offsets that are left out were cleaned away."""
+        """Note the offset of a record of any type: offsets that are skipped were removed by the cleaner."""
         self._holes += record_offset > self._next_offset
         self._next_offset = record_offset + 1
 
     def passed(self, run: Passed) -> None:
-        """Records of no group that is asked for: of their offsets it matters only whether some are left out."""
+        """Note a run of records of other groups, of which only matters whether offsets are skipped."""
         self.saw(run.first_offset)
         self._holes += run.has_holes
         self._next_offset = run.next_offset
 
     def read(self, place: RecordPlace, record: CoordinatorRecord) -> None:
-        """A group's record."""
+        """Read a group's record."""
         group_id = record.group
         fold = self._folds.setdefault(group_id, GroupFold(group_id, self._profile))
         try:
@@ -160,7 +160,7 @@ class _PartitionReader:
             self._read_targets(group)
 
     def end_batch(self) -> None:
-        """A group's end, and what state the newer kinds are in, is seen when all of a batch was read."""
+        """Note ends of groups, and the state of the newer kinds, which are known only when a batch was read."""
         for group_id, place in self._touched.items():
             group = self._folds[group_id].group
             if group is None:
@@ -246,7 +246,7 @@ class _PartitionReader:
 
 
 def _members(group: Group, before: Mapping[str, GenerationMember]) -> dict[str, GenerationMember]:
-    """The members as they are now; of one that is as before the same object."""
+    """Return the members as they are now; a member that is unchanged is the same object."""
     return {
         member_id: same
         if (same := before.get(member_id)) is not None and same.row == member.metadata
@@ -274,7 +274,7 @@ def _named(units: list[Unit], member: GenerationMember | None, names: TopicNames
 
 
 def _classic_units(protocol_type: str, data: bytes) -> list[Unit] | None:
-    """What a member was given; None where the bytes do not tell."""
+    """Return what a member was assigned; None if the bytes do not tell."""
     try:
         return CLASSIC_ASSIGNMENTS.get(protocol_type, _opaque_units)(data)
     except CorruptRecordError:  # no bytes, or a client's own (records:E1, E2)
@@ -300,4 +300,4 @@ CLASSIC_ASSIGNMENTS: dict[str, Callable[[bytes], list[Unit]]] = {
     "consumer": _consumer_units,
     "connect": _connect_units,
 }
-"""Protocol type → what a member was given; what others hand out is opaque."""
+"""Protocol type → reads a member's assignment; those of other protocol types are opaque."""

@@ -1,8 +1,9 @@
-"""Was a recorded assignment right? The recorded protocol's assignor is run again on the recorded subscriptions.
+"""Checks of recorded assignments: the recorded protocol's assignor is run again on the recorded subscriptions.
 
-Whose rules (`assignor.RULES`) and how many partitions a topic had are not in the log (``A-21``): they are tried, newest
-rules first, with the counts that are given, else with those that this generation, the log up to it, and the whole log
-show. What none of them gives is checked for what its assignor guarantees instead (``A-10``, ``A-18``).
+The log does not say which release's rules the leader followed (`assignor.RULES`), nor how many partitions a topic had
+(``A-21``). So all rules are tried, newest first, with the counts that were given, else with those that this generation,
+the log up to it, and the whole log show. An assignment that none of them gives is checked for what its assignor
+guarantees (``A-10``, ``A-18``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from offsets_log.rebalance.assignors.assignor import (
     Subscriptions,
     TopicPartition,
 )
+from offsets_log.rebalance.assignors.sticky import COOPERATIVE
 from offsets_log.rebalance.assignors.sticky_claims import all_equal, sticky_claim
 from offsets_log.rebalance.consumer_bytes import by_topic, subscription_of
 from offsets_log.rebalance.generation import Generation
@@ -30,14 +32,13 @@ from offsets_log.words import counted
 
 Counts = dict[str, int]
 MAX_PARTITIONS = 200_000
-"""Of all topics of the group, as many as whole clusters have: a hostile assignment names any number."""
-COOPERATIVE = "cooperative-sticky"
+"""How many partitions a group's topics may have together: a hostile assignment names any number."""
 SHOWN = 3
-"""Differences that are told one by one."""
+"""How many differences are named one by one."""
 
 
 class Verdict(StrEnum):
-    """What the comparison says."""
+    """The result of the comparison."""
 
     SAME = "same"
     SAME_AS_SETS = "same as sets"
@@ -47,12 +48,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What is to be said of a generation.
+    """The result for one generation.
 
     Attributes:
-        rules: the rules that give this assignment, as ``3.7.1+``.
+        rules: the rules that give this assignment, such as ``3.7.1+``.
         reason: how it differs, or why it cannot be computed.
-        broken: guarantees of the assignor that it does not keep.
+        broken: guarantees of the assignor that the assignment breaks.
     """
 
     verdict: Verdict
@@ -62,11 +63,11 @@ class Verification:
 
 
 def verify_all(entries: Iterable[Generation], given: Mapping[str, int]) -> Iterator[tuple[Generation, Verification]]:
-    """Every generation in which members were given something.
+    """Yield every generation in which members were assigned something, with its verification.
 
     Args:
-        entries: of all groups of the log.
-        given: topic → partitions, where known.
+        entries: those of all groups of the log.
+        given: topic → number of partitions, as far as known.
     """
     everything = list(entries)
     in_time = sorted(everything, key=lambda entry: (entry.timestamp_ms or 0, entry.record_offset))
@@ -86,10 +87,10 @@ def verify_all(entries: Iterable[Generation], given: Mapping[str, int]) -> Itera
 
 
 def verify(entry: Generation, candidates: list[Counts]) -> Verification:
-    """One generation with members.
+    """Verify one generation that has members.
 
     Args:
-        candidates: topic → partitions, the likeliest first.
+        candidates: maps of topic → number of partitions, the likeliest first.
     """
     if sum(candidates[0].values()) > MAX_PARTITIONS:
         return Verification(Verdict.NOT_REPRODUCIBLE, reason=f"there would be more than {MAX_PARTITIONS} partitions")
@@ -166,7 +167,7 @@ def _unreproducible(
 
 
 def _unchanged(entry: Generation) -> Verification:
-    """A static member that comes back gets what it had (``G-8``)."""
+    """Verify that a static member that came back has what it had (``G-8``)."""
     assert entry.previous is not None
     if entry.owners == entry.previous.owners:
         return Verification(Verdict.SAME, reason="nothing was assigned: a static member came back")
@@ -177,7 +178,7 @@ def _unchanged(entry: Generation) -> Verification:
 
 
 def subscriptions_of(entry: Generation) -> dict[str, Subscription]:
-    """The members' subscriptions, in the order of the record.
+    """Return the members' subscriptions, in the order of the record.
 
     Raises:
         CorruptRecordError: one does not parse.
@@ -189,7 +190,7 @@ def subscriptions_of(entry: Generation) -> dict[str, Subscription]:
 
 
 def counts_in(entry: Generation) -> Counts:
-    """Topic → partitions, as far as a consumers' generation shows: what is assigned, and what members had."""
+    """Return topic → number of partitions, as far as what is assigned and owned in a consumers' generation shows it."""
     if entry.protocol_type != "consumer":
         return {}
     partitions: list[TopicPartition] = [unit for units in entry.assignment.values() for unit in units]
@@ -208,7 +209,7 @@ def counts_in(entry: Generation) -> Counts:
 
 
 def _of_topics(counts: Counts, entry: Generation) -> Counts:
-    """Only of topics that the group's members ask for, or have."""
+    """Return the counts of the topics that the group's members subscribe to or own."""
     if entry.kind != CLASSIC or entry.protocol_type != "consumer":
         return {}
     try:
@@ -231,7 +232,7 @@ def _sets(assignment: Assignment) -> dict[str, list[TopicPartition]]:
 
 
 def _difference(recorded: Assignment, computed: Assignment, entry: Generation) -> str:
-    """In words: which partitions have other owners than the newest rules give them."""
+    """Say which partitions have other owners than the newest rules give them."""
     given = {partition: member_id for member_id, partitions in recorded.items() for partition in partitions}
     wanted = {partition: member_id for member_id, partitions in computed.items() for partition in partitions}
     others = sorted(partition for partition in given.keys() | wanted if given.get(partition) != wanted.get(partition))
@@ -250,15 +251,15 @@ def _difference(recorded: Assignment, computed: Assignment, entry: Generation) -
 # ------------------------------------------------- what an assignment keeps whoever computed it (``A-10``)
 
 BALANCED = ("roundrobin", "sticky")
-"""Assignors whose counts differ by at most one where all subscribe to the same."""
+"""Assignors whose members' counts differ by at most one if all subscribe to the same topics."""
 
 
 def broken_guarantees(entry: Generation, subscriptions: Subscriptions, counts: Mapping[str, int]) -> list[str]:
-    """What this assignment does not keep, in words.
+    """Return the guarantees that an assignment breaks, in words.
 
     Args:
-        subscriptions: empty where they are not told: then only what needs none is checked.
-        counts: topic → partitions, as far as known.
+        subscriptions: empty if unknown; then only what needs none is checked.
+        counts: topic → number of partitions, as far as known.
     """
     found = []
     if entry.kind != SHARE:
@@ -273,7 +274,7 @@ def broken_guarantees(entry: Generation, subscriptions: Subscriptions, counts: M
     asked = {topic for each in subscriptions.values() for topic in each.topics}
     everything = {(topic, number) for topic in asked for number in range(counts.get(topic, 0))}
     missing = sorted(everything - entry.owners.keys())
-    if entry.protocol == "cooperative-sticky":  # what another member has not given back yet waits (A-19)
+    if entry.protocol == COOPERATIVE:  # what another member has not given back yet waits (A-19)
         missing = [
             unit for unit in missing if not any(unit in each.owned_partitions for each in subscriptions.values())
         ]

@@ -1,7 +1,8 @@
-"""Which protocol a classic group's next generation uses (``G-1`` … ``G-3``).
+"""The vote on the protocol of a classic group's next generation (``G-1`` … ``G-3``).
 
-A candidate is what all members support. Each member votes for the first candidate in its own order of preference; the
-one with most votes is selected. A tie is decided by the order of the coordinator's hash tables, not by any name.
+A candidate is a protocol that all members support. Each member votes for the first candidate in its own order of
+preference; the one with most votes is selected. A tie is decided by the order of the coordinator's hash tables, not by
+any name.
 
 References: ``ClassicGroup.selectProtocol`` (Java), ``GroupMetadata.selectProtocol`` (Scala).
 """
@@ -24,7 +25,7 @@ Order = Callable[[Iterable[str]], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class HashOrders:
-    """How a coordinator's hash tables give members and votes back."""
+    """The orders in which a coordinator's hash tables iterate members and votes."""
 
     member_order: Order
     vote_order: Order
@@ -32,20 +33,19 @@ class HashOrders:
 
 JAVA = HashOrders(java_hash_order, java_hash_order)
 SCALA = HashOrders(scala_mutable_order, scala_immutable_order)
-"""Scala 2.13, which is 3.0 and later; the tables of earlier builds have other orders (``V-6``)."""
+"""Scala 2.13, with which 3.0 and later are built; tables of earlier builds have other orders (``V-6``)."""
 ORDERS = {"modern": JAVA, "modern-3.7": JAVA, "classic": SCALA}
-"""Profile → its coordinator's orders."""
+"""Profile → the orders of its coordinator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The outcome.
+    """The outcome of a vote.
 
     Attributes:
         candidates: in Java's order of strings.
-        votes: candidate → how many members chose it; only those with a vote, first maximum first in the
-            coordinator's order.
-        selected: None without members or candidates.
+        votes: candidate → how many members chose it, in the coordinator's order; only those with a vote.
+        selected: the protocol with most votes; None without members or candidates.
     """
 
     candidates: tuple[str, ...]
@@ -54,19 +54,19 @@ class Vote:
 
     @property
     def is_tie(self) -> bool:
-        """Whether another protocol had as many votes."""
+        """Whether another protocol got as many votes."""
         return sum(count == max(self.votes.values()) for count in self.votes.values()) > 1 if self.votes else False
 
 
 def candidate_protocols(members: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Protocols that every member lists (``G-1``); a name that a member lists twice counts twice, as in Kafka."""
+    """Return the protocols that all members list (``G-1``); one listed twice by a member counts twice, as in Kafka."""
     lists = list(members)
     counts = Counter(name for names in lists for name in names)
     return tuple(sorted((name for name, count in counts.items() if count == len(lists)), key=java_string_order))
 
 
 def select_protocol(members: Mapping[str, Sequence[str]], orders: HashOrders = JAVA) -> Vote:
-    """The vote of a group.
+    """Hold the vote of a group.
 
     Args:
         members: member id → protocols in its order of preference, in the order in which the members were added.

@@ -1,4 +1,4 @@
-"""Runs of whole batches found by a kernel; what is near damage, or is anybody's transaction, is picked one by one."""
+"""Picking in bulk: a kernel finds runs of whole batches; batches near damage or in transactions are picked singly."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from offsets_log.repairing.picking import LAST_OFFSET, Picked, Picking, Run
 Found = Picked | Run | LeftOut | Missing
 
 MOST_SEGMENT_BYTES = 1 << 30
-"""Of a segment whose batches all fit into one again, whatever some of them become."""
+"""How large a segment may be that certainly fits into one again, whatever its batches become."""
 
 
 def picked_in_bulk(picking: Picking) -> Iterator[Found]:
-    """Yield what `Picking.items` does, with runs of batches in the place of single ones."""
+    """Yield what `Picking.items` yields, with runs of batches in the place of single ones."""
     order = ScanOrder(picking.log, EVERYTHING, None)
     cursor = order.begin(ScanPlace(0, 0)) or Cursor(ScanPlace(0, 0), -1, 0, entered=0)
     found: deque[Found] = deque()
@@ -82,7 +82,7 @@ class _Reading(Reading):
         return int(outcome)
 
     def _bound(self) -> int:
-        """Batches that hold this offset are looked at one by one."""
+        """Return the next offset whose batch must be picked singly."""
         return self._bounds[min(bisect_right(self._bounds, self.cursor.last_offset), len(self._bounds) - 1)]
 
     def take(self, index: int, batch: RecordBatch) -> None:

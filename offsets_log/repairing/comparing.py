@@ -1,4 +1,4 @@
-"""Whether a repaired log answers as the one that was read, and what of it no coordinator understands."""
+"""Comparison of a repaired log's answers with those of the log that was read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from offsets_log.replay.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What records that were left out had to say.
+    """The differences that the records left out make.
 
     Attributes:
-        offsets: group, topic, partition of committed and pending offsets that are others now, or are there no more.
-        groups: that are others now, or are there no more.
+        offsets: keys of committed and pending offsets that changed or are gone.
+        groups: groups that changed or are gone.
         problem: what still ends the load, if anything does.
     """
 
@@ -30,17 +30,17 @@ class Compared:
 
     @property
     def is_same(self) -> bool:
-        """Whether all answers are."""
+        """Whether all answers are the same."""
         return not self.offsets and not self.groups
 
 
 def compare(before: PartitionLog, after: PartitionLog, profile: Profile, *, in_bulk: bool = False) -> Compared:
-    """Replay a log and what was made of it by the same rules.
+    """Replay a log and its repaired form by the same rules.
 
-    A record that ends a load is read over in the first, as `compact` does it.
+    A record of the first that ends a load is skipped, as `compact` does.
 
     Args:
-        in_bulk: by kernels, which is worth their start for a large log.
+        in_bulk: whether to use kernels, which is worth their start for a large log.
     """
     read, made = (Answers.of(log, (profile,), passes_damage=True, in_bulk=in_bulk) for log in (before, after))
     problem = next((problem for problem in made.states[0].problems if not problem.is_served), None)
@@ -53,12 +53,12 @@ def _without_problems(answers: Answers) -> Answers:
 
 
 def undecodable(log: PartitionLog) -> list[Damage]:
-    """The records of a log that is whole whose keys or values cannot be read."""
+    """Return the records of an undamaged log whose keys or values cannot be decoded."""
     return [event.damage for event in iter_events(log) if isinstance(event, Event) and event.damage is not None]
 
 
 def undecodable_in_bulk(log: PartitionLog, profile: Profile, threads: int) -> list[Damage]:
-    """The same of a large one, by kernels."""
+    """Return what `undecodable` returns for a large log, by kernels."""
     from offsets_log.columnar.folds.replay import replay_logs
 
     found: list[Damage] = []

@@ -1,4 +1,4 @@
-"""What does not stay of a log, and why."""
+"""The parts of a log that are left out, with reasons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TORN = "torn tail"
 MARKER = "a marker that cannot be read"
 REFUSED = "refused at a broker's start"
 UNLOADABLE = "ends the load"
-"""Reasons."""
+"""Reasons for which something is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class LeftOut:
     """A piece of a file, or a record of a batch.
 
     Attributes:
-        damage: what is wrong, and the bytes.
-        size_bytes: by which the log becomes smaller.
-        records: that could be read.
+        damage: the error and the bytes.
+        size_bytes: how much smaller the log becomes.
+        records: how many of its records could be read.
     """
 
     reason: str
@@ -35,20 +35,20 @@ class LeftOut:
 
     @property
     def is_told_as_damage(self) -> bool:
-        """Whether it could not be read; a torn tail, and what only a load stumbles over, could."""
+        """Whether it is reported as damage: not a torn tail, nor what is readable and only ends a load."""
         return self.reason not in (TORN, UNLOADABLE)
 
 
 @dataclass(slots=True)
 class Sum:
-    """Of what is left out for one reason."""
+    """The sum of what is left out for one reason."""
 
     pieces: int = 0
     records: int = 0
     size_bytes: int = 0
 
     def add(self, left_out: LeftOut) -> None:
-        """One more piece."""
+        """Add one piece."""
         self.pieces += 1
         self.records += left_out.records
         self.size_bytes += left_out.size_bytes

@@ -1,4 +1,4 @@
-"""What stays of a log: batch by batch, in the order of offsets, as a broker's recovery takes them without a word."""
+"""The choice of what stays of a log: batch by batch, by ascending offset, what a broker's recovery accepts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from offsets_log.cleaner.rewriting import Written, emptied, rewritten
 from offsets_log.cleaner.settings import Rules
 from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError, ReplayError
 from offsets_log.log_format import batch as b
-from offsets_log.log_format.batch import RecordBatch, decode_batch_header
+from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, RecordBatch, decode_batch_header
 from offsets_log.log_format.completeness import Missing, missing_before, missing_behind, missing_between
 from offsets_log.log_format.control_record import decode_control_record
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, PartitionLog, Segment, iter_log
+from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import MAX_QUARANTINED_BYTES, Tail
 from offsets_log.repairing.left_out import (
@@ -35,9 +35,9 @@ from offsets_log.repairing.left_out import (
 from offsets_log.repairing.unloadable import NOTHING, Unloadable
 
 KEEPS_MAGIC = Rules.of((3, 9))
-"""Batches of magic 0 and 1 that lose messages stay what they are (``CL-33``)."""
+"""Rules by which batches of magic 0 and 1 keep their magic when they lose messages (``CL-33``)."""
 LAST_OFFSET = (1 << 63) - 2
-"""Behind it there must be one more: where the log goes on."""
+"""The last offset that a record may have: one more must follow, at which the log goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Picked:
     """A batch that stays.
 
     Attributes:
-        batch: as it is written: in its segment's file, or made anew.
-        header: as it was read.
-        first_offset: of its first record; of magic 2 its base offset.
-        written: of one that lost records.
-        aborted: of a marker that ends a transaction so.
-        producer: what was known of its producer before.
+        batch: the batch to write, from its segment's file or newly made.
+        header: the header that was read.
+        first_offset: offset of its first record; for magic 2 its base offset.
+        written: the new batch, if it lost records.
+        aborted: the transaction that it aborts, if it is such a marker.
+        producer: what was known of its producer before it.
     """
 
     segment: Segment
@@ -63,17 +63,17 @@ class Picked:
     producer: ProducerEntry | None = None
 
     def producers_before(self, behind: Producers) -> Producers:
-        """All producers before this batch, of those behind it."""
+        """Return all producers before this batch, given those after it."""
         before = {producer_id: entry for producer_id, entry in behind.items() if producer_id != self.batch.producer_id}
         return before if self.producer is None else before | {self.batch.producer_id: self.producer}
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Whole batches of one segment behind each other, that stay as they are.
+    """Consecutive whole batches of one segment that stay as they are.
 
     Attributes:
-        latest_ms: the largest timestamp of the last one.
+        latest_ms: the largest timestamp of the last batch.
     """
 
     segment: Segment
@@ -94,14 +94,14 @@ class _LeavesOutError(Exception):
 
 @dataclass(slots=True)
 class Picking:
-    """One walk over a log. Iterate `items` to the end.
+    """A walk over a log; iterate `items` to the end.
 
     Attributes:
-        producers: what a broker knows of them behind the batches picked so far.
-        next_offset: where the log goes on behind them.
-        end_offset: the same of the whole log, whatever of its end is left out: from there on a leader writes.
-        segment: of the last batch picked.
-        leader_epoch: the latest that was told, by whoever takes the batches.
+        producers: what a broker knows of producers after the batches picked so far.
+        next_offset: the offset after the batches picked so far.
+        end_offset: the end of the whole log, even if its last batches are left out: a leader goes on writing there.
+        segment: the segment of the last batch picked.
+        leader_epoch: the latest one, set by the code that takes the batches.
         in_bulk: whether runs of batches are picked by a kernel.
     """
 
@@ -119,7 +119,7 @@ class Picking:
         self.end_offset = min(last, LAST_OFFSET)  # the name of an empty segment alone tells it (``CL-55``)
 
     def items(self) -> Iterator[Picked | Run | LeftOut | Missing]:
-        """What stays, what does not, and what is not there, in log order."""
+        """Yield what stays, what is left out, and what is missing, in log order."""
         if self.in_bulk and self.unloadable.reads_newest:
             from offsets_log.repairing.bulk import picked_in_bulk
 
@@ -145,16 +145,16 @@ class Picking:
         yield from missing_behind(self.log, read_until, is_broken=is_broken)
 
     def lose(self, damage: Damage) -> Iterator[LeftOut]:
-        """What is no batch."""
+        """Leave out bytes that are no batch."""
         yield LeftOut(self._reason(damage), damage, len(damage.raw))
 
     def end(self, segment: Segment, tail: Tail) -> Iterator[LeftOut]:
-        """What stands behind the last batch of a segment."""
+        """Leave out what follows the last batch of a segment."""
         if tail.kind == "torn":
             yield _torn(segment, tail)
 
     def pass_to(self, next_offset: int) -> None:
-        """Batches up to an offset stay."""
+        """Keep the batches up to an offset."""
         self.next_offset = next_offset
         self.end_offset = max(self.end_offset, next_offset)
 
@@ -165,7 +165,7 @@ class Picking:
         return CHECKSUM if error.field == "crc" else NO_BATCH
 
     def take(self, segment: Segment, header: RecordBatch) -> Iterator[Picked | LeftOut]:
-        """The next batch that was read whole."""
+        """Take the next batch that was read whole."""
         batch = entry_at(segment.file, memoryview(segment.buffer), header.position, len(segment.buffer))
         assert batch is not None
         try:
@@ -195,7 +195,7 @@ class Picking:
             raise _LeavesOutError(UNLOADABLE, f"{problem.rule}: {problem.problem}")
         records, left_out = self._records(segment, header)
         written = self._rewritten(batch, header, records, left_out) if left_out else None
-        first_offset = records[0].offset if header.magic < b.SUPPORTED_MAGICS[-1] else header.base_offset
+        first_offset = records[0].offset if header.magic < b.NEWEST_MAGIC else header.base_offset
         if header.last_offset - first_offset >= MAX_OFFSETS_IN_SEGMENT:
             raise _LeavesOutError(MISPLACED, f"offsets {first_offset} to {header.last_offset} fit into no segment")
         if written is not None:
@@ -206,7 +206,7 @@ class Picking:
         return Picked(segment, batch, header, first_offset, records, written, aborted, producer), left_out
 
     def _records(self, segment: Segment, header: RecordBatch) -> tuple[list[Record], list[LeftOut]]:
-        """Those that stay, and what does not."""
+        """Return the records that stay, and what is left out of the batch."""
         least = max(self.next_offset, segment.base_offset or 0)
         records: list[Record] = []
         left_out: list[LeftOut] = []
@@ -225,7 +225,7 @@ class Picking:
         return records, left_out
 
     def _why_not(self, record: Record, least: int, most: int) -> tuple[str, OffsetsLogError] | None:
-        if not least <= record.offset <= most:  # inside of a message of magic 0 or 1: a load would look for it for ever
+        if not least <= record.offset <= most:  # inside a message of magic 0 or 1: a load would look for it forever
             problem = f"offset {record.offset} in a message that may hold {least} to {most}"
             return (OVERLAP if record.offset < least else MISPLACED), CorruptBatchError(problem, field="base_offset")
         refused = self.unloadable.problems.get(record.offset)
@@ -236,9 +236,9 @@ class Picking:
     def _rewritten(
         self, batch: FileBatch, header: RecordBatch, records: list[Record], left_out: list[LeftOut]
     ) -> Written:
-        """The batch with the records that stay; one of a producer stays empty, for its sequence numbers (``CL-21``)."""
+        """Write a batch with the records that stay; a producer's batch may be empty, for its sequence (``CL-21``)."""
         first = left_out[0]
-        if not records and (header.magic < b.SUPPORTED_MAGICS[-1] or header.producer_id < 0):
+        if not records and (header.magic < b.NEWEST_MAGIC or header.producer_id < 0):
             raise _LeavesOutError(first.reason, first.damage.error.problem)
         horizon_ms = header.delete_horizon_ms
         try:
@@ -256,7 +256,7 @@ class Picking:
         return written
 
     def _tell_producers(self, batch: FileBatch) -> AbortedTransaction | None:
-        """As recovery does (``CL-58``); the entry of ``.txnindex`` that is due (``CL-43``)."""
+        """Note the batch's producer as recovery does (``CL-58``); return the due entry of ``.txnindex`` (``CL-43``)."""
         if batch.is_legacy or batch.producer_id < 0:
             return None
         try:
@@ -278,10 +278,10 @@ def _torn(segment: Segment, tail: Tail) -> LeftOut:
 
 
 def _check_markers(records: Sequence[Record], left_out: Sequence[LeftOut]) -> None:
-    """A marker that can be read is one, though its batch tells a wrong count: a load takes it too (``CL-35``).
+    """Check that every record left of a control batch is a marker, whatever its batch counts (``CL-35``).
 
     Raises:
-        _LeavesOutError: none can be read, or one says nothing.
+        _LeavesOutError: no marker can be read, or one has no type.
     """
     if left_out and not records:
         raise _LeavesOutError(MARKER, left_out[0].damage.error.problem)
@@ -299,6 +299,6 @@ def _as_written(batch: FileBatch, written: Written) -> FileBatch:
 
 
 def _with_sizes(left_out: Sequence[LeftOut], size_bytes: int) -> list[LeftOut]:
-    """What a batch became smaller by, told with the first of what it lost."""
+    """Return the pieces with the bytes that the batch lost added to the first of them."""
     first, *others = left_out
     return [LeftOut(first.reason, first.damage, max(size_bytes, 0), first.records), *others]

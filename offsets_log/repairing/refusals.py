@@ -1,4 +1,4 @@
-"""Finding the records that end a load: all of them, each as if those before were not there."""
+"""The search for all records that end a load, each as if those before it did not exist."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from offsets_log.replay.releases import Release
 
 
 def find_unloadable(log: PartitionLog, release: Release) -> Unloadable:
-    """What of a log, without what is broken, ends the load on a release.
+    """Return what ends the load on a release in a log whose damage was left out.
 
-    A record that does is left out before the next is looked at: of a group's records those behind may be sound then.
+    Such a record is left out before the next one is looked at: without it, later records of its group may be sound.
     """
     problems: dict[int, Problem] = {}
     state = PartialState(release.profile)
     start = log.checkpoints.log_start_offset or 0
     picking = Picking(log, Unloadable(release))
     replay_into(state, _loaded(picking, release, start, problems), on_damage=_ignore)
-    if picking.end_offset < start:  # it makes no sense, and will not be said again
+    if picking.end_offset < start:  # it makes no sense, and is not repeated
         return find_unloadable(replace(log, checkpoints=NOTHING_TOLD), release)
     for problem in finish(state).problems:
         if not problem.is_served:
@@ -37,7 +37,7 @@ def find_unloadable(log: PartitionLog, release: Release) -> Unloadable:
 
 
 def _loaded(picking: Picking, release: Release, start: int, problems: dict[int, Problem]) -> Iterator[LogEvent]:
-    """The events of a log from its start on, without records that end the load whatever stands before them."""
+    """Yield the events of a log from its start, without records that end the load whatever precedes them."""
     for item in picking.items():
         if not isinstance(item, Picked) or item.header.next_offset <= start:
             continue
@@ -57,4 +57,4 @@ def _loaded(picking: Picking, release: Release, start: int, problems: dict[int, 
 
 
 def _ignore(damage: Damage) -> None:
-    """It is told where it is left out."""
+    """Ignore damage, which is reported where it is left out."""

@@ -1,4 +1,4 @@
-"""What is told of a repair: a row a partition."""
+"""The report of a repair: a row for each partition."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ REPAIR_COLUMNS = (
 
 
 def repair_row(done: Repaired, undecodable: int, compared: Compared | None) -> Row:
-    """What stays of a partition, what is left out by reason, and what is not there.
+    """Return a partition's row: what stays, what is left out by reason, and what is missing.
 
     Args:
-        undecodable: how many records stay that cannot be read.
-        compared: None where nothing was left out that can be read.
+        undecodable: how many records stay that cannot be decoded.
+        compared: None if nothing that can be read was left out.
     """
     return {
         "offsets_partition": done.log.offsets_partition,

@@ -1,13 +1,12 @@
-"""Which batches and records would end the load of a release."""
+"""The batches and records that would end a release's load."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from offsets_log.broker.batches import NEWEST_MAGIC
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
-from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.batch import NEWEST_MAGIC, RecordBatch
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.refusal import refusal_of_batch
 from offsets_log.replay.releases import Release
@@ -15,11 +14,11 @@ from offsets_log.replay.releases import Release
 
 @dataclass(frozen=True, slots=True)
 class Unloadable:
-    """What a release does not load.
+    """The parts of a log that a release does not load.
 
     Attributes:
-        release: None for nothing.
-        problems: record offset → what ends the load there.
+        release: the release; None if everything counts as loadable.
+        problems: record offset → the problem that ends the load there.
     """
 
     release: Release | None = None
@@ -27,17 +26,17 @@ class Unloadable:
 
     @property
     def most_batch_bytes(self) -> int | None:
-        """Larger batches end the load; None for no bound."""
+        """The size above which batches end the load; None for no limit."""
         return None if self.release is None or self.release.reads_large_batches else LOAD_BUFFER_BYTES
 
     @property
     def reads_newest(self) -> bool:
-        """Whether batches of magic 2 are loaded, whatever their codec."""
+        """Whether all batches of magic 2 are loaded, whatever their codec."""
         profile = None if self.release is None else self.release.profile
         return profile is None or (profile.newest_magic >= NEWEST_MAGIC and profile.reads_zstd)
 
     def of_batch(self, batch: RecordBatch) -> Problem | None:
-        """Why a batch as a whole ends the load, or holds it up for ever (``records:M1``, ``L-6``)."""
+        """Return why a batch ends the load, or holds it up forever (``records:M1``, ``L-6``); None if it does not."""
         if self.release is None:
             return None
         if self.most_batch_bytes is not None and batch.size_bytes > self.most_batch_bytes:

@@ -1,4 +1,4 @@
-"""The files of a repaired partition: segments with their indexes, snapshots of producers, leader epochs."""
+"""The files of a repaired partition: segments with their indexes, producer snapshots, leader epochs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.leader_epochs import (
-    LEADER_EPOCHS,
     LeaderEpochs,
     check_leader_epochs,
     decode_leader_epochs,
@@ -18,16 +17,22 @@ from offsets_log.broker.leader_epochs import (
 from offsets_log.broker.producers import Producers, encode_snapshot
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.editing import last_batch
-from offsets_log.cleaner.folder import METADATA, FolderFile
-from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, decode_batch_header
+from offsets_log.cleaner.folder import FolderFile
+from offsets_log.log_format.batch import (
+    MAX_OFFSETS_IN_SEGMENT,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    decode_batch_header,
+)
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, Checkpoints, PartitionLog, Segment
+from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
+from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment
 from offsets_log.repairing.left_out import LeftOut, Sum
 from offsets_log.repairing.picking import Picked, Picking, Run
 from offsets_log.repairing.unloadable import NOTHING, Unloadable
 
 MAX_SEGMENT_BYTES = (1 << 31) - 1
-"""Positions in an index have 4 bytes."""
+"""The size that a segment may have: positions in an index have 4 bytes."""
 
 Emit = Callable[[FolderFile], None]
 Tell = Callable[[LeftOut], None]
@@ -37,15 +42,15 @@ Advance = Callable[[int], None]
 
 @dataclass(slots=True)
 class Repaired:
-    """What a repair has made.
+    """The result of a repair.
 
     Attributes:
         first_offset: where the first segment begins.
-        end_offset: where the log goes on.
-        last_stable_offset: where the oldest transaction begins that has no marker; else the end.
+        end_offset: the offset at which the log goes on.
+        last_stable_offset: where the oldest transaction without a marker begins; the log's end if there is none.
         rewritten: batches that lost records.
-        left_out: by reason.
-        missing: so many offsets are in no segment, and nothing explains it.
+        left_out: reason → what is left out for it.
+        missing: how many offsets are missing without an explanation.
     """
 
     log: PartitionLog
@@ -61,11 +66,11 @@ class Repaired:
 
     @property
     def start_offset(self) -> int:
-        """Where the log begins: records before are deleted."""
+        """The offset at which the log begins; earlier records are deleted."""
         return self._within(self.log.checkpoints.log_start_offset) or self.first_offset
 
     def checkpoints(self) -> Checkpoints:
-        """What a data directory is to say of it; what made no sense before is not said again (``CL-2``)."""
+        """Return the lines for a data directory; a checkpoint that made no sense is not repeated (``CL-2``)."""
         told = self.log.checkpoints
         return Checkpoints(
             cleaned_until=self._within(told.cleaned_until),
@@ -88,14 +93,14 @@ def repair(
     advance: Advance = lambda count: None,
     in_bulk: bool = False,
 ) -> Repaired:
-    """Write a partition anew from all that can be read of it.
+    """Write a partition again from all that can be read of it.
 
     Args:
         emit: takes each file as soon as it is whole.
-        tell: takes what is left out, in log order.
-        miss: takes what is not there, explained or not.
-        advance: to be told of bytes that were read.
-        in_bulk: by kernels where batches are whole, which is worth their start for a large log.
+        tell: takes each piece that is left out, in log order.
+        miss: takes what is missing, explained or not.
+        advance: takes numbers of bytes that were read.
+        in_bulk: whether to use kernels for whole batches, which is worth their start for a large log.
     """
     repairing = _Repairing(log, emit, unloadable, in_bulk=in_bulk)
     for item in repairing.picking.items():
@@ -117,7 +122,7 @@ def repair(
 
 
 class _Repairing:
-    """Batches on their way into new segments."""
+    """Writes picked batches into new segments."""
 
     def __init__(self, log: PartitionLog, emit: Emit, unloadable: Unloadable, *, in_bulk: bool) -> None:
         self.done = Repaired(log)
@@ -130,7 +135,7 @@ class _Repairing:
         self._latest_ms = NO_TIMESTAMP
 
     def take(self, picked: Picked) -> None:
-        """The next batch."""
+        """Write the next batch."""
         writer = self._writer_for(picked)
         if picked.written is None:
             writer.copy(picked.batch)
@@ -150,7 +155,7 @@ class _Repairing:
         self.done.size_bytes += picked.batch.size_bytes
 
     def take_run(self, run: Run) -> None:
-        """Batches behind the last one, in its segment."""
+        """Write batches that follow the last one in its segment."""
         from offsets_log.broker.bulk import index_run
 
         assert self._writer is not None
@@ -162,7 +167,7 @@ class _Repairing:
         self.done.size_bytes += run.end - run.begin
 
     def close(self) -> None:
-        """All batches were taken: the end of the log, and what lies beside the segments."""
+        """Write the end of the log, and the files beside the segments, after the last batch."""
         if self._writer is not None and self._end < self.picking.end_offset:
             self._reach(self._writer, self.picking.end_offset - 1)
         self._close_segment()
@@ -177,12 +182,14 @@ class _Repairing:
         self.done.last_stable_offset = min(self.picking.producers.ongoing, default=self._end)
         beside = self.done.log.beside
         self._emit(FolderFile(LEADER_EPOCHS, [self._leader_epochs()]))
-        if METADATA in beside:
-            self._emit(FolderFile(METADATA, [beside[METADATA]()]))
+        if PARTITION_METADATA in beside:
+            self._emit(FolderFile(PARTITION_METADATA, [beside[PARTITION_METADATA]()]))
 
     def _reach(self, writer: SegmentWriter, offset: int) -> None:
-        """Have the log end behind an offset, though its last batches are left out: by an empty batch, where the release
-        asked for reads such, because the Java coordinator answers from a log only once a batch reached its end."""
+        """Extend the log to an offset whose batches are left out, by an empty batch.
+
+        The release must read such batches. The Java coordinator answers from a log only once a batch reaches its end.
+        """
         raw = last_batch(offset, max(self._epochs, default=NO_PARTITION_LEADER_EPOCH), self._latest_ms)
         if self.picking.unloadable.of_batch(decode_batch_header(raw)) is not None:
             return
@@ -196,7 +203,7 @@ class _Repairing:
         self.done.size_bytes += len(raw)
 
     def _leader_epochs(self) -> bytes:
-        """As the log's file tells, which knows of epochs whose batches were cleaned away; else as recovery finds."""
+        """Return the log's own epochs, which name ones whose batches were cleaned; else those that recovery finds."""
         told = _told_epochs(self.done.log)
         epochs = self._epochs if told is None or not _agree(told, self._epochs) else told
         within = leader_epochs_within(epochs, self.done.checkpoints().log_start_offset or 0, self._end)
@@ -240,7 +247,7 @@ def _fits(writer: SegmentWriter, picked: Picked) -> bool:
 
 
 def _told_epochs(log: PartitionLog) -> LeaderEpochs | None:
-    """The log's own file, if a broker can read that."""
+    """Return the epochs in the log's own file; None if a broker cannot read that."""
     if LEADER_EPOCHS not in log.beside:
         return None
     data = log.beside[LEADER_EPOCHS]()
@@ -252,7 +259,7 @@ def _told_epochs(log: PartitionLog) -> LeaderEpochs | None:
 
 
 def _agree(told: Mapping[int, int], seen: Mapping[int, int]) -> bool:
-    """Whether batches that begin an epoch lie in it."""
+    """Return whether batches that begin an epoch lie in it."""
     return all(
         epoch == max((one for one, first in told.items() if first <= offset), default=-1)
         for epoch, offset in seen.items()

@@ -137,8 +137,7 @@ def _replay_record(state: State, event: Event, record: CoordinatorRecord) -> Non
         return
     transactional = state.profile.is_transactional(batch)
     if record.is_tombstone:
-        key = (record.key["group"], record.key["topic"], record.key["partition"])
-        state.add_tombstone(key, record_offset, batch.producer_id, transactional)
+        state.add_tombstone(record.group_topic_partition, record_offset, batch.producer_id, transactional)
     else:
         value = offset_and_metadata(record, record_offset, batch.producer_id, batch.producer_epoch)
         state.add_offset(value, transactional)

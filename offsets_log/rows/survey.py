@@ -135,7 +135,7 @@ class OpenTransactions(dict[int, tuple[int, int, int]]):
 
 @dataclass(slots=True)
 class Survey:
-    """What was found in one offsets partition.
+    """The contents of one offsets partition, counted.
 
     Attributes:
         first_offset, end_offset: offset of the first record, and where the log continues; None if it is empty.

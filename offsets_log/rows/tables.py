@@ -45,12 +45,12 @@ COMPACT_COLUMNS = (
     GROUP_COLUMN,
     *TOPIC_PARTITION_COLUMNS,
     Column("committed_offset", "bigint", "what the group committed"),
-    Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
+    Column("leader_epoch", "int", "leader epoch of the consumed record; null if none was sent"),
     Column("metadata", "string", "the client's own text"),
     Column("commit_timestamp_ms", "bigint", "when it was committed"),
     Column("expire_timestamp_ms", "bigint", "explicit expiry of value version 1; null if none"),
-    Column("topic_id", "string", "null if the record carries none"),
-    Column("record_offset", "bigint", "of the commit in the offsets partition"),
+    Column("topic_id", "string", "id of the topic; null if the record has none"),
+    Column("record_offset", "bigint", "offset of the commit's record in the offsets partition"),
     OFFSETS_PARTITION_COLUMN,
 )
 
@@ -62,17 +62,21 @@ PENDING_COLUMNS = (
 PLACE_COLUMNS = (
     Column("file", "string", "segment file"),
     OFFSETS_PARTITION_COLUMN,
-    Column("position", "bigint", "of the record in the file; of the compressed records where it is compressed"),
+    Column(
+        "position",
+        "bigint",
+        "where the record begins in the file; if it is compressed, where the compressed records begin",
+    ),
     Column("batch_base_offset", "bigint", "first offset of its batch"),
-    Column("record_offset", "bigint", "of the record in the offsets partition"),
-    Column("timestamp_ms", "bigint", "of the record; -1 if none"),
+    Column("record_offset", "bigint", "offset of the record in the offsets partition"),
+    Column("timestamp_ms", "bigint", "time of the record; -1 if it has none"),
     Column("timestamp_type", "string", "create, log_append, or none (magic 0)"),
     Column("magic", "int", "batch format"),
     Column("compression", "string", "none, gzip, snappy, lz4 or zstd"),
-    Column("producer_id", "bigint", "-1 if none"),
-    Column("producer_epoch", "int", "-1 if none"),
-    Column("is_transactional", "boolean", "attribute bit 4"),
-    Column("is_control", "boolean", "attribute bit 5"),
+    Column("producer_id", "bigint", "id of the producer; -1 if none"),
+    Column("producer_epoch", "int", "epoch of the producer; -1 if none"),
+    Column("is_transactional", "boolean", "whether the batch belongs to a transaction (attribute bit 4)"),
+    Column("is_control", "boolean", "whether the batch holds control records (attribute bit 5)"),
 )
 """Columns of a record's place, and of its batch."""
 
@@ -81,12 +85,12 @@ DECODE_COLUMNS = (
     Column("record_type", "int", "the key's number; null for a control record"),
     Column("name", "string", "Kafka's name of the record type"),
     Column("key", "json", "the key's fields"),
-    Column("value_version", "int", "null for a tombstone"),
+    Column("value_version", "int", "version of the value; null for a tombstone"),
     Column("value", "json", "the value's fields; null for a tombstone"),
-    Column("control", "json", "of a control record: type, coordinator epoch"),
+    Column("control", "json", "contents of a control record: type, coordinator epoch"),
     Column("error", "string", "why the record could not be decoded"),
-    Column("key_hex", "string", "raw, where it could not be decoded"),
-    Column("value_hex", "string", "raw, where it could not be decoded"),
+    Column("key_hex", "string", "raw key, if it could not be decoded"),
+    Column("value_hex", "string", "raw value, if it could not be decoded"),
     Column("unknown_tags", "json", "tagged fields no table knows: path, tag, hex"),
     Column("trailing_hex", "string", "bytes behind the value's last field"),
     Column("key_trailing_hex", "string", "bytes behind the key's last field"),
@@ -94,7 +98,7 @@ DECODE_COLUMNS = (
     Column("topic_base64", "string", "raw bytes of a topic name that is not UTF-8"),
     Column("metadata_base64", "string", "raw bytes of metadata that is not UTF-8"),
     Column("malformed_strings", "json", "other strings that are not UTF-8: path, base64"),
-    Column("headers", "json", "of the record: key, base64"),
+    Column("headers", "json", "headers of the record: key, base64"),
 )
 
 

@@ -282,7 +282,7 @@ def test_what_matches_nothing_is_said(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "--drop-group nobody* drops nothing: no record names such a group" in result.stderr
     assert "--drop-group g*" not in result.stderr
-    assert "--high-watermark 7:1 says nothing: no such offsets partition was found" in result.stderr
+    assert "--high-watermark 7:1 has no effect: no such offsets partition was found" in result.stderr
     assert "--first-dirty-offset" not in result.stderr
     assert "--keep-group x keeps nothing" in clean(data, "--dry-run", "--keep-group", "x").stderr
 

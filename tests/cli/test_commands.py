@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from cli import decode, where
 from cli.main import main
 from offsets_log.log_format.batch import BATCH_HEADER_SIZE
 from offsets_log.log_format.building import build_batch, build_marker
@@ -26,6 +27,8 @@ from offsets_log.log_format.primitives import ZERO_UUID
 from offsets_log.log_format.record import Record
 from offsets_log.messages.offset_commit import OFFSET_COMMIT_VALUE
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record
+from offsets_log.messages.state_topics import STATE_RECORD_TYPES
+from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from tests.builders import LogBuilder
 from tests.conftest import json_lines, log_directories, read_json, read_partitions
 
@@ -444,6 +447,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.endswith("[] ['offsets_log.words']\n")
 
 
+def test_what_help_states_without_the_library_is_what_the_library_has() -> None:
+    assert tuple(STATE_RECORD_TYPES) == decode.INTERNAL_TOPICS
+    assert where.DEFAULT_PARTITIONS == DEFAULT_PARTITIONS
+
+
 def test_a_reader_that_goes_away_is_quiet() -> None:
     code = f"from cli.main import main; main(['decode', {SAMPLE!r}, '-q'])"
     done = subprocess.run(
@@ -542,7 +550,7 @@ def test_output_and_quarantine_in_one_file_is_wrong_usage(tmp_path: Path) -> Non
 
 
 def test_a_bound_for_a_partition_that_is_not_there_is_told() -> None:
-    assert "--until-offset 99:3 bounds nothing" in run("compact", SAMPLE, "--until-offset", "99:3").stderr
+    assert "--until-offset 99:3 has no effect" in run("compact", SAMPLE, "--until-offset", "99:3").stderr
 
 
 def test_offsets_between_two_segments_that_none_holds_are_told(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.expire import ERA_NAMES
 from cli.main import main
+from cli.options import ERA_NAMES
 from offsets_log.log_format.building import build_batch
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.record import Record

@@ -18,7 +18,8 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from offsets_log.broker.hand_over import README
-from offsets_log.disk.folder import CHECKPOINTS, OFFSETS_TOPIC
+from offsets_log.disk.folder import CHECKPOINTS
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from tests.builders import LogBuilder
 
 TOPIC_ID = "HCJdBQf7Qv-GGlbH64RFkg"
@@ -142,7 +143,7 @@ def test_records_that_cannot_be_read_stay_and_are_told(tmp_path: Path) -> None:
     result = offsets_log("repair", folder, "--dry-run", "-o", "jsonl", "--drop-unloadable", "4.3.0")
     (row,) = rows(result)
     assert (row["undecodable"], row["changed_offsets"], row["changed_groups"]) == (0, 0, 0)
-    assert "the answers are those of before" in result.stderr
+    assert "all answers are as before" in result.stderr
     assert "1 partition: 2 batches of" in result.stderr
     assert "1 piece of" in result.stderr
 
@@ -168,7 +169,7 @@ def test_what_is_left_out_is_kept_in_a_new_file_beside_the_inputs(damaged: Path,
     inside = damaged / "kept.jsonl"
     lone = damaged / f"{OFFSETS_TOPIC}-3" / f"{0:020}.log"
     for status, words, why in (
-        (1, (damaged, "--to", out, "--quarantine", there), "this exists, it is not overwritten"),
+        (1, (damaged, "--to", out, "--quarantine", there), "it exists, and is not overwritten"),
         (1, (damaged, "--to", out, "--quarantine", inside), "which is an input"),
         (1, (lone, "--to", out, "--quarantine", lone.with_name("kept")), "which is an input"),
         (2, (damaged, "--dry-run", "--quarantine", tmp_path / "new"), "--dry-run writes nothing"),
@@ -191,7 +192,7 @@ def test_answers_that_are_others_than_before_are_named(tmp_path: Path) -> None:
     result = offsets_log("repair", folder, "--to", tmp_path / "out", "-o", "jsonl", "--drop-unloadable", "3.0.0")
     (row,) = rows(result)
     assert (row["changed_offsets"], row["changed_groups"]) == (1, 0)
-    assert "1 offset and 0 groups are others than before, where records were left out: " in result.stderr
+    assert "1 offset and 0 groups differ from before, because records were left out: " in result.stderr
 
 
 def test_a_segment_keeps_the_time_that_an_archive_tells(damaged: Path, tmp_path: Path) -> None:

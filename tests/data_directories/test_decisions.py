@@ -15,8 +15,8 @@ import cli.engine
 from cli.main import main
 from offsets_log.data_directory import transactions as t
 from offsets_log.data_directory.decisions import PendingTransaction, first_offsets, pending_transactions
-from offsets_log.data_directory.internal_topics import OFFSETS_TOPIC
 from offsets_log.disk.reader import open_logs
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.profile import PROFILES

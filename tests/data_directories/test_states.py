@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsets_log.data_directory import transactions as t
-from offsets_log.data_directory.internal_topics import OFFSETS_TOPIC
 from offsets_log.data_directory.lag import CopiedLogs
 from offsets_log.data_directory.share_groups import (
     ShareState,
@@ -23,6 +22,7 @@ from offsets_log.data_directory.share_groups import (
 )
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from tests.data_directories.copies import WORDS, Recorded, data_directories, partition_folders, partition_log
 
 _TRANSACTION = re.compile(r"^(\S+)\s+\d+\s+(\d+)\s+(\w+)\s*$", re.MULTILINE)

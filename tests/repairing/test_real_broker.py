@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from offsets_log.disk.folder import OFFSETS_TOPIC
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.replay.partition_for import partition_for
 from tests.coordinator import broker
 from tests.repairing.trials import Trials

@@ -33,12 +33,13 @@ from click.testing import CliRunner
 
 from cli.main import main
 from offsets_log.broker.recovery import open_log
-from offsets_log.disk.folder import METADATA, OFFSETS_TOPIC
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
 from offsets_log.events import Event
+from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, iter_log
 from offsets_log.log_format.segment import Tail
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.partition_for import partition_for
@@ -283,7 +284,7 @@ class Trials:
             (to / name).mkdir()
             for path in (given.folder / name).glob("*.log"):
                 shutil.copyfile(path, to / name / path.name)
-            (to / name / METADATA).write_text(f"version: 0\ntopic_id: {identity}")
+            (to / name / PARTITION_METADATA).write_text(f"version: 0\ntopic_id: {identity}")
         return Made(to, given.loading)
 
     def _made(self, operation: str, given: Given, to: Path, identity: str) -> Made:

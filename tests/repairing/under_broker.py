@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from offsets_log.disk.folder import CHECKPOINTS, CLEAN_SHUTDOWN, OFFSETS_TOPIC
+from offsets_log.disk.folder import CHECKPOINTS
+from offsets_log.log_format.file_names import CLEAN_SHUTDOWN
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from tests.conftest import json_lines
 
 Row = dict[str, Any]

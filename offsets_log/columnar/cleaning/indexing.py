@@ -13,12 +13,10 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be32, be64
 
-MAX_OFFSETS_IN_SEGMENT = 1 << 31
-
 
 @inlined
 def newest_at(data: Any, at: Any, end: Any) -> Any:
-    """The size of the batch of magic 2 that a position seems to hold, or NOT_PLAIN."""
+    """Return the size of the batch of magic 2 that a position seems to hold, or NOT_PLAIN."""
     if end - at < bt.HEADER_SIZE or bt.is_older(data, at):
         return np.int64(oc.NOT_PLAIN)
     return bt.size_at(data, at, end)
@@ -26,9 +24,9 @@ def newest_at(data: Any, at: Any, end: Any) -> Any:
 
 @inlined
 def fits(round_state: Any, data: Any, at: Any) -> Any:
-    """Whether a batch's last offset can be in the segment that is written."""
+    """Return whether a batch's last offset can be in the segment that is written."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-    return 0 <= last - round_state[d.BASE_OFFSET] < MAX_OFFSETS_IN_SEGMENT
+    return 0 <= last - round_state[d.BASE_OFFSET] < bt.MAX_OFFSETS_IN_SEGMENT
 
 
 @inlined
@@ -71,7 +69,7 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
 
 @kernel
 def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
-    """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
+    """Count and index unchanged batches of magic 2 from a position on that have no producer and no new epoch.
 
     Their last offsets rise.
 

@@ -29,12 +29,12 @@ from offsets_log.log_format import batch as b
 MOST_RECORD_OVERHEAD = 32
 """More bytes than a record takes beside its key and value."""
 MARKER_SIZE = 78
-"""Of a transaction marker as coordinators write it."""
+"""Size of a transaction marker as coordinators write it."""
 
 
 @inlined
 def _has(open_: Any, first: Any, count: Any, producer_id: Any) -> Any:
-    """Where a producer stands among some, −1 if it does not."""
+    """Return where a producer stands among some; −1 if it does not."""
     for i in range(first, first + count):
         if open_[U(i)] == producer_id:
             return np.int64(i)
@@ -43,7 +43,7 @@ def _has(open_: Any, first: Any, count: Any, producer_id: Any) -> Any:
 
 @part
 def _is_of_commit(round_state: Any, open_: Any, data: Any, at: Any) -> Any:
-    """Whether a transaction is, as far as is known, to be kept; it has data from now on (``CL-15``, ``CL-16``)."""
+    """Return whether a transaction is to be kept, and note that it has data (``CL-15``, ``CL-16``)."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     producer_id = be64(data, at + bt.PRODUCER_ID)
     if (
@@ -61,7 +61,7 @@ def _is_of_commit(round_state: Any, open_: Any, data: Any, at: Any) -> Any:
 
 @part
 def _commit_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any) -> Any:
-    """The size of the plain marker at a position that commits a transaction with data, which is over then (``CL-17``).
+    """Return the size of the plain marker at a position; it commits a transaction with data, which ends (``CL-17``).
 
     Else 0, and nothing is done.
     """
@@ -87,7 +87,7 @@ def _commit_at(round_state: Any, open_: Any, data: Any, at: Any, end: Any) -> An
 def _plain_at(
     round_state: Any, open_: Any, data: Any, at: Any, end: Any, staged: Any, window: Any, table: Any
 ) -> Any:  # fmt: skip
-    """The number of records of the batch at a position, which are staged; negative: minus why it is not taken.
+    """Stage the batch at a position; return how many records it has, or minus the reason why it is not taken.
 
     Whether they stand in the window, and how large the batch is when it is not compressed, is noted in the round state.
     """
@@ -193,7 +193,7 @@ def sift(
 
 @inlined
 def _is_within(round_state: Any, data: Any, at: Any) -> Any:
-    """Whether the log that is written may hold a batch as it is."""
+    """Return whether the log that is written may hold a batch as it is."""
     last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
     return last < round_state[d.UNTIL_OFFSET] and fits(round_state, data, at)
 
@@ -223,7 +223,7 @@ def _take(
     round_state: Any, slots: Any, keys: Any, arena: Any, open_: Any, data: Any, source: Any, staged: Any,
     producers: Any, chosen: Any, out: Any, packs: Any, at: Any, size: Any, count: Any,
 ) -> Any:  # fmt: skip
-    """One batch; SLOW_PATH, and nothing is done, if something about it is unusual."""
+    """Take one batch; return SLOW_PATH, with nothing done, if something about it is unusual."""
     has_horizon = be16(data, at + bt.ATTRIBUTES) & HORIZON_MASK
     horizon = be64(data, at + bt.BASE_TIMESTAMP) if has_horizon else np.int64(-1)
     if (has_horizon and horizon < 0) or not _is_within(round_state, data, at):
@@ -293,7 +293,7 @@ def _keep(staged: Any, i: Any, place: Any) -> None:
 
 @inlined
 def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any:
-    """The same where single records are named: those stay, or the others do."""
+    """Choose records where single ones are named: those that stay, or those that go."""
     kept, tombstones = np.int64(0), np.int64(0)
     for number in range(count):
         i = U(number)
@@ -314,7 +314,7 @@ def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any
 
 @inlined
 def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any:
-    """Whether a batch may have to stay without records."""
+    """Return whether a batch may have to stay without records."""
     if be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA) + 1 == round_state[d.LAST_BATCH_OFFSET]:
         return True
     producer_id = be64(data, at + bt.PRODUCER_ID)
@@ -327,7 +327,7 @@ def _may_stay_empty(round_state: Any, data: Any, at: Any, producers: Any) -> Any
 
 @inlined
 def _reason(round_state: Any, tombstones: Any, last: Any) -> Any:
-    """Where it is counted why a batch stays that ends with an offset."""
+    """Return where to count why a batch that ends with an offset stays."""
     if last > round_state[d.LATEST]:
         return np.int64(d.KEPT_BEYOND)
     return np.int64(d.KEPT_TOMBSTONES if tombstones else d.KEPT_LATEST)

@@ -20,7 +20,7 @@ KEPT_BITS = b.TRANSACTIONAL_MASK | bt.CODEC_MASK
 
 @inlined
 def can_be_rewritten(data: Any, at: Any, staged: Any, kept: Any) -> Any:
-    """Whether Kafka's builder would take producer and times as they are."""
+    """Return whether Kafka's builder accepts the producer and the times as they are."""
     if be64(data, at + bt.PRODUCER_ID) != -1:
         if be16(data, at + bt.PRODUCER_EPOCH) == -1 or be32(data, at + bt.BASE_SEQUENCE) < 0:
             return False
@@ -63,14 +63,14 @@ def rewrite(round_state: Any, data: Any, at: Any, source: Any, staged: Any, kept
 
 @inlined
 def _put(out: Any, at: Any, value: Any, size: Any) -> None:
-    """A number of so many bytes, most significant first."""
+    """Write a number of some bytes, most significant first."""
     for i in range(size):
         out[U(at + i)] = value >> 8 * (size - 1 - i) & 0xFF
 
 
 @inlined
 def _varint_size(value: Any) -> Any:
-    """Of a zigzag varint."""
+    """Return the size of a zigzag varint."""
     bits = U(value << 1 ^ value >> 63)
     size = np.int64(1)
     while bits >= U(0x80):
@@ -81,7 +81,7 @@ def _varint_size(value: Any) -> Any:
 
 @inlined
 def _put_varint(out: Any, at: Any, value: Any) -> Any:
-    """A zigzag varint; where it ends."""
+    """Write a zigzag varint; return where it ends."""
     bits = U(value << 1 ^ value >> 63)
     while bits >= U(0x80):
         out[U(at)] = bits & U(0x7F) | U(0x80)
@@ -93,7 +93,7 @@ def _put_varint(out: Any, at: Any, value: Any) -> Any:
 
 @inlined
 def _put_record(source: Any, staged: Any, i: Any, time: Any, offset: Any, out: Any, to: Any) -> Any:
-    """A record, with the deltas of its time and offset; where it ends."""
+    """Write a record with the deltas of its time and offset; return where it ends."""
     key_size, value_size = staged[i, a.KEY_SIZE], staged[i, a.VALUE_SIZE]
     size = 2 + _varint_size(time) + _varint_size(offset) + _varint_size(key_size) + _varint_size(value_size)
     to = _put_varint(out, to, size + key_size + max(value_size, np.int64(0)))

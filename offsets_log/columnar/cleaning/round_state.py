@@ -1,4 +1,4 @@
-"""What kernels of the cleaner are told, and tell: numbers in one array, and the columns of others."""
+"""The state that kernels of the cleaner share: numbers in one array, and the columns of other arrays."""
 
 from __future__ import annotations
 

@@ -17,14 +17,14 @@ from offsets_log.columnar.wire.primitives import hash_bytes
 
 @part
 def last_offset(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any) -> Any:
-    """Where a key stands last, −1 for one that is not known."""
+    """Return where a key stands last; −1 if it is not known."""
     row = find_row(slots, keys, arena, data, start, size, hash_bytes(data, start, size, round_state[d.SEED]))
     return np.int64(-1) if row < 0 else keys[U(row), d.LAST_OFFSET]
 
 
 @inlined
 def has_room(round_state: Any, slots: Any, keys: Any, arena: Any, count: Any, size: Any) -> Any:
-    """Whether so many new keys of that size together can be taken in."""
+    """Return whether a number of new keys with a total size fit."""
     rows = round_state[d.KEYS] + count
     room = size + count * (a.CACHE_LINE + a.SIZE_BYTES)
     return 2 * rows <= len(slots) and rows <= len(keys) and round_state[d.ARENA_USED] + room <= len(arena)
@@ -32,7 +32,7 @@ def has_room(round_state: Any, slots: Any, keys: Any, arena: Any, count: Any, si
 
 @part
 def put(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: Any, size: Any, offset: Any) -> None:
-    """A key stands at an offset; the caller has made sure of room."""
+    """Note that a key stands at an offset; the caller has made sure of room."""
     found = hash_bytes(data, start, size, round_state[d.SEED])
     row = find_row(slots, keys, arena, data, start, size, found)
     if row < 0:
@@ -65,7 +65,7 @@ def put_one(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, key:
 
 @kernel
 def get_one(round_state: Longs, slots: Longs, keys: LongRows, arena: Bytes, key: Bytes) -> int:
-    """Where a single key stands last, −1 for one that is not known."""
+    """Return where a single key stands last; −1 if it is not known."""
     return int(last_offset(round_state, slots, keys, arena, key, np.int64(0), np.int64(len(key))))
 
 

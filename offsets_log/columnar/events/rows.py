@@ -15,27 +15,28 @@ import pyarrow as pa
 from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.events import Event
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.record import as_int64
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord, record_type_of
 from offsets_log.rows.tables import PLACE_COLUMNS, Column, Row
 
 EVENT_COLUMNS = (
     *PLACE_COLUMNS,
-    Column("control_type", "string", "of a control record: COMMIT, ABORT or another; null for data"),
+    Column("control_type", "string", "type of a control record: COMMIT, ABORT or another; null for data"),
     Column("record_type", "int", "the key's number; null for a control record"),
     Column("name", "string", "Kafka's name of the record type"),
     Column("group", "string", "group id"),
-    Column("topic", "string", "of an offset commit"),
-    Column("partition", "int", "of that topic"),
+    Column("topic", "string", "topic of an offset commit"),
+    Column("partition", "int", "partition of that topic"),
     Column("is_tombstone", "boolean", "whether the value is null; null for a control record"),
-    Column("value_version", "int", "null for a tombstone"),
-    Column("committed_offset", "bigint", "of an offset commit"),
-    Column("leader_epoch", "int", "of the consumed record; null if none was sent"),
+    Column("value_version", "int", "version of the value; null for a tombstone"),
+    Column("committed_offset", "bigint", "offset that an offset commit commits"),
+    Column("leader_epoch", "int", "leader epoch of the consumed record; null if none was sent"),
     Column("metadata", "string", "the client's own text"),
     Column("commit_timestamp_ms", "bigint", "when it was committed"),
     Column("expire_timestamp_ms", "bigint", "explicit expiry of value version 1; null if none"),
-    Column("topic_id", "string", "null if the record carries none"),
-    Column("key", "binary", "raw, of a record that the columns do not tell whole"),
-    Column("value", "binary", "raw, of a record that the columns do not tell whole"),
+    Column("topic_id", "string", "id of the topic; null if the record has none"),
+    Column("key", "binary", "raw bytes, if the columns do not tell all of them"),
+    Column("value", "binary", "raw bytes, if the columns do not tell all of them"),
     Column("error", "string", "why the record could not be decoded"),
 )
 BOUNDED = (
@@ -85,8 +86,8 @@ def event_row(event: Event) -> Row:
         "offsets_partition": event.offsets_partition,
         "position": record.position,
         "batch_base_offset": event.batch_base_offset,
-        "record_offset": _int64(record.offset),
-        "timestamp_ms": _int64(record.timestamp_ms),
+        "record_offset": as_int64(record.offset),
+        "timestamp_ms": as_int64(record.timestamp_ms),
         "timestamp_type": batch.timestamp_type,
         "magic": batch.magic,
         "compression": batch.compression,
@@ -143,10 +144,6 @@ def _is_told_whole(decoded: CoordinatorRecord) -> bool:
     return decoded.is_offset_commit and not (
         decoded.key_trailing or decoded.value_trailing or decoded.unknown_tags() or decoded.malformed_strings()
     )
-
-
-def _int64(number: int) -> int:
-    return (number + (1 << 63) & (1 << 64) - 1) - (1 << 63)
 
 
 def encodable(text: str) -> str:

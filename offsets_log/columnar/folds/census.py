@@ -1,4 +1,4 @@
-"""What `rows.survey` counts of records, of those that a kernel has replayed: by numbers; `surveys` gives their names.
+"""Counts that `rows.survey` makes, of the records that a kernel has replayed, by numbers; `surveys` names them.
 
 It is done when all that was staged is replayed, because until then a key may turn out to be no key. Which event counts
 for what is told by `survey.watched`; here are the same rules for what is plain.
@@ -34,7 +34,7 @@ def _add_time(scan_state: Any, time: Any) -> None:
 
 @inlined
 def _count_kind(scan_state: Any, kind: Any) -> None:
-    """A record of one of `arrays.RECORD_KINDS`."""
+    """Count a record of one of `arrays.RECORD_KINDS`."""
     at = U(kind)
     if scan_state[U(a.RECORDS_OF) + at] == 0:
         scan_state[U(a.RECORDS_FIRST) + at] = scan_state[a.KINDS_SEEN]

@@ -37,7 +37,7 @@ _FORMATS_AT = slice(a.FORMATS_AT, a.FORMATS_AT + a.FORMAT_IDS)
 
 
 class InspectedState(ColumnarState):
-    """What a run of records did, by every way to read it, and what was seen.
+    """The effects of a run of records, by every way to read it, and what was seen.
 
     Args:
         profiles: of the releases that are asked about.
@@ -58,16 +58,16 @@ class InspectedState(ColumnarState):
         scan_state[a.NEWEST_MS] = -1
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
-        """Nobody asks."""
+        """Do nothing: nobody asks for names."""
 
     def split(self) -> None:
-        """From here on the other ways have states of their own."""
+        """Give the other ways states of their own from here on."""
         if self.arrays.scan_state[a.IS_INSPECTED] == a.ALONE:
             self.others = [_OtherState(self, way) for way in self.ways[1:]]
             self.arrays.scan_state[a.IS_INSPECTED] = a.WITH_OTHERS
 
     def of_way(self, profile: Profile) -> ColumnarState:
-        """The state of a profile's way."""
+        """Return the state of a profile's way."""
         return [self, *self.others][self.ways.index(way_of(profile)) if self.others else 0]
 
     def replay_on_slow_path(self, events: Sequence[LogEvent]) -> None:
@@ -77,18 +77,18 @@ class InspectedState(ColumnarState):
             state.problems.clear()
 
     def open_transaction(self, producer_id: int, record_offset: int, timestamp_ms: int, batch_at: int) -> None:
-        """A data record of a transaction that was read on the slow path; its batch begins there in the log."""
+        """Note a transaction's data record that was read on the slow path, and where its batch begins in the log."""
         s = self.arrays
         while not transactions.add_one(s.scan_state, s.overflow, producer_id, record_offset, timestamp_ms, batch_at):
             self.grow()
 
     def end_transaction(self, producer_id: int) -> None:
-        """A marker that was read on the slow path."""
+        """Note a marker that was read on the slow path."""
         while not transactions.end_one(self.arrays.scan_state, self.arrays.overflow, producer_id):
             self.grow()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
-        """As `ColumnarState.merge`."""
+        """Implement `ColumnarState.merge`."""
         assert isinstance(right, InspectedState)
         if right.others:
             self.split()
@@ -109,7 +109,7 @@ class InspectedState(ColumnarState):
 
 
 class _OtherState(ColumnarState):
-    """The same run of records by other rules; groups are not its matter."""
+    """The effects of the same records by other rules, without groups."""
 
     def __init__(self, first: InspectedState, way: Profile) -> None:
         self.profile = way
@@ -129,10 +129,10 @@ class _OtherState(ColumnarState):
         scan_state[a.IS_READ_AGAIN] = 1
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
-        """Groups are told by the first state."""
+        """Do nothing: the first state has the groups."""
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
-        """Nobody asks."""
+        """Do nothing: nobody asks for names."""
 
 
 class _Follower(Piece):
@@ -158,7 +158,7 @@ class _Follower(Piece):
                     raise AssertionError(f"a batch was plain and is not ({outcome})")
 
     def pass_over(self, events: Iterator[LogEvent]) -> None:
-        """It has been told."""
+        """Do nothing: it has been reported."""
 
 
 class InspectedPiece(Piece):
@@ -189,8 +189,8 @@ class InspectedPiece(Piece):
 
     @abstractmethod
     def reached(self, index: int, next_offset: int) -> None:
-        """Plain batches of a segment were read up to an offset."""
+        """Note that plain batches of a segment were read up to an offset."""
 
     @abstractmethod
     def saw(self, events: Sequence[LogEvent], batch_at: int) -> None:
-        """The events of a batch that was read on the slow path, which begins there in the log."""
+        """Note the events of a batch that was read on the slow path, and where it begins in the log."""

@@ -1,4 +1,4 @@
-"""What is looked for in a log while it is replayed: the first record of each kind, the newest time, open transactions.
+"""Facts collected during a replay: the first record of each kind, the newest time, open transactions.
 
 It is done when all that was staged is replayed, because until then a key may turn out to be no key.
 """
@@ -43,7 +43,7 @@ def count(scan_state: Any, overflow: Any, staged: Any, source: Any, data: Any, s
 
 @kernel
 def locate(data: Bytes, wanted: Longs, progress: Longs, found: Longs) -> None:
-    """Where in a segment the batches stand that hold record offsets, or the first behind them.
+    """Return where the batches that hold record offsets, or the first ones after them, begin in a segment.
 
     Args:
         wanted: offsets, rising.

@@ -1,4 +1,4 @@
-"""Which records a replay's kernels take: the programs of keys and values, by the rules of a profile."""
+"""The records that a replay's kernels take: programs of keys and values, by the rules of a profile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DISTINCT = {GROUP_METADATA_VALUE.name: ("group_instance_id",)}
 
 
 def rules_of(profile: Profile) -> int:
-    """The profile as the bits that `offsets` asks."""
+    """Return the profile as the bits that `offsets` tests."""
     return (
         fold.LATEST_BY_RECORD * profile.latest_by_record
         | fold.ENDS_BY_RECORD * (profile.cancels_pending == "all")
@@ -46,7 +46,7 @@ Release = tuple[int, int]
 
 @cache
 def plain_programs(profile: Profile) -> dict[tuple[int, int | None], Program]:
-    """(record type, value version; None for the key) → program, as far as records of it are replayed whatever they say.
+    """Return (record type, value version; None for the key) → program, for records replayed whatever they hold.
 
     Whether they are is asked of `replay.refusal` with a value of zeros.
     """
@@ -64,7 +64,7 @@ def plain_programs(profile: Profile) -> dict[tuple[int, int | None], Program]:
 
 
 def key_program(number: int) -> Program:
-    """The program of a record type's key, which notes its first two fields: the group and what is of it."""
+    """Return the program of a record type's key, which notes its first two fields: the group and what it has."""
     key = RECORD_TYPES[number].key
     return compile_program(key, 0, noted=[field.name for field in key.fields[:2]])
 
@@ -89,7 +89,7 @@ def newer_layouts(profile: Profile, release: Release | None) -> dict[int, Messag
 
 
 def newer_programs(profile: Profile, release: Release | None) -> dict[tuple[int, int | None], Program]:
-    """Programs of the newer kinds, as `plain_programs`."""
+    """Return the programs of the newer kinds, as `plain_programs`."""
     programs: dict[tuple[int, int | None], Program] = {}
     for number, layout in newer_layouts(profile, release).items():
         programs[number, None] = key_program(number)
@@ -111,7 +111,7 @@ def _is_plain(number: int, version: int, layout: Message, profile: Profile) -> b
 
 
 def new_state(profile: Profile, more: dict[tuple[int, int | None], Program] = {}) -> a.State:  # noqa: B006
-    """Arrays with the profile's programs, more of them and its rules, nothing replayed yet."""
+    """Return arrays with the profile's programs, more of them and its rules, in which nothing is replayed."""
     programs = plain_programs(profile) | more
     state = a.State(scan_state_of(programs, seed=secrets.randbits(62)))
     for number in range(a.RECORD_TYPES):

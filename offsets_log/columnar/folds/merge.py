@@ -82,7 +82,7 @@ def number_all(
 
 @inlined
 def _join_group(groups: Any, group: Any, right_groups: Any, right: Any) -> None:
-    """What both pieces know of a group."""
+    """Join what both pieces know of a group."""
     if right_groups[right, a.METADATA_OFFSET] != a.NEVER:
         for field in range(a.METADATA_OFFSET, a.IS_TOMBSTONE + 1):
             groups[group, field] = right_groups[right, field]
@@ -96,7 +96,7 @@ def join_rows(
     scan_state: Longs, rows: LongRows, groups: LongRows, overflow: Longs, right_scan_state: Longs, right_rows: LongRows,
     right_groups: LongRows, right_overflow: Longs, numbers: LongRows, values_before: Number,
 ) -> None:  # fmt: skip
-    """Groups, tombstones and committed offsets of the right piece; there is room for all its names.
+    """Join groups, tombstones and committed offsets of the right piece; there is room for all its names.
 
     Args:
         values_before: values read on the slow path of the left piece: the right one's are numbered behind them.
@@ -130,7 +130,7 @@ def join_producers(
     scan_state: Longs, rows: LongRows, overflow: Longs, right_scan_state: Longs, right_overflow: Longs,
     numbers: LongRows, values_before: Number, order: Longs,
 ) -> None:  # fmt: skip
-    """What the right piece cancelled, ended and left open; there is room for all of it, in ``order`` for the open."""
+    """Join what the right piece cancelled, ended and left open; there is room, also in ``order`` for the open."""
     none = np.int64(0)
     for i in range(right_scan_state[a.CANCELLED]):
         right = right_scan_state[a.CANCELLED_AT] + i * a.CANCELLED_SIZE
@@ -167,7 +167,7 @@ def join_producers(
 
 @kernel
 def compact_open(scan_state: Longs, overflow: Longs) -> None:
-    """Of every producer and key keep the last open record only: the others have no effect any more."""
+    """Keep only the last open record of every producer and key: the others have no effect any more."""
     for i in range(scan_state[a.PRODUCERS]):
         scan_state[a.RESOLUTION] += 1
         owner = producer_at(scan_state, i)

@@ -73,7 +73,7 @@ UNKNOWN = REMOVED = REFUSED = -1
 
 @part
 def _copy(text: Any, at: Any, source: Any, begin: Any, end: Any) -> Any:
-    """Where the copy ends."""
+    """Copy bytes; return where the copy ends."""
     for i in range(end - begin):
         text[U(at + i)] = source[U(begin + i)]
     return at + end - begin
@@ -99,7 +99,7 @@ def put_names(counts: Any, rows: Any, groups: Any, arena: Any, text: Any, row: A
 def _writer_of_key(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any
 ) -> Any:
-    """The writer of a key that was not counted yet, or of a group; NEEDS_ROOM."""
+    """Return the writer of a key that was not counted yet, or of a group; NEEDS_ROOM without room."""
     if counts[PER] == PER_GROUP:
         return rows[row, a.GROUP]
     if counts[PER] >= PER_NAMES:
@@ -120,7 +120,7 @@ def _writer_of_key(
 def named(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, data: Any, start: Any, size: Any
 ) -> Any:
-    """The writer of a name; NEEDS_ROOM."""
+    """Return the writer of a name; NEEDS_ROOM without room."""
     if not has_room(scan_state, slots, rows, groups, arena, size):
         return np.int64(oc.NEEDS_ROOM)
     return np.int64(intern_group(scan_state, groups, arena, overflow, data, start, size))
@@ -130,7 +130,7 @@ def named(
 def _writer_of_time(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, time: Any
 ) -> Any:
-    """The writer of an hour; NEEDS_ROOM."""
+    """Return the writer of an hour; NEEDS_ROOM without room."""
     if time == NO_TIME:
         return np.int64(NOBODY)
     hour = time // HOUR_MS
@@ -156,7 +156,7 @@ def _writer_with_names(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any,
     number: Any
 ) -> Any:  # fmt: skip
-    """The writer of a number, of an hour or another writer, that has a key's names; NEEDS_ROOM."""
+    """Return the writer of a number, an hour or another writer, with a key's names; NEEDS_ROOM without room."""
     if row < 0:
         return np.int64(NOBODY)
     put_number(text, 0, number)
@@ -169,7 +169,7 @@ def writer_of(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, row: Any,
     time: Any
 ) -> Any:  # fmt: skip
-    """Whom a record is counted for; NEEDS_ROOM."""
+    """Return the writer for whom a record is counted; NEEDS_ROOM without room."""
     if counts[PER] == PER_HOUR:
         return _writer_of_time(counts, scan_state, slots, rows, groups, arena, overflow, text, time)
     if counts[PER] == PER_HOUR_AND_NAMES:
@@ -201,7 +201,7 @@ def _saw_group(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any, source: Any,
     value: Any, size: Any, group: Any,
 ) -> Any:  # fmt: skip
-    """A type 2 record: FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
+    """Note a type 2 record; return FINISHED, NEEDS_ROOM or NEEDS_ANSWER."""
     if size < 0:
         groups[group, NOW] = 0
         groups[group, CONTENT] = REMOVED
@@ -233,7 +233,7 @@ def _saw_group(
 def _topic_id(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, source: Any, id_at: Any
 ) -> Any:
-    """The number of the topic id that a value names, 0 without one; NEEDS_ROOM."""
+    """Return the number of the topic id that a value names, 0 without one; NEEDS_ROOM without room."""
     if id_at < 0 or (be64(source, id_at) == 0 and be64(source, id_at + 8) == 0):
         return np.int64(0)
     return np.int64(named(scan_state, slots, rows, groups, arena, overflow, source, id_at, np.int64(TOPIC_ID_SIZE)))
@@ -271,7 +271,7 @@ def _look_up(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, text: Any,
     topic_id: Any, row: Any, is_plain: Any, version: Any,
 ) -> Any:  # fmt: skip
-    """The same in a version where somebody holds something."""
+    """Return the number of a topic id in a version of which members hold something; NEEDS_ROOM without room."""
     key_at = rows[rows[row, a.TARGET], a.KEY_AT]
     topic_at = key_at + 4 + be16(arena, key_at + 2)
     pair = named(scan_state, slots, rows, groups, arena, overflow, arena, topic_at, 2 + be16(arena, topic_at) + 4)
@@ -353,5 +353,5 @@ def hold(
 def number_of(
     scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, name: Bytes
 ) -> Any:
-    """The number of a name; NEEDS_ROOM."""
+    """Return the number of a name; NEEDS_ROOM without room."""
     return named(scan_state, slots, rows, groups, arena, overflow, name, np.int64(0), np.int64(len(name)))

@@ -47,20 +47,20 @@ ACTIONS: dict[Any, int] = {
 KINDS = {CONSUMER: 1, SHARE: 2, STREAMS: 3}
 OWNING = KINDS[CONSUMER]
 NO_KIND = 4
-"""Of a group that is read again anyway."""
+"""Kind of a group that is read again anyway."""
 OWNING_TYPE = 8
 OWNED_NOTES = ("assigned_partitions", "partitions_pending_revocation")
 """Fields of a value that says what a member of a consumer group has: the first notes of its program."""
 
 
 def can_own(layout: Message) -> bool:
-    """Whether a layout has its partitions as `_take_list` reads them: a topic id, partitions and tagged fields."""
+    """Return whether a layout has its partitions as `_take_list` reads them: topic id, partitions, tagged fields."""
     lists = [row.type for row in layout.fields if row.name in OWNED_NOTES and row.tag is None and not row.nullable]
     return layout.is_flexible(0) and [_parts(kind) for kind in lists] == [[UUID, INT32]] * len(OWNED_NOTES)
 
 
 def _parts(kind: WireType) -> list[WireType]:
-    """Types of the plain fields of a list's elements; of lists of numbers the numbers'."""
+    """Return the types of the plain fields of a list's elements, or of the numbers in a list of numbers."""
     if not isinstance(kind, ArrayOf) or not isinstance(kind.element, Struct):
         return []
     types = [row.type for row in kind.element.fields if row.tag is None and not row.nullable]
@@ -72,7 +72,7 @@ ACTION, KIND, NAMES, OF_MEMBER, TYPE_COLUMNS = range(5)
 
 
 def _types() -> a.Int64s:
-    """What the kernels know of the record types: from the rules' own branches."""
+    """Return what the kernels know of the record types, by the rules' own branches."""
     types = np.full((a.RECORD_TYPES, TYPE_COLUMNS), a.NOTHING, np.int64)
     actions = {number: ACTIONS[branch.replay] for number, branch in rules.BRANCHES.items()}
     member_types = {branch.kind: n for n, branch in rules.BRANCHES.items() if actions[n] == MEMBER}
@@ -102,13 +102,13 @@ FIRST_TURN = a.TOPIC_OFFSET  # offset + 1 of the first of these
 
 @inlined
 def more_at(scan_state: Any, row: Any) -> Any:
-    """Where more of a row stands in ``overflow``."""
+    """Return where more of a row stands in ``overflow``."""
     return scan_state[a.MORE_AT] + row * a.MORE_SIZE
 
 
 @inlined
 def owned_at(scan_state: Any, number: Any) -> Any:
-    """Where a partition that was taken stands in ``overflow``."""
+    """Return where a partition that was taken stands in ``overflow``."""
     return scan_state[a.OWNED_AT] + number * a.OWNED_SIZE
 
 
@@ -120,7 +120,7 @@ def make_whole(groups: Any, group: Any) -> None:
 
 @part
 def owned_entry(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any, partition: Any) -> Any:
-    """The number of a partition, new or known: then its group is 0. The caller has made sure of room."""
+    """Return the number of a partition; the group of a new one is 0. The caller has made sure of room."""
     at, found = find_owned_slot(scan_state, overflow, group, high, low, partition)
     if overflow[at] != 0:
         return (overflow[at] & LOW) - 1
@@ -139,7 +139,7 @@ def owned_entry(scan_state: Any, overflow: Any, group: Any, high: Any, low: Any,
 
 @inlined
 def _take(scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, number: Any) -> Any:
-    """A member takes a partition; False if that is not plain."""
+    """Let a member take a partition; return False if that is not plain."""
     entry = owned_at(scan_state, number)
     owner = overflow[entry + a.OWNER]
     if owner >= 0:
@@ -159,7 +159,7 @@ def _take(scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, recor
 def _take_list(
     scan_state: Any, overflow: Any, group: Any, row: Any, turn: Any, record_offset: Any, data: Any, at: Any, end: Any
 ) -> Any:  # fmt: skip
-    """A member takes the partitions of a list that a program has walked through; False if that is not plain."""
+    """Let a member take the partitions of a list that a program has read; return False if that is not plain."""
     count, at = uvarint(data, at, end)
     for _ in range(count - 1):
         high, low = be64(data, at), be64(data, at + 8)
@@ -182,7 +182,7 @@ def _replay_current(
     scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
     data: Any, value: Any, size: Any,
 ) -> None:  # fmt: skip
-    """What a member has."""
+    """Replay a record of what a member has."""
     group, state = rows[row, a.GROUP], more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
     phase = overflow[state] & PHASE
     if is_value:
@@ -210,7 +210,7 @@ def _replay_current(
 
 @inlined
 def _replay_member(scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any) -> None:
-    """What a member is."""
+    """Replay a record of what a member is."""
     group, state = rows[row, a.GROUP], more_at(scan_state, row) + STATE_OF
     phase = overflow[state] & PHASE
     if is_value:
@@ -247,7 +247,7 @@ def _replay_action(
 def _enter_group(
     groups: Any, group: Any, number: Any, is_value: Any, record_offset: Any, batch: Any, index: Any
 ) -> None:
-    """What any record of a newer kind does to what is known of its group."""
+    """Note what any record of a newer kind does to its group."""
     action, kind, flags = TYPES[number, ACTION], TYPES[number, KIND], groups[group, a.NEWER_FLAGS]
     if groups[group, a.NEWER_KIND] == 0:
         groups[group, a.NEWER_KIND] = kind
@@ -330,7 +330,7 @@ def replay_newer(
     scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
     batch: Any, index: Any, data: Any, value: Any, size: Any,
 ) -> Any:  # fmt: skip
-    """A record of a newer kind of group; False without room, and nothing is done."""
+    """Replay a record of a newer kind of group; return False, with nothing done, without room."""
     if groups[rows[row, a.GROUP], a.NEWER_FLAGS] & READ_AGAIN:
         return keep(scan_state, groups, overflow, rows[row, a.GROUP], is_value, record_offset, batch, index)
     most = scan_state[a.OWNED] + max(size, 0) // 4

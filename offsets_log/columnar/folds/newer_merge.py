@@ -1,4 +1,4 @@
-"""What `newer` knows of two neighbouring pieces of a log becomes one, before `merge` joins what else there is."""
+"""Joining what `newer` knows of two neighbouring pieces of a log, before `merge` joins the rest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def link_member(rows: Any, row: Any, right_rows: Any, i: Any, numbers: Any) -> N
 
 @inlined
 def _joined_state(earlier: Any, later: Any) -> Any:
-    """What is known of a member behind two pieces; −1 if that is not plain."""
+    """Return what is known of a member after two pieces; −1 if that is not plain."""
     before, phase = earlier & PHASE, later & PHASE
     targets = HAS_TARGET | HAS_NO_TARGET
     kept = (later if later & targets else earlier) & targets
@@ -58,7 +58,7 @@ def _joined_state(earlier: Any, later: Any) -> Any:
 
 @part
 def join_newer_groups(groups: Any, group: Any, right_groups: Any, i: Any) -> None:
-    """What the right piece knows of a group's records of newer kinds, before its type 2 records are joined."""
+    """Join what the right piece knows of newer kinds' records of a group, before its type 2 records."""
     has_metadata = right_groups[i, a.METADATA_OFFSET] != a.NEVER
     if right_groups[i, a.NEWER_KIND] == 0:
         if groups[group, a.NEWER_KIND] != 0 and has_metadata:
@@ -95,7 +95,7 @@ def join_newer_row(
     scan_state: Any, rows: Any, groups: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any,
     right_overflow: Any, i: Any, row: Any, records_before: Any,
 ) -> None:  # fmt: skip
-    """The right piece's last record of a key; the partitions of its members were joined before."""
+    """Join the right piece's last record of a key, after the partitions of its members."""
     number = be16(arena, rows[row, a.KEY_AT])
     more, right_more = more_at(scan_state, row), right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
     if TYPES[number, ACTION] == MEMBER:
@@ -123,7 +123,7 @@ def join_owned(
     scan_state: Any, rows: Any, groups: Any, arena: Any, overflow: Any, right_scan_state: Any, right_rows: Any,
     right_overflow: Any, numbers: Any,
 ) -> None:  # fmt: skip
-    """Partitions that the right piece's members took: what they held before they gave back with their first record."""
+    """Join partitions that the right piece's members took; their first record gave back what they held before."""
     for i in range(right_scan_state[a.OWNED]):
         right = right_scan_state[a.OWNED_AT] + i * a.OWNED_SIZE
         group = numbers[1, right_overflow[right + a.OWNED_GROUP]]
@@ -174,7 +174,7 @@ def join_newer(
     scan_state: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, right_scan_state: Longs,
     right_rows: LongRows, right_groups: LongRows, right_overflow: Longs, numbers: LongRows, records_before: Number,
 ) -> None:  # fmt: skip
-    """Records of newer kinds of the right piece, before those of other types are joined; there is room.
+    """Join records of newer kinds of the right piece, before those of other types; there is room.
 
     Args:
         numbers: see `merge.number_all`.

@@ -39,7 +39,7 @@ def _is_ended(record_offset: Any, applied_offset: Any, tombstone_offset: Any, ru
 def apply_value(
     rows: Any, number: Any, record_offset: Any, applied_offset: Any, batch: Any, index: Any, rules: Any
 ) -> None:
-    """A value takes effect, unless it is ended or a better one stands there."""
+    """Apply a value, unless it is ended or a better one stands there."""
     row = U(number)
     if _is_ended(record_offset, applied_offset, rows[row, a.TOMBSTONE_OFFSET], rules):
         return
@@ -57,7 +57,7 @@ def apply_value(
 
 @inlined
 def end_values(rows: Any, number: Any, tombstone_offset: Any, rules: Any) -> None:
-    """A tombstone ends the committed offset (``J-12``, ``L-18``)."""
+    """End the committed offset by a tombstone (``J-12``, ``L-18``)."""
     row = U(number)
     last = max(rows[row, a.TOMBSTONE_OFFSET], tombstone_offset)
     rows[row, a.TOMBSTONE_OFFSET] = last
@@ -67,13 +67,13 @@ def end_values(rows: Any, number: Any, tombstone_offset: Any, rules: Any) -> Non
 
 @inlined
 def opened_at(scan_state: Any, number: Any) -> Any:
-    """Where an open record stands in ``overflow``."""
+    """Return where an open record stands in ``overflow``."""
     return scan_state[a.OPENED_AT] + number * a.OPEN_SIZE
 
 
 @inlined
 def producer_at(scan_state: Any, number: Any) -> Any:
-    """Where a producer stands in ``overflow``."""
+    """Return where a producer stands in ``overflow``."""
     return scan_state[a.PRODUCERS_AT] + number * a.PRODUCER_SIZE
 
 
@@ -81,7 +81,7 @@ def producer_at(scan_state: Any, number: Any) -> Any:
 def open_record(
     scan_state: Any, overflow: Any, producer: Any, row: Any, record_offset: Any, batch: Any, index: Any, cancels: Any
 ) -> Any:
-    """A record of an open transaction; False without room."""
+    """Note a record of an open transaction; return False without room."""
     number = scan_state[a.FREE]
     if number >= 0:
         scan_state[a.FREE] = overflow[opened_at(scan_state, number) + a.OPEN_OLDER]
@@ -107,7 +107,7 @@ def open_record(
 
 @part
 def mark(scan_state: Any, rows: Any, overflow: Any, producer: Any, commits: Any, marker_offset: Any, rules: Any) -> Any:
-    """A marker ends the producer's transaction: of every key the last record counts (``J-10``, ``J-11``, ``L-12``).
+    """End the producer's transaction by a marker: the last record of every key counts (``J-10``, ``J-11``, ``L-12``).
 
     What the producer cancelled before its first marker concerns earlier pieces of the log too. False without room.
     """
@@ -151,7 +151,7 @@ def mark(scan_state: Any, rows: Any, overflow: Any, producer: Any, commits: Any,
 
 @part
 def note_topic_id(scan_state: Any, overflow: Any, row: Any, high: Any, low: Any, record_offset: Any) -> Any:
-    """A value names its topic's id; False without room."""
+    """Note that a value names its topic's id; return False without room."""
     more = scan_state[a.MORE_AT] + row * a.MORE_SIZE
     is_other = overflow[more + a.TOPIC_HIGH] != high or overflow[more + a.TOPIC_LOW] != low
     if is_other and (overflow[more + a.TOPIC_HIGH] != 0 or overflow[more + a.TOPIC_LOW] != 0):
@@ -174,7 +174,7 @@ def replay_offset(
     scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any, record_offset: Any, batch: Any,
     index: Any, producer: Any, rules: Any,
 ) -> Any:  # fmt: skip
-    """A record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); False without room.
+    """Replay a record of type 0 or 1 (`PartialState.add_offset`, `add_tombstone`); return False without room.
 
     Args:
         producer: of the transaction it belongs to, else NOTHING.
@@ -231,7 +231,7 @@ def row_of(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, staged: Any, data: Any, i: Any,
     place: Any, newer_target: Any
 ) -> Any:  # fmt: skip
-    """The row of a staged record's key, taken in if it is new; else what `intern` says.
+    """Return the row of a staged record's key, which is added if it is new; else what `intern` says.
 
     Args:
         newer_target: of keys of the newer kinds: IS_NEWER, or IS_GROUP where only their group is asked for.
@@ -261,7 +261,7 @@ def row_of(
 def _replay_group(
     scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, staged: Any, i: Any, data: Any
 ) -> Any:
-    """A staged record of a group; False without room."""
+    """Replay a staged record of a group; return False without room."""
     batch, index, record_offset = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX], staged[i, a.OFFSET]
     is_value = staged[i, a.KIND] == a.VALUE
     if rows[row, a.TARGET] == a.IS_NEWER:
@@ -283,7 +283,7 @@ def _replay_group(
 
 @inlined
 def _note_staged_id(scan_state: Any, overflow: Any, row: Any, staged: Any, i: Any, data: Any) -> Any:
-    """The topic id of a staged record, if it has one; False without room."""
+    """Note the topic id of a staged record, if it has one; return False without room."""
     topic_id = staged[i, a.TOPIC_ID_AT]
     if topic_id < 0:
         return True

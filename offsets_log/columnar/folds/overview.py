@@ -23,9 +23,9 @@ from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire.primitives import be16, be64
 
 OF_KEY = a.KEY_AT
-"""From this column on ``latest`` has what is known of the key's line, in place of what a replay has there."""
+"""The first column of ``latest`` with facts of the key's line, in place of what a replay has there."""
 OF_GROUP = tally.ACTIVE_MS + 1
-"""From this column on ``writers`` have what is known of the group's line."""
+"""The first column of ``writers`` with facts of the group's line."""
 assert OF_GROUP + sampling.LINE_COLUMNS <= tally.WRITER_SIZE
 WAITING = a.UNENDED_OFFSET
 """Column of a producer, in place of what a survey has there: where its newest sample that waits is."""
@@ -33,7 +33,7 @@ WAITING = a.UNENDED_OFFSET
 
 @part
 def waiting_at(scan_state: Any, producer: Any) -> Any:
-    """Where in ``overflow`` the newest sample is told that waits for a producer's marker."""
+    """Return where ``overflow`` has the newest sample that waits for a producer's marker."""
     return scan_state[a.UNENDED_AT] + producer * a.UNENDED_SIZE + WAITING
 
 
@@ -42,7 +42,7 @@ def _note_data(
     counts: Any, scan_state: Any, rows: Any, overflow: Any, staged: Any, source: Any, data: Any, writers: Any,
     minutes: Any, latest: Any, book: Any, commits: Any, generations: Any, count: Any, number: Any,
 ) -> None:  # fmt: skip
-    """A record that was replayed, unless its key was read on the slow path in vain."""
+    """Note a record that was replayed, unless the slow path could not read its key."""
     i = U(number)
     at = staged[i, a.STAGED_BATCH] - scan_state[a.SEGMENT]
     time = bt.time_at(data, at, staged[i, a.TIMESTAMP_DELTA])
@@ -144,7 +144,7 @@ def scan(
 
 @kernel
 def waiting_of(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
-    """Where in ``overflow`` the newest sample of a producer is told that waits; NEEDS_ROOM."""
+    """Return where ``overflow`` has the newest waiting sample of a producer, added if new; NEEDS_ROOM without room."""
     producer = interner.intern_producer(scan_state, overflow, np.int64(producer_id))
     return producer if producer < 0 else waiting_at(scan_state, producer)
 
@@ -153,6 +153,6 @@ def waiting_of(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 def newer_row(
     scan_state: Longs, slots: Longs, rows: LongRows, groups: LongRows, arena: Bytes, overflow: Longs, key: Bytes
 ) -> Any:
-    """The row of a canonical key of a newer kind; NEEDS_ROOM."""
+    """Return the row of a canonical key of a newer kind; NEEDS_ROOM without room."""
     member_type = newer.TYPES[be16(key, np.int64(0)), newer.OF_MEMBER]
     return interner.find_newer(scan_state, slots, rows, groups, arena, overflow, key, np.int64(len(key)), member_type)

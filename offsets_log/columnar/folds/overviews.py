@@ -27,7 +27,7 @@ ShowsName = Callable[[str], bool]
 
 
 class OverviewState(Counting):
-    """What a run of records did, who wrote them, and samples of them.
+    """The effects of a run of records, its writers, and samples of it.
 
     Attributes:
         latest: by row, what `tally` knows of a key.
@@ -58,7 +58,7 @@ class OverviewState(Counting):
     # ------------------------------------------------------------------------------------ by kernel
 
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
-        """As `Counting.scan`."""
+        """Implement `Counting.scan`."""
         s, samples = self.arrays, self.book.samples
         before = int(s.scan_state[a.AT])
         outcome = overview.scan(
@@ -81,7 +81,7 @@ class OverviewState(Counting):
             self._fit()
 
     def _fit(self) -> None:
-        """Room for all rows and writers that the arrays have room for."""
+        """Make room for all rows and writers that the arrays have room for."""
         s = self.arrays
         self.latest = np.concatenate([self.latest, _unknown_keys(len(s.rows) - len(self.latest))])
         self._grow_writers(len(s.groups) + 1)
@@ -136,13 +136,13 @@ class OverviewState(Counting):
         return int(place)
 
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
-        """As `PartialState.add_marker`."""
+        """Implement `PartialState.add_marker`."""
         super().add_marker(producer_id, marker)
         waiting = self._waiting_of(producer_id)
         sampling.settle(self.book.samples[sampling.COMMITS], self.arrays.overflow, waiting, marker.commit)
 
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
-        """As `Counting._row_of`; of a key among `others` that is −2 less its place there."""
+        """Return the row of a key as `Counting._row_of`; for one of `others` −2 minus its place there."""
         raw_key, number = event.record.key, record.record_type
         assert raw_key is not None
         if number < a.KEY_TYPES:
@@ -189,7 +189,7 @@ class OverviewState(Counting):
         tally.join_rows(self.others, self.writers, right.others[: len(places)], places, writers)
 
     def _join_samples(self, right: OverviewState, numbers: a.Int64s, writers: a.Int64s) -> None:
-        """The first marker of each producer there ends what waits here."""
+        """Join samples; the first marker of each producer there ends what waits here."""
         s, commits = self.arrays, self.book.samples[sampling.COMMITS]
         heads = right.arrays.region("producers")[
             : right.arrays.scan_state[a.PRODUCERS], [a.HEAD_OFFSET, a.HEAD_COMMITS]
@@ -206,23 +206,23 @@ class OverviewState(Counting):
 
     @property
     def writers_count(self) -> int:
-        """As `Counting.writers_count`."""
+        """How many writers there are."""
         return int(self.arrays.scan_state[a.GROUPS]) + 1
 
     def writer_names(self) -> list[bytes]:
-        """As `Counting.writer_names`."""
+        """Implement `Counting.writer_names`."""
         s = self.arrays
         return [nm.NOBODYS_NAME, *(s.text_at(int(at)) for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT])]
 
     def line_names(self, kind: int, lines: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
-        """Of lines the group, and of commits the topic and partition."""
+        """Return the groups of lines, and topics and partitions of lines of commits."""
         s = self.arrays
         if kind == sampling.GENERATIONS:
             return [(s.text_at(at).decode(),) for at in s.groups[lines - 1, a.NAME_AT].tolist()]
         return [key_names(s.text_at(at)) for at in s.rows[lines, a.KEY_AT].tolist()]
 
     def untimed_commits(self) -> npt.NDArray[np.int64]:
-        """By line, commits of which nothing tells the time."""
+        """Return how many commits without a time each line has."""
         found: a.Int64s = self.latest[: self.arrays.scan_state[a.ROWS], overview.OF_KEY + sampling.UNTIMED]
         return found
 
@@ -233,7 +233,7 @@ class OverviewState(Counting):
         return found
 
     def is_shown(self, names: tuple[Any, ...]) -> bool:
-        """Whether a line is asked for."""
+        """Return whether a line is asked for."""
         return self.shows["group"](names[0]) and (len(names) == 1 or self.shows["topic"](names[1]))
 
 
@@ -250,7 +250,7 @@ def _all(name: str) -> bool:
 
 
 def _unknown_keys(count: int) -> a.Int64s:
-    """Keys of which `tally` has seen no record."""
+    """Return the keys of which `tally` has seen no record."""
     made = np.full((count, a.ROW_SIZE), a.NOTHING, np.int64)
     made[:, overview.OF_KEY : overview.OF_KEY + sampling.LINE_COLUMNS] = 0
     return made

@@ -78,7 +78,7 @@ class Piece(Reading):
         replay_into(self.state, self.counted(self.events(index, batch)), on_damage=self.note)
 
     def counted(self, events: Iterator[LogEvent]) -> Iterator[LogEvent]:
-        """The events of a batch that was read on the slow path, told to the state."""
+        """Pass on the events of a batch that was read on the slow path, and tell them to the state."""
         for event in events:
             if isinstance(event, BatchStart):
                 self.state.saw_batch(event.base_offset)
@@ -147,7 +147,7 @@ class Replay:
         ]
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
-        """What a piece begins with.
+        """Return the state that a piece begins with.
 
         Args:
             with_newer: as of `ColumnarState`, if that kind of state has it.
@@ -198,7 +198,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What became of a piece: where it should end and where it began, where it ended, what was seen on the way."""
+    """The result of a piece: where it should end and where it began, where it ended, what was seen."""
 
     end: ScanPlace
     begin: ScanPlace | None = None
@@ -208,7 +208,7 @@ class _Part:
 
 
 def _cuts(layout: Layout, pieces: int) -> list[ScanPlace]:
-    """Where pieces begin, more or less: at the begin of a segment if one is near."""
+    """Return where pieces begin, approximately: at the beginning of a segment if one is near."""
     total = sum(map(len, layout.data))
     cuts = [ScanPlace(0, 0)]
     for i in range(1, pieces if total else 1):
@@ -246,7 +246,7 @@ def replay_logs(
     advance: Advance = lambda size_bytes: None,
     replay: Callable[..., Replay] = Replay,
 ) -> Iterator[Replayed]:
-    """All logs replayed, one after the other, by so many threads: a log of its share or more is cut into pieces.
+    """Replay all logs one after the other, with some threads: a log of a thread's share or more is cut to pieces.
 
     The work begins at once; what is given must be read to its end or closed.
 

@@ -46,7 +46,7 @@ Numbers = npt.NDArray[Any]
 
 
 def told(event: Event) -> tuple[int, int, int | None] | None:
-    """The kind of a sample, its time and its value, as a data record tells them; None if it is no sample."""
+    """Return the kind of a sample, its time and its value, from a data record; None if it is no sample."""
     record = event.decoded
     if record is None:
         return None
@@ -62,7 +62,7 @@ def told(event: Event) -> tuple[int, int, int | None] | None:
 
 
 def offset_of(event: Event) -> int:
-    """The record's offset, within 64 bits as hostile ones need not be."""
+    """Return the record's offset within 64 bits, as that of a hostile one need not be."""
     return min(max(event.record.offset, INT64_MIN), INT64_MAX)
 
 
@@ -70,7 +70,7 @@ def offset_of(event: Event) -> int:
 
 
 def lines_of(samples: Samples) -> Samples:
-    """The lines of samples."""
+    """Return the lines of samples."""
     return samples[:, TAG] >> LINE_AT & LINE_MASK
 
 
@@ -81,7 +81,7 @@ def set_lines(samples: Samples, numbers: Samples) -> None:
 
 
 def producers_of(samples: Samples) -> Samples:
-    """The producers that samples wait for, NOTHING where they do not."""
+    """Return the producers that samples wait for; NOTHING if they do not wait."""
     return (samples[:, TAG] >> PRODUCER_AT) - 1
 
 
@@ -125,12 +125,12 @@ def thin(samples: Samples, shift: int, most: int, *, first_shift: int = FIRST_SH
 
 
 def _small(numbers: Numbers) -> Numbers:
-    """Numbers of samples or lines in half the memory, where that holds them."""
+    """Return numbers of samples or lines in half the memory, if they fit."""
     return numbers if int(numbers.max()) > np.iinfo(np.int32).max else numbers.astype(np.int32)
 
 
 def _width(is_other: Flags, times: Samples, settled: Flags, shift: int, most: int, first_shift: int) -> int:
-    """The least width that leaves few enough, or the one from which on wider ones leave out nothing.
+    """Return the least width that leaves few enough, or the least of those that leave out nothing more.
 
     What waits is held as open transactions are, and is not counted.
     """
@@ -153,26 +153,26 @@ def _keep(samples: Samples, places: Numbers) -> None:
 
 
 def _steps(values: Numbers) -> Flags:
-    """Where values change, the first one too."""
+    """Return where values change, including the first one."""
     found = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=found[1:])
     return found
 
 
 def _begins(is_other: Flags, buckets: Samples) -> Flags:
-    """Where another line or bucket begins."""
+    """Return where another line or bucket begins."""
     found = _steps(buckets)
     found |= is_other
     return found
 
 
 def _falls(is_other: Flags, values: Samples) -> bool:
-    """Whether values fall within a line."""
+    """Return whether values fall within a line."""
     return bool(np.any(~is_other[1:] & (values[1:] < values[:-1])))
 
 
 def by_record(samples: Samples) -> Samples:
-    """Samples that are in the order of their lines, each line's in the order of its records."""
+    """Return samples ordered by line, and within a line by record, from samples ordered by line."""
     lines, record_offsets = lines_of(samples), samples[:, RECORD_OFFSET]
     if not _falls(_steps(lines), record_offsets):
         return samples
@@ -180,7 +180,7 @@ def by_record(samples: Samples) -> Samples:
 
 
 def _by_line(lines: Numbers) -> Samples:
-    """A stable order, by 16 bits after the other."""
+    """Return a stable order by line, 16 bits at a time."""
     order = np.argsort(lines.astype(np.uint16), kind="stable")
     highest, bits = int(lines.max(initial=0)), 16
     while highest >> bits:
@@ -212,7 +212,7 @@ class Book:
         self.shows = shows
 
     def __getstate__(self) -> dict[str, Any]:
-        """For other processes, without the room for more."""
+        """Return the state for other processes, without free room."""
         return self.__dict__ | {"samples": {kind: self.used(kind) for kind in MOST}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -220,22 +220,22 @@ class Book:
         self.__dict__ |= state | {"samples": {kind: found.copy() for kind, found in state["samples"].items()}}
 
     def used(self, kind: int) -> Samples:
-        """The samples that there are."""
+        """Return the samples without free room."""
         return self.samples[kind][: self.counts[kind + USED]]
 
     def settled(self, kind: int) -> Samples:
-        """Those that count; nothing else is asked of a book then."""
+        """Return the samples that count; the book is not used afterwards."""
         self.samples[kind].resize((int(self.counts[kind + USED]), COLUMNS), refcheck=False)  # gives back what is behind
         found = self.samples[kind]
         counts = (found[:, TAG] >> PRODUCER_AT == 0) & (found[:, RECORDS] > 0)
         return found if counts.all() else found[counts]
 
     def has_room(self, count: int) -> bool:
-        """Whether there is room for so many samples more of each kind."""
+        """Return whether there is room for a number of further samples of each kind."""
         return all(self.counts[kind + USED] + count <= len(samples) for kind, samples in self.samples.items())
 
     def make_room(self, count: int, marks: Marks, heads: Samples) -> None:
-        """Thin samples where there are too many, and make room for so many more.
+        """Thin samples if there are too many, and make room for a number of further ones.
 
         Args:
             heads: by producer, where its newest sample that waits is, and one more.
@@ -271,7 +271,7 @@ class Book:
         self.samples[kind] = larger
 
     def _link(self, heads: Samples) -> None:
-        """Chain what waits, by producer."""
+        """Chain the samples that wait, by producer."""
         samples = self.used(COMMITS)
         heads[:] = 0
         waiting = np.flatnonzero(samples[:, TAG] >> PRODUCER_AT)
@@ -308,5 +308,5 @@ class Book:
 
 
 def _room(most: int) -> int:
-    """For samples on their way, before they are thinned."""
+    """Return arrays for new samples, before they are thinned."""
     return most + most // 2

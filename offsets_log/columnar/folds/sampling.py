@@ -53,8 +53,11 @@ NO_STRING, SHORT, COMPACT = range(3)
 
 
 def _places() -> a.Int64s:
-    """By record type and value version: bytes before the field asked for, or before the one string right before it;
-    and which string that is. NOTHING where there is no such field."""
+    """Return where fields stand in values, by record type and value version.
+
+    That is how many bytes stand before the field, or before the one string right before it, and which string that is;
+    NOTHING if there is no such field.
+    """
     places = np.full((a.RECORD_TYPES, a.VERSIONS, 2), a.NOTHING, np.int64)
     for number, name in [*((number, "commit_timestamp") for number in COMMIT_TYPES), *GENERATION_FIELDS.items()]:
         for version in range(a.VERSIONS):
@@ -85,7 +88,7 @@ HAS_GENERATION = np.array([number in GENERATION_FIELDS for number in range(a.REC
 
 @part
 def place_in(source: Any, number: Any, value: Any, size: Any) -> Any:
-    """Where the field of `PLACES` stands in a value that was walked through."""
+    """Return where the field of `PLACES` stands in a value that a program has read."""
     version = be16(source, value)
     at, string = value + 2 + PLACES[number, version, 0], PLACES[number, version, 1]
     if string == SHORT:
@@ -98,13 +101,13 @@ def place_in(source: Any, number: Any, value: Any, size: Any) -> Any:
 
 @part
 def commit_time(source: Any, number: Any, value: Any, size: Any) -> Any:
-    """When an offset commit says that it was made."""
+    """Return when an offset commit says that it was made."""
     return be64(source, place_in(source, number, value, size))
 
 
 @part
 def generation_of(source: Any, number: Any, value: Any, size: Any) -> Any:
-    """The generation or epoch in a group's value."""
+    """Return the generation or epoch in a group's value."""
     return be32(source, place_in(source, number, value, size))
 
 
@@ -116,7 +119,7 @@ def add(
     book: Any, kind: Any, samples: Any, known: Any, column: Any, line: Any, heads: Any, owner: Any, producer: Any,
     record_offset: Any, time: Any, value: Any, is_null: Any,
 ) -> None:  # fmt: skip
-    """One record more of a line.
+    """Add a sample to a line.
 
     Args:
         known, column: by line what is known of it, from a column on.
@@ -157,7 +160,7 @@ def add(
 
 @part
 def settle(samples: Any, heads: Any, owner: Any, commits: Any) -> None:
-    """A marker: what waits for it counts, or is void."""
+    """Settle by a marker: samples that wait for it count, or are void."""
     number = heads[owner]
     while number != 0:
         i = U(number - 1)

@@ -1,4 +1,4 @@
-"""What a piece of a log does to the offsets, in arrays: `replay.partial.PartialState` for bulk.
+"""The effects of a piece of a log on offsets and groups in arrays: `replay.partial.PartialState` in bulk.
 
 The same methods take records that were read on the slow path, one by one, so that `pipeline.replay` folds into either;
 `offsets` takes whole segments. `merge` joins neighbouring pieces, `to_partial` gives the plain state.
@@ -30,13 +30,12 @@ from offsets_log.messages.registry import (
     CoordinatorRecord,
     encode_coordinator_record,
 )
+from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.partial import EndTransactionMarker, GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.timeline import GroupEvent
 from offsets_log.rows.survey import Survey
-
-GROUP_METADATA = 2
 
 SUMS = [a.BATCHES, a.RECORDS, a.MISSING, a.GAPS]
 """Places in the scan state that add up when pieces are joined."""
@@ -142,7 +141,7 @@ class ColumnarState:
         self.names: list[tuple[int, bytes, str]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """For other processes, which have tables of their own."""
+        """Return the state for other processes, which have hash tables of their own."""
         return self.__dict__ | {"newer": bool(self.newer)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -152,24 +151,24 @@ class ColumnarState:
     # ---------------------------------------------------------------------- records read on the slow path
 
     def add_offset(self, value: OffsetAndMetadata, transactional: bool) -> None:
-        """As `PartialState.add_offset`."""
+        """Implement `PartialState.add_offset`."""
         self.values.append(value)
         self._replay(value.key, True, value.record_offset, len(self.values) - 1, value.producer_id, transactional)
 
     def add_tombstone(
         self, key: GroupTopicPartition, record_offset: int, producer_id: int, transactional: bool
     ) -> None:
-        """As `PartialState.add_tombstone`."""
+        """Implement `PartialState.add_tombstone`."""
         self._replay(key, False, record_offset, 0, producer_id, transactional)
 
     def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
-        """As `PartialState.add_marker`."""
+        """Implement `PartialState.add_marker`."""
         s = self.arrays
         while not _mark_one(s.scan_state, s.rows, s.overflow, producer_id, int(marker.commit), marker.record_offset):
             self.grow()
 
     def add_group_record(self, record: CoordinatorRecord, record_offset: int) -> None:
-        """As `PartialState.add_group_record`."""
+        """Implement `PartialState.add_group_record`."""
         group = self.group_number(record.group)
         if self.arrays.groups[group, a.NEWER_FLAGS] & newer.READ_AGAIN:
             self._keep(group, GroupEvent(record_offset, record))
@@ -216,12 +215,12 @@ class ColumnarState:
         row[a.NEWER_FLAGS] |= newer.WHOLE
 
     def add_topic_name(self, topic_id: bytes, name: str, record_offset: int) -> None:
-        """As `PartialState.add_topic_name`."""
+        """Implement `PartialState.add_topic_name`."""
         self.names.append((record_offset, topic_id, name))
 
     @property
     def end_offset(self) -> int:
-        """Where the log goes on."""
+        """The offset at which the log goes on."""
         return int(self.arrays.scan_state[a.END_OFFSET])
 
     @end_offset.setter
@@ -238,14 +237,14 @@ class ColumnarState:
         scan_state[a.BATCHES] += 1
 
     def _skipped(self, count: int) -> None:
-        """Offsets that are not there, before a batch."""
+        """Return the offsets that are missing before a batch."""
         if count > 0:
             self.arrays.scan_state[a.MISSING] += count
             self.arrays.scan_state[a.GAPS] += 1
 
     @property
     def first_offset(self) -> int | None:
-        """Of the first batch; None without one."""
+        """The offset of the first batch; None without one."""
         first = int(self.arrays.scan_state[a.FIRST_OFFSET])
         return None if first == a.NOTHING else first
 
@@ -255,7 +254,7 @@ class ColumnarState:
         return int(self.arrays.scan_state[a.RECORDS])
 
     def tell(self, found: Survey) -> None:
-        """What was counted on the way."""
+        """Pass on what was counted."""
         scan_state = self.arrays.scan_state
         found.batches, found.records = int(scan_state[a.BATCHES]), self.records
         found.missing_offsets, found.gaps = int(scan_state[a.MISSING]), int(scan_state[a.GAPS])
@@ -263,7 +262,7 @@ class ColumnarState:
             found.first_offset, found.end_offset = self.first_offset, int(scan_state[a.LAST_OFFSET]) + 1
 
     def register(self, raw_key: bytes, record_type: int, fields: dict[str, Any], record_offset: int) -> int:
-        """The row of a raw key that was read on the slow path, of a record at an offset."""
+        """Return the row of a raw key that was read on the slow path, from a record at an offset."""
         row = self._row(1 if record_type == 0 else record_type, tuple(fields.values()), raw_key)
         group = self.arrays.groups[self.arrays.rows[row, a.GROUP]]
         if group[a.FIRST_OFFSET_OF_GROUP] == a.NEVER:
@@ -276,7 +275,7 @@ class ColumnarState:
         return int(self.arrays.rows[row, a.TARGET]) if record_type != GROUP_METADATA else row
 
     def raw_row(self, raw_key: bytes, canonical: bytes) -> int:
-        """The row of a raw key of type 0, 1 or 2 that was read on the slow path, new or known."""
+        """Return the row, new or known, of a raw key of type 0, 1 or 2 that was read on the slow path."""
         data = np.frombuffer(raw_key + canonical, np.uint8)
         s = self.arrays
         while (
@@ -302,7 +301,7 @@ class ColumnarState:
             self.grow()
 
     def group_number(self, name: str) -> int:
-        """The number of a group, new or known."""
+        """Return the number of a group, new or known."""
         return int(self.arrays.rows[self._row(GROUP_METADATA, (name,)), a.GROUP])
 
     def carry(self, group: int) -> None:
@@ -313,7 +312,7 @@ class ColumnarState:
         row[a.METADATA_OFFSET] = row[a.VALUE_OFFSET] = a.NEVER
 
     def latest_events(self, group: int) -> Iterator[GroupEvent | Pointer]:
-        """What the arrays know of a group's timeline but records of newer kinds, behind its other events."""
+        """Return what the arrays know of a group's timeline, except newer kinds, added to its other events."""
         row = self.arrays.groups[group].tolist()
         metadata_offset = row[a.METADATA_OFFSET]
         if metadata_offset != a.NEVER:
@@ -377,12 +376,12 @@ class ColumnarState:
     # ------------------------------------------------------------------------------------- merging
 
     def merge(self, right: ColumnarState) -> ColumnarState:
-        """As `PartialState.merge`."""
+        """Implement `PartialState.merge`."""
         self.join(right, self.number(right))
         return self
 
     def number(self, right: ColumnarState) -> a.Int64s:
-        """The numbers here of the rows, groups and producers of the run that follows, int64[3, n]."""
+        """Return the numbers here of rows, groups and producers of the run that follows, int64[3, n]."""
         s, r = self.arrays, right.arrays
         numbers = np.full((3, max(r.scan_state[[a.ROWS, a.GROUPS, a.PRODUCERS]])), merge.NOT_YET, np.int64)
         while not merge.number_all(
@@ -403,7 +402,7 @@ class ColumnarState:
         return numbers
 
     def join(self, right: ColumnarState, numbers: a.Int64s) -> None:
-        """What the records of the run that follows did, by `number`."""
+        """Join the effects of the run that follows, by `number`."""
         s, r = self.arrays, right.arrays
         self._make_room_for(right)
         for group, events in right.events.items():
@@ -457,7 +456,7 @@ class ColumnarState:
             self._lay_out({name: max(size, needed.get(name, 0)) for name, size in room.items()})
 
     def join_counts(self, theirs: a.Int64s) -> None:
-        """What was counted in the run that follows."""
+        """Join the counts of the run that follows."""
         ours = self.arrays.scan_state
         ours[a.END_OFFSET] = max(ours[a.END_OFFSET], theirs[a.END_OFFSET])
         ours[SUMS] += theirs[SUMS]
@@ -487,5 +486,5 @@ def canonical_key(record_type: int, fields: tuple[Any, ...]) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """A name as the broker reads it, without the bytes it came from (``B-7``)."""
+    """Return a name as the broker reads it, without the bytes it came from (``B-7``)."""
     return "".join(value) if isinstance(value, str) else value

@@ -27,7 +27,7 @@ MARKERS = ("COMMIT", "ABORT")
 
 
 class SurveyedState(ColumnarState):
-    """What a run of records did, and what kinds they are.
+    """The effects of a run of records, and counts of their kinds.
 
     Attributes:
         kinds: what was counted, but for what the kernel has counted since something was read on the slow path.
@@ -39,18 +39,18 @@ class SurveyedState(ColumnarState):
         census.begin(self.arrays.scan_state, self.arrays.overflow)
 
     def add_commit(self, producer_id: int, record_offset: int, timestamp_ms: int) -> None:
-        """As `survey.Transactions.add_commit`."""
+        """Implement `survey.Transactions.add_commit`."""
         s = self.arrays
         while not transactions.add_one(s.scan_state, s.overflow, producer_id, record_offset, timestamp_ms, a.SLOW_PATH):
             self.grow()
 
     def end(self, producer_id: int) -> None:
-        """As `survey.Transactions.end`."""
+        """Implement `survey.Transactions.end`."""
         while not transactions.end_one(self.arrays.scan_state, self.arrays.overflow, producer_id):
             self.grow()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
-        """As `ColumnarState.merge`."""
+        """Implement `ColumnarState.merge`."""
         assert isinstance(right, SurveyedState)
         self.name_kinds()
         right.name_kinds()
@@ -60,7 +60,7 @@ class SurveyedState(ColumnarState):
         return self
 
     def tell(self, found: Survey) -> None:
-        """All that was counted of batches and records."""
+        """Pass on all that was counted of batches and records."""
         super().tell(found)
         self.name_kinds()
         found.kinds.add(self.kinds)
@@ -97,7 +97,7 @@ class SurveyedState(ColumnarState):
 
 
 def _taken(scan_state: a.Int64s, counts: int, firsts: int, size: int) -> list[tuple[int, int]]:
-    """What was counted of each kind, by the first of it; the counts go on from 0."""
+    """Take what was counted of each kind; the counts go on from 0."""
     found = scan_state[counts : counts + size].tolist()
     scan_state[counts : counts + size] = 0
     return sorted(

@@ -69,7 +69,7 @@ def end_minute(counts: Any, writers: Any, minutes: Any, writer: Any) -> Any:
 def _supersede(
     counts: Any, rows: Any, writers: Any, at: Any, writer: Any, is_commit: Any, offset: Any, size: Any
 ) -> None:
-    """A record is the latest of its key now."""
+    """Note that a record is the latest of its key now."""
     last = rows[at, LAST]
     mark = writer << 1 | is_commit
     if last >= 0:
@@ -133,7 +133,7 @@ def _weight(staged: Any, i: Any) -> Any:
 
 @inlined
 def _begin_batch(counts: Any, staged: Any, count: Any, number: Any) -> None:
-    """The weights of the batch whose first record is staged there."""
+    """Compute the weights of the batch whose first staged record is given."""
     total, batch = np.int64(0), staged[U(number), a.STAGED_BATCH]
     while number < count and staged[U(number), a.STAGED_BATCH] == batch:
         total += _weight(staged, U(number))
@@ -144,7 +144,7 @@ def _begin_batch(counts: Any, staged: Any, count: Any, number: Any) -> None:
 
 @part
 def count_marker(counts: Any, rows: Any, data: Any, writers: Any, minutes: Any, at: Any, writer: Any, time: Any) -> Any:
-    """A marker, which has the batch at a position for itself; False without room."""
+    """Count a marker, which has the batch at a position for itself; return False without room."""
     size = bt.size_of(data, at)
     kind, none = np.int64(a.PASSED), np.int64(a.NOTHING)
     if writer < 0 or not count_record(counts, rows, writers, minutes, none, writer, kind, np.int64(0), size, time):
@@ -158,7 +158,7 @@ def count_staged(
     counts: Any, rows: Any, staged: Any, count: Any, source: Any, data: Any, writers: Any, minutes: Any, at: Any,
     number: Any, row: Any, is_offset: Any, writer: Any, time: Any,
 ) -> Any:  # fmt: skip
-    """A record of the data batch at a position; False without room.
+    """Count a record of the data batch at a position; return False without room.
 
     Args:
         count: of the records that are staged.

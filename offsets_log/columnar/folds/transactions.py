@@ -17,13 +17,13 @@ from offsets_log.columnar.scan.interner import intern_producer
 
 @inlined
 def _at(scan_state: Any, producer: Any) -> Any:
-    """Where a producer's transaction stands in ``overflow``."""
+    """Return where a producer's transaction stands in ``overflow``."""
     return scan_state[a.UNENDED_AT] + producer * a.UNENDED_SIZE
 
 
 @inlined
 def add(scan_state: Any, overflow: Any, producer: Any, offset: Any, time: Any, batch: Any, count: Any) -> None:
-    """Records in a transaction, of which the first stands at an offset, in the batch that begins there in the log."""
+    """Add records in a transaction, with the offset of the first, and where its batch begins in the log."""
     at = _at(scan_state, producer)
     if overflow[at + a.UNENDED_COUNT] == 0:
         overflow[at + a.UNENDED_OFFSET] = offset
@@ -34,7 +34,7 @@ def add(scan_state: Any, overflow: Any, producer: Any, offset: Any, time: Any, b
 
 @inlined
 def end(scan_state: Any, overflow: Any, producer: Any) -> None:
-    """A marker."""
+    """End a transaction by a marker."""
     at = _at(scan_state, producer)
     overflow[at + a.UNENDED_COUNT] = 0
     overflow[at + a.IS_ENDED] = 1
@@ -44,7 +44,7 @@ def end(scan_state: Any, overflow: Any, producer: Any) -> None:
 def add_one(
     scan_state: Longs, overflow: Longs, producer_id: Number, offset: Number, time: Number, batch: Number
 ) -> Any:
-    """A record that was read on the slow path; False without room."""
+    """Add a record that was read on the slow path; return False without room."""
     producer = intern_producer(scan_state, overflow, np.int64(producer_id))
     if producer < 0:
         return False
@@ -54,7 +54,7 @@ def add_one(
 
 @kernel
 def end_one(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
-    """A marker that was read on the slow path; False without room."""
+    """End a transaction by a marker that was read on the slow path; return False without room."""
     producer = intern_producer(scan_state, overflow, np.int64(producer_id))
     if producer < 0:
         return False
@@ -64,7 +64,7 @@ def end_one(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 
 @kernel
 def join(scan_state: Longs, overflow: Longs, right_scan_state: Longs, right_overflow: Longs) -> None:
-    """Those of the piece that follows; all its producers are known here."""
+    """Join those of the piece that follows; all its producers are known here."""
     for i in range(right_scan_state[a.PRODUCERS]):
         right = _at(right_scan_state, np.int64(i))
         producer_id = right_overflow[right_scan_state[a.PRODUCERS_AT] + i * a.PRODUCER_SIZE + a.PRODUCER_ID]

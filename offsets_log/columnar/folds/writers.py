@@ -17,7 +17,7 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import naming as nm
 from offsets_log.columnar.folds import tally
 from offsets_log.columnar.folds.replay import Piece, Replay
-from offsets_log.columnar.folds.state import GROUP_METADATA, ColumnarState, canonical_key, plain
+from offsets_log.columnar.folds.state import ColumnarState, canonical_key, plain
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Note
 from offsets_log.events import EVERYTHING, Event, LogEvent, Until
@@ -26,6 +26,7 @@ from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import time_of
 from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
 from offsets_log.replay.fold import TakesNothing
+from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.replay.profile import MODERN, Profile
 from offsets_log.rows.batch_bytes import counted
 
@@ -40,20 +41,20 @@ PER = {
 }
 """``--per`` → how kernels name a writer."""
 HELD = frozenset({"client", "member"})
-"""Of these, those known from groups: a `WritersState` that answers is needed, and logs are read in one piece."""
+"""Those that are known from groups: they need a `WritersState` that answers, and logs read in one piece."""
 PER_OF_SOME = dict.fromkeys(PER, nm.PER_NAMES) | {
     "partition": nm.PER_KEY,
     "hour": nm.PER_HOUR_AND_NAMES,
     "client": nm.PER_CLIENT_AND_NAMES,
     "member": nm.PER_MEMBER_AND_NAMES,
 }
-"""The same where some groups or topics are asked for."""
+"""`PER` for questions about some groups or topics only."""
 
 LEAST_RUNS = 1 << 16
 
 
 class Counting(ColumnarState):
-    """What the writers of a run of records wrote.
+    """Counts for each writer of a run of records.
 
     Attributes:
         counts, writers, minutes: see `tally`.
@@ -77,11 +78,11 @@ class Counting(ColumnarState):
 
     @abstractmethod
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
-        """A call of the kernel."""
+        """Call the kernel."""
 
     @abstractmethod
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
-        """The row of the raw key of a record that was read on the slow path."""
+        """Return the row of the raw key of a record that was read on the slow path."""
 
     @abstractmethod
     def _count(self, record: CoordinatorRecord | None, row: int, kind: int, offset: int, size: int, time: int) -> bool:
@@ -94,10 +95,10 @@ class Counting(ColumnarState):
 
     @abstractmethod
     def writer_names(self) -> list[bytes]:
-        """Of the writers, by number; the first is nobody's."""
+        """Return the writers' names by number; the first is nobody's."""
 
     def count(self, event: Event | None, size_bytes: int) -> None:
-        """A record that was read on the slow path; None for a batch without records."""
+        """Count a record that was read on the slow path; None for a batch without records."""
         if event is None:
             self.writers[nm.NOBODY, tally.BYTES] += size_bytes
             return
@@ -155,18 +156,18 @@ class Counting(ColumnarState):
 
     @property
     def empty_bytes(self) -> int:
-        """Of batches without records that the kernel took."""
+        """Bytes of batches without records that the kernel took."""
         return self.accepted_bytes - int(self.counts[tally.COUNTED_BYTES])
 
     def runs(self) -> a.Int64s:
-        """All runs of commits, of which none is open behind this."""
+        """Return all runs of commits; none is open afterwards."""
         while not tally.end_minutes(self.counts, self.writers[: self.writers_count], self.minutes):
             self._grow_minutes()
         return self.minutes[: self.counts[tally.RUNS]]
 
 
 class WritersState(TakesNothing, Counting):
-    """What the writers of a run of records wrote; of a replay it keeps the keys only."""
+    """Counts for each writer of a run of records; of a replay it keeps only the keys."""
 
     def __init__(self, profile: Profile, per: int, **how: Any) -> None:
         super().__init__(profile, per, **how)
@@ -174,7 +175,7 @@ class WritersState(TakesNothing, Counting):
         self.number_of(nm.NOBODYS_NAME)
 
     def scan(self, data: a.Bytes, scanner: Scanner) -> int:
-        """As `Counting.scan`."""
+        """Implement `Counting.scan`."""
         s = self.arrays
         before = int(s.scan_state[a.AT])
         outcome = tally.scan(
@@ -185,7 +186,7 @@ class WritersState(TakesNothing, Counting):
         return int(outcome)
 
     def number_of(self, name: bytes) -> int:
-        """The number of a name, new or known."""
+        """Return the number of a name, new or known."""
         data = np.frombuffer(name, np.uint8)
         while True:
             s = self.arrays
@@ -212,7 +213,7 @@ class WritersState(TakesNothing, Counting):
         )  # fmt: skip
 
     def row_of(self, event: Event, record: CoordinatorRecord) -> int:
-        """The row of the raw key; one of a newer group's record is a key of its group."""
+        """Return the row of the raw key; that of a newer group's record is a key of its group."""
         raw_key = event.record.key
         assert raw_key is not None
         if record.is_offset_commit:
@@ -240,11 +241,11 @@ class WritersState(TakesNothing, Counting):
 
     @property
     def writers_count(self) -> int:
-        """As `Counting.writers_count`."""
+        """How many writers there are."""
         return int(self.arrays.scan_state[a.GROUPS])
 
     def writer_names(self) -> list[bytes]:
-        """As `Counting.writer_names`."""
+        """Implement `Counting.writer_names`."""
         s = self.arrays
         return [s.text_at(int(at)) for at in s.groups[: s.scan_state[a.GROUPS], a.NAME_AT]]
 
@@ -254,7 +255,7 @@ NewState = Callable[..., WritersState]
 
 
 def summed(runs: a.Int64s) -> a.Int64s:
-    """Runs of commits, one for each writer and minute, in their order."""
+    """Return runs of commits, joined to one for each writer and minute, in their order."""
     if not len(runs):
         return runs
     ordered = runs[np.lexsort((runs[:, 1], runs[:, 0]))]
@@ -280,7 +281,7 @@ class CountedPiece(Piece):
 
 
 class _WrittenPiece(CountedPiece):
-    """The same, where the kernel may ask who wrote a record."""
+    """A piece in which the kernel may ask who wrote a record."""
 
     state: WritersState
 
@@ -314,7 +315,7 @@ class Count(Replay):
     kind: NewState = WritersState
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
-        """Beginning with nothing counted; who held what only Python learns from records of the newer kinds."""
+        """Return a state with nothing counted; only Python learns who held what from newer kinds' records."""
         return self.kind(self.profile, self.per, **self.how, with_newer=self.per < nm.PER_CLIENT)
 
 

@@ -23,7 +23,6 @@ from offsets_log.columnar.wire.programs import NO_PLACE
 # Why the scan came back.
 
 FLUSH_AT = 2 * a.BLOCK
-MAX_OFFSETS_IN_SEGMENT = 1 << 31
 
 
 @part
@@ -35,7 +34,7 @@ def is_in_place(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
     segment_base = scan_state[a.BASE_OFFSET]
     if base <= before or last < base:
         return False
-    if segment_base >= 0 and (base < segment_base or last >= segment_base + MAX_OFFSETS_IN_SEGMENT):
+    if segment_base >= 0 and (base < segment_base or last >= segment_base + bt.MAX_OFFSETS_IN_SEGMENT):
         return False
     if base == before + 1 or base == segment_base:
         return True

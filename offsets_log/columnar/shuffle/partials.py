@@ -64,22 +64,30 @@ from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, offset_row
 
 NAMES_BASE64 = ("group_base64", "topic_base64", "metadata_base64")
 PARTIAL_COLUMNS = (
-    Column("kind", "string", "what the row is; see the module's text"),
+    Column("kind", "string", "kind of the row; see the module's docstring"),
     Column("log", "int", "number of the log among those that are read"),
     Column("piece", "int", "number of the piece in its log"),
-    Column("pieces", "int", "of the log"),
+    Column("pieces", "int", "how many pieces the log has"),
     Column("number", "int", "place among the piece's rows of its kind"),
     *COMPACT_COLUMNS,
     *(Column(name, "string", "raw bytes of a name that is not UTF-8") for name in NAMES_BASE64),
-    Column("applied_offset", "bigint", "where an offset took effect: its own record, or its commit marker"),
-    Column("tombstone_offset", "bigint", "of the last tombstone that ends committed offsets"),
-    Column("producer_id", "bigint", "of a transaction; -1 of a plain commit"),
-    Column("producer_epoch", "int", "of a transaction"),
-    Column("commits", "boolean", "of a marker"),
-    Column("is_tombstone", "boolean", "of a group's last type 2 record, or of a record of an open transaction"),
-    Column("key", "binary", "raw, of a group's record"),
-    Column("value", "binary", "raw, of a group's record or a damaged piece"),
-    Column("facts", "json", "of what is no key: a piece, damage, a problem"),
+    Column(
+        "applied_offset",
+        "bigint",
+        "record offset at which an offset took effect: its own, or that of its commit marker",
+    ),
+    Column("tombstone_offset", "bigint", "record offset of the last tombstone that ends committed offsets"),
+    Column("producer_id", "bigint", "producer of a transaction; -1 for a plain commit"),
+    Column("producer_epoch", "int", "the producer's epoch"),
+    Column("commits", "boolean", "whether a marker commits"),
+    Column(
+        "is_tombstone",
+        "boolean",
+        "whether a group's last type 2 record, or a record of an open transaction, is a tombstone",
+    ),
+    Column("key", "binary", "raw key of a group's record"),
+    Column("value", "binary", "raw value of a group's record, or bytes of a damaged piece"),
+    Column("facts", "json", "facts about a row without a key: a piece, damage, a problem"),
 )
 SCHEMA = schema_of(PARTIAL_COLUMNS)
 

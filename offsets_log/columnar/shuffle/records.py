@@ -30,32 +30,35 @@ from offsets_log.errors import Damage
 from offsets_log.events import Event, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.rows.tables import Column, Row
 
-HEADERS = Column("headers", "array<struct<key:string,value:binary>>", "null if there are none")
+HEADERS = Column("headers", "array<struct<key:string,value:binary>>", "the record's headers; null if there are none")
 KAFKA_COLUMNS = (
-    Column("key", "binary", "raw"),
-    Column("value", "binary", "raw; null is a tombstone"),
-    Column("topic", "string", "__consumer_offsets"),
-    Column("partition", "int", "of __consumer_offsets"),
-    Column("offset", "bigint", "of the record"),
-    Column("timestamp", "timestamp", "of the record"),
+    Column("key", "binary", "raw key"),
+    Column("value", "binary", "raw value; null for a tombstone"),
+    Column("topic", "string", OFFSETS_TOPIC),
+    Column("partition", "int", "partition of __consumer_offsets"),
+    Column("offset", "bigint", "the record's offset"),
+    Column("timestamp", "timestamp", "the record's timestamp"),
     Column("timestampType", "int", "0 create, 1 log append, -1 none (magic 0)"),
 )
 """Columns that Spark's Kafka source has too."""
 BATCH_COLUMNS = (
-    Column("producerId", "bigint", "-1 if none"),
-    Column("producerEpoch", "int", "-1 if none"),
-    Column("isTransactional", "boolean", "attribute bit 4"),
-    Column("isControl", "boolean", "attribute bit 5"),
-    Column("controlType", "string", "COMMIT, ABORT or another; null for data"),
+    Column("producerId", "bigint", "id of the producer; -1 if none"),
+    Column("producerEpoch", "int", "epoch of the producer; -1 if none"),
+    Column("isTransactional", "boolean", "whether the batch belongs to a transaction (attribute bit 4)"),
+    Column("isControl", "boolean", "whether the batch holds control records (attribute bit 5)"),
+    Column("controlType", "string", "type of a control record: COMMIT, ABORT or another; null for data"),
     Column("file", "string", "segment file"),
-    Column("position", "bigint", "of the record in the file; of the compressed records where it is compressed"),
+    Column(
+        "position",
+        "bigint",
+        "where the record begins in the file; if it is compressed, where the compressed records begin",
+    ),
 )
 RECORD_COLUMNS = (*KAFKA_COLUMNS, HEADERS, *BATCH_COLUMNS)
 SCHEMA = schema_of(RECORD_COLUMNS)
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 @dataclass(frozen=True, slots=True)

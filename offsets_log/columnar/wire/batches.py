@@ -56,7 +56,8 @@ KNOWN_ATTRIBUTES = (
 """Bits of a batch's attributes that have a meaning."""
 OLDER_SHIFT = KNOWN_ATTRIBUTES.bit_length()
 """The bits above these hold how many magics a batch is older than `NEWEST_MAGIC`."""
-NEWEST_MAGIC = 2
+NEWEST_MAGIC = b.NEWEST_MAGIC
+MAX_OFFSETS_IN_SEGMENT = b.MAX_OFFSETS_IN_SEGMENT
 LEAST_RECORD_SIZE = 7
 """Length, attributes, two deltas, key length, value length, headers: one byte each."""
 

@@ -1,4 +1,4 @@
-"""Kafka's assignors by name; `assignor` says what one is, `stateless` and `sticky` are they."""
+"""Kafka's assignors by name; `assignor` says what an assignor is, `stateless` and `sticky` implement them."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ from offsets_log.rebalance.assignors.sticky import CooperativeStickyAssignor, St
 ASSIGNORS: dict[str, Callable[[Rules], Assignor]] = {
     kind.name: kind for kind in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
 }
-"""Protocol name → the assignor, made with a release's rules."""
+"""Protocol name → makes the assignor from a release's rules."""

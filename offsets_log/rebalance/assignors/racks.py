@@ -1,4 +1,4 @@
-"""Racks as the sticky assignors use them (3.5 and later, ``A-14``, ``A-20``).
+"""Racks as the sticky assignors of 3.5 and later use them (``A-14``, ``A-20``).
 
 Reference: ``AbstractStickyAssignor.RackInfo``.
 """
@@ -14,7 +14,7 @@ NOWHERE: frozenset[str] = frozenset()
 
 
 class Racks:
-    """Where members and partitions are; empty where that decides nothing.
+    """The racks of members and partitions; empty if they do not matter.
 
     Attributes:
         of_members: member id → rack.
@@ -26,25 +26,25 @@ class Racks:
 
     @classmethod
     def of(cls, metadata: Metadata, subscriptions: Subscriptions, partitions: Sequence[TopicPartition]) -> Racks:
-        """Of the members, and of all partitions there are."""
+        """Return the racks of the members and of all partitions."""
         members = {member_id: each.rack for member_id, each in subscriptions.items() if each.rack is not None}
         racks = {partition: metadata.racks(*partition) for partition in partitions} if members else {}
         return cls(members, racks) if is_rack_aware(set(members.values()), racks.values()) else NO_RACKS
 
     def mismatch(self, member_id: str, partition: TopicPartition) -> bool:
-        """Whether the member is on a rack where the partition is not."""
+        """Return whether the member is on a rack that has no replica of the partition."""
         rack = self.of_members.get(member_id)
         return rack is not None and rack not in self._of_partitions.get(partition, NOWHERE)
 
     def fewest_members_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Partitions that few members are near to, before the others."""
+        """Return the partitions ordered by how many members are on their racks, the fewest first."""
         members = Counter(self.of_members.values())
         return sorted(
             partitions, key=lambda each: sum(members[rack] for rack in self._of_partitions.get(each, NOWHERE))
         )
 
     def next_member(self, partition: TopicPartition, member_ids: Sequence[str], start: int) -> int | None:
-        """The place of the next member, from ``start`` round, that is on a rack of the partition."""
+        """Return the index of the next member, from ``start`` round, that is on a rack of the partition."""
         racks = self._of_partitions.get(partition, NOWHERE)
         for step in range(len(member_ids)):
             at = (start + step) % len(member_ids)

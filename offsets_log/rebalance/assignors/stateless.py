@@ -1,4 +1,4 @@
-"""The assignors that do not ask what members had before: ``range`` and ``roundrobin``.
+"""The assignors that ignore what members had before: ``range`` and ``roundrobin``.
 
 References: ``clients/consumer/RangeAssignor.java``, ``RoundRobinAssignor.java``.
 """
@@ -18,7 +18,7 @@ from offsets_log.rebalance.java_order import java_hash_order, java_string_order
 
 
 class RangeAssignor:
-    """``range``: each topic's partitions in consecutive runs, topic by topic (``A-4`` … ``A-7``)."""
+    """``range``: consecutive partitions of each topic for each member (``A-4`` … ``A-7``)."""
 
     name = "range"
 
@@ -26,7 +26,7 @@ class RangeAssignor:
         self.rules = rules
 
     def assign(self, metadata: Metadata, subscriptions: Subscriptions) -> Assignment:
-        """As `assignor.Assignor` has it."""
+        """Assign as `assignor.Assignor` says."""
         assignment: Assignment = {member_id: [] for member_id in subscriptions}
         topics = self._topics(metadata, subscriptions)
         if self.rules.uses_racks and any(topic.needs_racks for topic in topics):
@@ -41,7 +41,7 @@ class RangeAssignor:
         return assignment
 
     def _topics(self, metadata: Metadata, subscriptions: Subscriptions) -> list[_Topic]:
-        """In the order in which they stand in every member's list (``A-5``)."""
+        """Return the topics in the order that they have in every member's list (``A-5``)."""
         counts = metadata.subscribed(subscriptions)
         subscribed: dict[str, dict[str, str | None]] = {topic: {} for topic in counts}
         for member_id in member_order(subscriptions):
@@ -57,11 +57,11 @@ class RangeAssignor:
 
 
 class _Topic:
-    """One topic while it is handed out.
+    """A topic that is being assigned.
 
     Attributes:
         members: member id → rack, in the order of ``A-1``.
-        needs_racks: whether racks decide anything (``A-7``).
+        needs_racks: whether racks matter (``A-7``).
     """
 
     def __init__(self, topic: str, count: int, members: dict[str, str | None], metadata: Metadata) -> None:
@@ -75,16 +75,16 @@ class _Topic:
         self.needs_racks = is_rack_aware(racks, self.racks)
 
     def matches(self, member_id: str, number: int) -> bool:
-        """Whether a replica is where the member is; a member without a rack is everywhere."""
+        """Return whether a replica is on the member's rack; a member without a rack is on all of them."""
         rack = self.members[member_id]
         return rack is None or (number < len(self.racks) and rack in self.racks[number])
 
     def room(self, member_id: str) -> int:
-        """How many more the member may get."""
+        """Return how many more partitions the member may get."""
         return max(0, self._quota + (self._extra > 0) - self._assigned[member_id])
 
     def give(self, member_id: str, numbers: list[int], assignment: Assignment) -> None:
-        """Hand out to a member."""
+        """Assign partitions to a member."""
         assignment[member_id] += [(self.topic, number) for number in numbers]
         self._assigned[member_id] += len(numbers)
         self._extra -= self._assigned[member_id] > self._quota
@@ -92,7 +92,7 @@ class _Topic:
             del self.unassigned[number]
 
     def assign_ranges(self, assignment: Assignment, *, only_matching: bool = False) -> None:
-        """To each member in turn the lowest partitions that are left, as many as it has room for."""
+        """Give each member in turn the lowest remaining partitions, as many as it has room for."""
         for member_id in self.members:
             room = self.room(member_id)
             free = [n for n in self.unassigned if self.matches(member_id, n)] if only_matching else self.unassigned
@@ -100,7 +100,7 @@ class _Topic:
                 self.give(member_id, [number for number, _ in zip(free, range(room), strict=False)], assignment)
 
     def consumed_by(self) -> tuple[list[tuple[str, str | None]], int]:
-        """Topics with the same members, on the same racks, and as many partitions are handed out together."""
+        """Return a key of topics that are assigned together: equal members, racks, and numbers of partitions."""
         return list(self.members.items()), len(self.racks)
 
 
@@ -121,7 +121,7 @@ def _assign_by_rack(topics: list[_Topic], assignment: Assignment) -> None:
 
 
 def _assign_together(topics: list[_Topic], assignment: Assignment) -> None:
-    """Partition by partition, all topics at once, to the first member that all match and have room for."""
+    """Assign all topics at once, partition by partition, to the first member that all match and have room for."""
     waiting = dict.fromkeys(topics[0].members)
     for number in range(len(topics[0].racks)):
         found = next(
@@ -141,7 +141,7 @@ def _assign_together(topics: list[_Topic], assignment: Assignment) -> None:
 
 
 class RoundRobinAssignor:
-    """``roundrobin``: all partitions in order, one to each subscribed member in a ring (``A-8``).
+    """``roundrobin``: all partitions in order, one for each subscribed member in turn (``A-8``).
 
     The same in every release but 0.9, which fails for a topic that is not there (``A-9``).
     """
@@ -152,7 +152,7 @@ class RoundRobinAssignor:
         self.rules = rules
 
     def assign(self, metadata: Metadata, subscriptions: Subscriptions) -> Assignment:
-        """As `assignor.Assignor` has it. The ring goes on from one topic to the next."""
+        """Assign as `assignor.Assignor` says; a topic goes on with the member after the previous topic's last."""
         assignment: Assignment = {member_id: [] for member_id in subscriptions}
         ring = member_order(subscriptions)
         wanted = {member_id: frozenset(subscription.topics) for member_id, subscription in subscriptions.items()}

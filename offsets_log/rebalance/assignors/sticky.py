@@ -1,7 +1,7 @@
-"""``sticky`` and ``cooperative-sticky``: balanced, and then as few moves as can be (``A-10`` … ``A-20``).
+"""``sticky`` and ``cooperative-sticky``: balanced assignments with as few moves as possible (``A-10`` … ``A-20``).
 
-The way: claims (`sticky_claims`), then one of two algorithms (`sticky_constrained`, `sticky_general`); the cooperative
-assignor at last takes away what another member has not given back yet (``A-19``).
+First the members' claims are compared (`sticky_claims`), then one of two algorithms assigns (`sticky_constrained`,
+`sticky_general`). The cooperative assignor then leaves out what another member has not given back yet (``A-19``).
 
 References: ``clients/consumer/StickyAssignor.java``, ``CooperativeStickyAssignor.java``,
 ``internals/AbstractStickyAssignor.java``.
@@ -23,9 +23,11 @@ from offsets_log.rebalance.assignors.sticky_claims import (
 from offsets_log.rebalance.assignors.sticky_constrained import Sticky, fill_quotas, steal
 from offsets_log.rebalance.assignors.sticky_general import assign_general, history_of_claims, history_of_ownership
 
+COOPERATIVE = "cooperative-sticky"
+
 
 class StickyAssignor:
-    """By the rules of a release."""
+    """``sticky``, by the rules of a release."""
 
     name = "sticky"
     read_claim: ReadClaim = staticmethod(sticky_claim)
@@ -34,11 +36,11 @@ class StickyAssignor:
         self.rules = rules
 
     def assign(self, metadata: Metadata, subscriptions: Subscriptions) -> Assignment:
-        """As `assignor.Assignor` has it."""
+        """Assign as `assignor.Assignor` says."""
         return self.assign_tracking(metadata, subscriptions).assignment
 
     def assign_tracking(self, metadata: Metadata, subscriptions: Subscriptions) -> Sticky:
-        """The assignment, and which partitions change hands in it."""
+        """Return the assignment, and which partitions change hands in it."""
         if not subscriptions:
             return Sticky({})
         rules, subscriptions = self.rules, ordered(subscriptions)
@@ -63,13 +65,13 @@ class StickyAssignor:
 
 
 class CooperativeStickyAssignor(StickyAssignor):
-    """A partition that another member owns now is given to nobody this time: it must be given back first (``A-19``)."""
+    """``cooperative-sticky``: what another member owns must be given back before it is assigned (``A-19``)."""
 
-    name = "cooperative-sticky"
+    name = COOPERATIVE
     read_claim: ReadClaim = staticmethod(cooperative_claim)
 
     def assign(self, metadata: Metadata, subscriptions: Subscriptions) -> Assignment:
-        """As `assignor.Assignor` has it; may leave partitions to a rebalance that follows."""
+        """Assign as `assignor.Assignor` says; some partitions may wait for the next rebalance."""
         result = self.assign_tracking(metadata, subscriptions)
         for partition, member_id in result.transferring.items():
             result.assignment[member_id].remove(partition)
@@ -77,7 +79,7 @@ class CooperativeStickyAssignor(StickyAssignor):
 
 
 def _changing_hands(assignment: Assignment, subscriptions: Subscriptions) -> dict[TopicPartition, str]:
-    """Added to a member, and taken from one that said it owns it."""
+    """Return the partitions that are added to a member while another one says that it owns them."""
     added: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()
     for member_id, partitions in assignment.items():

@@ -1,4 +1,4 @@
-"""Who may keep what: members' claims of an earlier generation, and how contradicting ones end (``A-12``, ``A-13``)."""
+"""Members' claims to partitions of earlier generations, and how conflicts between them end (``A-12``, ``A-13``)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a member says it had, and in which generation; None if it does not say."""
+    """The partitions that a member says it had, and in which generation; None if it does not say."""
 
     partitions: tuple[TopicPartition, ...] = ()
     generation: int | None = None
 
     @property
     def known_generation(self) -> int:
-        """−1 for none."""
+        """The generation; −1 if there is none."""
         return NO_GENERATION if self.generation is None else self.generation
 
 
@@ -30,7 +30,7 @@ ReadClaim = Callable[[Subscription, Rules], Claim]
 
 
 def sticky_claim(subscription: Subscription, rules: Rules) -> Claim:
-    """``StickyAssignor.memberData``: always from user data, for the member has given everything back."""
+    """Return the claim by ``StickyAssignor.memberData``: from user data, as the member has given everything back."""
     if not subscription.user_data:
         return Claim()
     try:
@@ -44,7 +44,7 @@ def sticky_claim(subscription: Subscription, rules: Rules) -> Claim:
 
 
 def cooperative_claim(subscription: Subscription, rules: Rules) -> Claim:
-    """``CooperativeStickyAssignor.memberData``: what it owns, its generation from the field or from user data."""
+    """Return the claim by ``CooperativeStickyAssignor.memberData``: owned partitions and their generation."""
     if rules.has_generation_field and subscription.generation is not None:
         return Claim(subscription.owned_partitions, subscription.generation)
     if subscription.user_data is None:
@@ -64,9 +64,9 @@ class Ownership:
     """The outcome of all claims.
 
     Attributes:
-        owned: member id → what it may keep, as claimed, in the order of the leader's map.
-        contested: claimed by several in one generation; nobody keeps it.
-        newest_generation: of all claims; −1 if none is known.
+        owned: member id → the claimed partitions that it may keep, in the order of the leader's map.
+        contested: partitions that several members claim of one generation; nobody keeps them.
+        newest_generation: the newest one of all claims; −1 if none is known.
     """
 
     owned: dict[str, dict[TopicPartition, None]] = field(default_factory=dict)
@@ -75,12 +75,12 @@ class Ownership:
 
 
 def all_equal(subscriptions: Subscriptions) -> bool:
-    """Whether all list the same topics. A topic listed twice makes lists unequal, as in Kafka."""
+    """Return whether all members list the same topics; one listed twice makes lists unequal, as in Kafka."""
     return first_unequal(list(subscriptions.values())) is None
 
 
 def first_unequal(subscriptions: list[Subscription]) -> int | None:
-    """The first that differs from those before it."""
+    """Return the index of the first subscription that differs from those before it."""
     topics: frozenset[str] = frozenset()
     for at, subscription in enumerate(subscriptions):
         if not topics:
@@ -91,9 +91,9 @@ def first_unequal(subscriptions: list[Subscription]) -> int | None:
 
 
 def compare_claims(claims: dict[str, Claim], subscriptions: Subscriptions, counts: dict[str, int]) -> Ownership:
-    """3.4 and later: each partition to the newer generation, to nobody if there are two of it (``A-13``).
+    """Give each partition to the claim of the newer generation; to nobody if two have it (3.4 and later, ``A-13``).
 
-    The generation of the *other* claimant is what its subscription's field says, whatever its user data say.
+    The generation of the *other* claimant is that in its subscription's field, whatever its user data say.
     """
     found = Ownership(newest_generation=max(claim.known_generation for claim in claims.values()))
     owner: dict[TopicPartition, str] = {}
@@ -119,7 +119,7 @@ def compare_claims(claims: dict[str, Claim], subscriptions: Subscriptions, count
 
 
 def newest_claims(claims: dict[str, Claim], counts: dict[str, int]) -> Ownership:
-    """Before 3.4: only members of the newest generation count, and of what two of them claim nobody keeps any."""
+    """Accept the claims of the newest generation only; nobody keeps what two of them claim (before 3.4)."""
     found = Ownership()
     owner: dict[TopicPartition, str] = {}
     for member_id, claim in claims.items():
@@ -143,10 +143,10 @@ def newest_claims(claims: dict[str, Claim], counts: dict[str, int]) -> Ownership
 
 
 def existing(claim: Claim, counts: dict[str, int]) -> Collection[TopicPartition]:
-    """Claims of what is not there any more are ignored (``A-12``)."""
+    """Return the claimed partitions that still exist (``A-12``)."""
     return [partition for partition in claim.partitions if 0 <= partition[1] < counts.get(partition[0], 0)]
 
 
 def ordered(subscriptions: Subscriptions) -> dict[str, Subscription]:
-    """In the order in which the leader's hash map gives the members."""
+    """Return the members in the order of the leader's hash map."""
     return {member_id: subscriptions[member_id] for member_id in java_hash_order(subscriptions)}

@@ -1,7 +1,7 @@
-"""The sticky assignment where all members subscribe to the same topics (``A-14`` … ``A-16``).
+"""The sticky assignment if all members subscribe to the same topics (``A-14`` … ``A-16``).
 
-`fill_quotas` is what 3.0 and later do, `steal` what 2.5 to 2.8 do. Both give members their own partitions up to a
-quota first, then the rest round robin, and say which partitions change hands.
+Releases from 3.0 on do as `fill_quotas`, 2.5 to 2.8 as `steal`. Both first let members keep their own partitions up to
+a quota, then assign the rest round robin, and say which partitions change hands.
 
 Reference: ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``, ``constrainedAssign`` of 2.8.
 """
@@ -21,20 +21,20 @@ from offsets_log.rebalance.java_order import java_string_order
 
 @dataclass(slots=True)
 class Sticky:
-    """An assignment and who of its members gets something another one had: partition → that new owner."""
+    """An assignment, and the partitions that another member had before → their new owners."""
 
     assignment: Assignment
     transferring: dict[TopicPartition, str] = field(default_factory=dict)
 
 
 def fill_quotas(partitions: list[TopicPartition], ownership: Ownership, racks: Racks, rules: Rules) -> Sticky:
-    """3.0 and later.
+    """Assign as 3.0 and later do.
 
     Args:
         partitions: all there are, by topic, then number.
 
     Raises:
-        AssignorError: 3.5 to 3.7.0 with racks, where too much is given to some members.
+        AssignorError: 3.5 to 3.7.0 with racks give some members too much, and fail.
     """
     filling = _Filling(partitions, ownership, racks, rules)
     filling.keep_owned()
@@ -43,10 +43,10 @@ def fill_quotas(partitions: list[TopicPartition], ownership: Ownership, racks: R
 
 
 class _Filling:
-    """An assignment under way.
+    """An assignment of `fill_quotas` in progress.
 
     Attributes:
-        below: members with less than ``low`` partitions, while the rest is handed out in order of member ids.
+        below: members with fewer than ``low`` partitions; while the rest is assigned, in order of member ids.
         at_low: members with ``low`` partitions that may get one more.
         above: how many have more than ``low``; ``expected_above`` is how many will.
     """
@@ -65,7 +65,7 @@ class _Filling:
         self.result = Sticky({member_id: [] for member_id in ownership.owned})
 
     def keep_owned(self) -> None:
-        """Everybody's own, up to a quota; the order of members decides who has the high one (``A-15``)."""
+        """Let all members keep their own up to a quota; their order decides who gets the high one (``A-15``)."""
         for member_id, owned in self._ownership.owned.items():
             near = [partition for partition in owned if not self._racks.mismatch(member_id, partition)]
             kept = [partition for partition in near if partition not in self._ownership.contested]
@@ -94,7 +94,7 @@ class _Filling:
             self._at_low.clear()
 
     def assign_rest(self) -> None:
-        """What nobody kept."""
+        """Assign what nobody kept."""
         kept = {partition for partitions in self.result.assignment.values() for partition in partitions}
         rest = [partition for partition in self._partitions if partition not in kept]
         self._below.sort(key=java_string_order)
@@ -119,7 +119,7 @@ class _Filling:
                 at += 1
 
     def _assign_by_rack(self, rest: list[TopicPartition]) -> list[TopicPartition]:
-        """To members on a rack of the partition; gives what none of them has room for."""
+        """Assign to members on a rack of the partition; return what none of them has room for."""
         if not self._racks.of_members:
             return rest
         left = []
@@ -139,7 +139,7 @@ class _Filling:
         return left
 
     def _give_below(self, partition: TopicPartition, found: int) -> int:
-        """To a member of ``_below``; gives where to look first for the next partition."""
+        """Assign to a member of ``below``; return where to look first for the next partition."""
         member_id = self._below[found]
         size = self._give(partition, member_id)
         if size < self._low:
@@ -165,7 +165,7 @@ class _Filling:
 
 
 def steal(partitions: Collection[TopicPartition], ownership: Ownership) -> Sticky:
-    """2.5 to 2.8: members keep up to the high quota, and those below the low one take from them (``A-16``).
+    """Assign as 2.5 to 2.8 do: members keep up to the high quota; those below the low one take from them (``A-16``).
 
     Args:
         partitions: all there are, by topic, then number.
@@ -179,10 +179,10 @@ def steal(partitions: Collection[TopicPartition], ownership: Ownership) -> Stick
 
 
 class _Stealing:
-    """An assignment under way.
+    """An assignment of `steal` in progress.
 
     Attributes:
-        below, at_low, at_high: members with less than ``low`` partitions, with so many, and with ``high`` of them.
+        below, at_low, at_high: members with fewer than ``low`` partitions, with ``low``, and with ``high``.
     """
 
     def __init__(self, partitions: Collection[TopicPartition], ownership: Ownership) -> None:
@@ -197,7 +197,7 @@ class _Stealing:
         self.result = Sticky({member_id: [] for member_id in ownership.owned})
 
     def keep_owned(self) -> None:
-        """Everybody's own, as claimed, up to the high quota."""
+        """Let all members keep what they claim, up to the high quota."""
         for member_id, owned in self._ownership.owned.items():
             kept = [partition for partition in owned if partition not in self._ownership.contested]
             self.result.assignment[member_id] += kept[: self._high]
@@ -214,7 +214,7 @@ class _Stealing:
         self._below.sort(key=java_string_order)
 
     def fill(self) -> None:
-        """Members below the low quota, one partition each in turn."""
+        """Give members below the low quota one partition each, in turn."""
         while self._below and self._rest:
             for member_id in list(self._below):
                 if not self._rest:
@@ -225,7 +225,7 @@ class _Stealing:
                     self._below.remove(member_id)
 
     def steal(self) -> None:
-        """Who is still below takes the first partition of those with most."""
+        """Let members that are still below take the first partition of those with most."""
         for member_id in self._below:
             while len(self.result.assignment[member_id]) < self._low:
                 stolen = self.result.assignment[self._at_high.popleft()].pop(0)
@@ -234,7 +234,7 @@ class _Stealing:
             self._at_low.append(member_id)
 
     def assign_rest(self) -> None:
-        """One more for some."""
+        """Give one more to some members."""
         for partition in self._rest:
             self._give(partition, self._at_low.popleft())
 

@@ -1,9 +1,9 @@
-"""The sticky assignment where members subscribe to different topics (``A-17``).
+"""The sticky assignment if members subscribe to different topics (``A-17``).
 
-Partitions that nobody keeps go one by one to the member with the fewest that may have them. Then partitions move, from
-those with the fewest possible owners on, as long as that makes the group more balanced: back to an earlier owner, else
-to the member with the fewest. A move against the direction of an earlier one of the same topic is made with a partition
-of that earlier one, so that no two members swap partitions of a topic; which of several is a matter of hash order.
+Partitions that nobody keeps go one by one to the member with the fewest that may have them. Then partitions move, those
+with the fewest possible owners first, as long as that makes the group more balanced: back to an earlier owner, else to
+the member with the fewest. If a move would go against an earlier move of the same topic, a partition of that earlier
+move goes back instead, so that no two members swap partitions of a topic; hash order decides which one.
 
 Reference: ``AbstractStickyAssignor.GeneralAssignmentBuilder``, ``generalAssign`` of 2.8.
 """
@@ -33,16 +33,16 @@ from offsets_log.rebalance.assignors.sticky_claims import (
 from offsets_log.rebalance.java_order import JavaHashSet, hash_order, java_string_order
 
 Move = tuple[str, str]
-"""From a member to another."""
+"""The member that loses a partition, and the one that gets it."""
 
 
 @dataclass(slots=True)
 class History:
-    """What members had.
+    """The partitions that members had before.
 
     Attributes:
-        current: member id → what it had last, for every member.
-        previous: partition → who had it in an older generation, and which.
+        current: member id → its last partitions, for every member.
+        previous: partition → who had it in an older generation, and in which one.
     """
 
     current: dict[str, dict[TopicPartition, None]]
@@ -52,19 +52,19 @@ class History:
 def assign_general(
     counts: dict[str, int], subscriptions: Subscriptions, history: History, racks: Racks, rules: Rules
 ) -> Assignment:
-    """An assignment to all members.
+    """Assign partitions to all members.
 
     Args:
-        counts: topic → partitions, of topics that somebody subscribes to.
+        counts: topic → number of partitions, of all topics that members subscribe to.
     """
     return _Balancing(counts, subscriptions, history, racks, rules).assign()
 
 
 class _Balancing:
-    """An assignment under way.
+    """An assignment of `assign_general` in progress.
 
     Attributes:
-        assigned: member id → its partitions, in the order they came.
+        assigned: member id → its partitions, in the order in which it got them.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class _Balancing:
         self._moves = _Moves()
 
     def assign(self) -> Assignment:
-        """The whole way."""
+        """Assign all partitions, then balance."""
         by_topic = sorted(self._counts, key=lambda topic: (len(self._consumers[topic]), java_string_order(topic)))
         everything = [(topic, number) for topic in by_topic for number in range(self._counts[topic])]
         revokes = self._drop_what_cannot_stay()
@@ -108,7 +108,7 @@ class _Balancing:
     # ------------------------------------------------------------------------------------- before moving
 
     def _drop_what_cannot_stay(self) -> bool:
-        """Partitions of topics that their owner does not subscribe to any more; whether there were any."""
+        """Drop partitions of topics that their owners no longer subscribe to; return whether there were any."""
         found = False
         for member_id, owned in self.assigned.items():
             for partition in list(owned):
@@ -118,7 +118,7 @@ class _Balancing:
         return found
 
     def _assign_rest(self, rest: list[TopicPartition]) -> None:
-        """First to members on a rack of the partition, where racks matter."""
+        """Assign the rest: if racks matter, first to members on a rack of the partition."""
         for racks in (self._racks, NO_RACKS) if self._racks.of_members else (NO_RACKS,):
             left = []
             for partition in rest:
@@ -162,13 +162,13 @@ class _Balancing:
         return len(self._consumers[topic]) > 1
 
     def _can_take_part(self, member_id: str) -> bool:
-        """A member that has all it can have, and shares none of it with others, cannot."""
+        """Return whether a member may change: not if it has all it can have, and shares none of it with others."""
         return self._load(member_id) < self._most[member_id] or any(
             self._is_shared(topic) for topic, _ in self.assigned[member_id]
         )
 
     def _move(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Go over the partitions until none of them moves, or all is balanced; whether any moved."""
+        """Go over the partitions until none of them moves, or all is balanced; return whether any moved."""
         partitions = list(partitions)
         has_moved = False
         moves_on = True
@@ -189,7 +189,7 @@ class _Balancing:
         return self._is_balanced
 
     def _find_balanced(self) -> bool:
-        """Whether no member could take a partition from one with more; 3.0 and later let one more stand."""
+        """Return whether no member could take a partition from one with more; 3.0 and later tolerate one more."""
         if self._by_load[0][0] >= self._by_load[-1][0] - 1:
             return True
         tolerated = 1 if self._rules.tolerates_one_more else 0
@@ -204,9 +204,9 @@ class _Balancing:
         return True
 
     def _better_owner(self, partition: TopicPartition) -> str | None:
-        """An owner before the last, also one that does not subscribe to the topic any more: so does Kafka.
+        """Return an owner before the last one, even if it no longer subscribes to the topic, as Kafka does.
 
-        Where that one cannot take part Kafka ends with a NullPointerException; here it is passed over.
+        If that member cannot take part, Kafka fails with a NullPointerException; here it is passed over.
         """
         load = self._load(self._owner[partition])
         previous, _ = self._previous.get(partition, (None, None))
@@ -253,13 +253,13 @@ class _Balancing:
 
 
 def _unevenness(loads: Iterable[int]) -> int:
-    """The sum of the differences of all pairs."""
+    """Return the sum of the differences of all pairs."""
     ascending = sorted(loads)
     return sum(load * (2 * at - len(ascending) + 1) for at, load in enumerate(ascending))
 
 
 class _Moves:
-    """Which partitions have moved from whom to whom in this assignment.
+    """The moves of partitions between members in this assignment.
 
     Reference: ``AbstractStickyAssignor.PartitionMovements``.
     """
@@ -269,7 +269,7 @@ class _Moves:
         self._of_topic: dict[tuple[str, Move], JavaHashSet[TopicPartition]] = {}
 
     def add(self, partition: TopicPartition, source: str, target: str) -> None:
-        """It moved; a partition that moved before has moved from where it was at first."""
+        """Add a move; a partition that had moved before counts as moved from where it was at first."""
         earlier = self._of_partition.pop(partition, None)
         if earlier is not None:
             self._of_topic[partition[0], earlier].remove(partition)
@@ -282,7 +282,7 @@ class _Moves:
             moved.add(partition)
 
     def instead_of(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
-        """The partition to move: one that went the other way, if there is one of this topic."""
+        """Return the partition to move: one of this topic that went the other way, if there is one."""
         source = self._of_partition.get(partition, (source, target))[0]
         opposite = self._of_topic.get((partition[0], (target, source)))
         return partition if opposite is None else opposite.first()
@@ -292,7 +292,7 @@ class _Moves:
 
 
 def history_of_ownership(ownership: Ownership, claims: dict[str, Claim]) -> History:
-    """3.4 and later: what the comparison of claims left; the others' claims are what was before."""
+    """Return the history as 3.4 and later see it: the comparison's result, and the other claims as earlier ones."""
     history = History(ownership.owned)
     for member_id, claim in claims.items():
         generation = claim.known_generation
@@ -307,7 +307,7 @@ def history_of_ownership(ownership: Ownership, claims: dict[str, Claim]) -> Hist
 def history_of_claims(
     subscriptions: Subscriptions, read_claim: ReadClaim, rules: Rules, counts: dict[str, int]
 ) -> History:
-    """Before 3.0: of each partition the newest claim, and the one before it.
+    """Return the history as releases before 3.0 see it: of each partition the newest claim, and the one before.
 
     Bytes that the comparison of subscriptions had read before it met an unequal one are not read again (KAFKA-13406):
     those members have lost their claims, or the generation of them.
