@@ -9,13 +9,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from offsets_log.broker.batches import FileBatch, entry_at
 from offsets_log.broker.failures import BrokerError
 from offsets_log.data_directory.offset_index import OffsetIndex, ReadAt
 from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
-from offsets_log.log_format.batch import BATCH_HEADER_SIZE, NO_TIMESTAMP, TIMESTAMP_TYPE_MASK
+from offsets_log.log_format.batch import (
+    BATCH_HEADER_SIZE,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+)
 from offsets_log.log_format.compression import codec_of
 from offsets_log.log_format.record import Record, iter_deltas, iter_records
 from offsets_log.log_format.segment import Buffer
@@ -65,6 +70,7 @@ class LogEnds:
         log_end_offset: behind the last whole batch in the files.
         high_watermark: what the broker had noted last; None where no checkpoint tells.
         newest_timestamp_ms: of the last batch; None without one.
+        leader_epoch: of the last batch; −1 without one and before magic 2.
         is_clean: whether the broker had stopped in order, so that what it noted was its last word.
         directory: which copy this is of.
         problem: what about its last segment could not be read.
@@ -76,6 +82,7 @@ class LogEnds:
     log_end_offset: int
     high_watermark: int | None = None
     newest_timestamp_ms: int | None = None
+    leader_epoch: int = NO_PARTITION_LEADER_EPOCH
     is_clean: bool = False
     directory: str = ""
     problem: str | None = None
@@ -121,15 +128,16 @@ def find_log_ends(
     if not bases:
         return None
     with _open_batches(files, bases[-1]) as batches:
-        end, newest, problem = _end_of(files, bases, batches)
+        end = _end_of(files, bases, batches)
         return LogEnds(
             log_start_offset=max(bases[0], bases[0] if log_start_offset is None else log_start_offset),
-            log_end_offset=end,
+            log_end_offset=end.offset,
             high_watermark=high_watermark,
-            newest_timestamp_ms=newest,
+            newest_timestamp_ms=end.newest_timestamp_ms,
+            leader_epoch=end.leader_epoch,
             is_clean=is_clean,
             directory=files.shown_path,
-            problem=problem,
+            problem=end.problem,
             first_timestamps=_first_timestamps(files, bases, batches, sorted(set(dating))),
         )
 
@@ -146,10 +154,17 @@ def _read_nothing(position: int, size_bytes: int) -> bytes:
     return b""
 
 
-def _end_of(files: PartitionFiles, bases: list[int], batches: _Batches) -> tuple[int, int | None, str | None]:
-    """Where the log goes on, the time of its last batch, and what is wrong there.
+class _End(NamedTuple):
+    """Where a log goes on, the time and the leader epoch of its last batch, and what is wrong there."""
 
-    An empty last segment tells the end by its name; the time is in the one before.
+    offset: int
+    newest_timestamp_ms: int | None
+    leader_epoch: int
+    problem: str | None
+
+
+def _end_of(files: PartitionFiles, bases: list[int], batches: _Batches) -> _End:
+    """An empty last segment tells the end by its name; the last batch is in the one before.
 
     Args:
         batches: of the last segment.
@@ -157,14 +172,15 @@ def _end_of(files: PartitionFiles, bases: list[int], batches: _Batches) -> tuple
     last = batches.last()
     problem = batches.problem
     if last is not None:
-        return last.next_offset, _time_of(last), problem
+        return _End(last.next_offset, _time_of(last), last.partition_leader_epoch, problem)
     for base in bases[-2:-1]:
         with _open_batches(files, base) as before:
             last = before.last()
             problem = problem or before.problem
             if last is not None:
-                return max(bases[-1], last.next_offset), _time_of(last), problem
-    return bases[-1], None, problem
+                end = max(bases[-1], last.next_offset)
+                return _End(end, _time_of(last), last.partition_leader_epoch, problem)
+    return _End(bases[-1], None, NO_PARTITION_LEADER_EPOCH, problem)
 
 
 def _time_of(batch: FileBatch) -> int | None:
