@@ -211,7 +211,7 @@ class Finder:
             if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):
                 self._walk(child, depth + 1)
             elif name.is_foreign and is_file(child / METADATA):
-                self._add_metadata(name, self._opener(child / METADATA))
+                self._add_metadata(name, partial(self._read_once, child / METADATA))  # few are read of thousands
 
     def _note_data_directory(
         self, folder: Folder, own: dict[str, Opener], names: list[str], below: list[DirectoryName]
@@ -274,6 +274,9 @@ class Finder:
 
     def _opener(self, path: Path, folder: Folder | None = None) -> Opener:
         return self._openers.setdefault(real_path(path), cache(partial(self._read, path, folder)))
+
+    def _read_once(self, path: Path) -> Buffer:
+        return self._opener(path)()
 
     def _read(self, path: Path, folder: Folder | None) -> Buffer:
         buffer = self._map(path, folder)
