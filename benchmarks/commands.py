@@ -51,6 +51,11 @@ def _serves(path: Path, truth: dict[str, Any]) -> bool:
     return bool(offsets_in(path) == truth["served"])
 
 
+def _has_lag(path: Path, truth: dict[str, Any]) -> bool:
+    with path.open("rb") as lines:
+        return bool(sum(json.loads(line)["lag"] for line in lines) == truth["lag"])
+
+
 def _counts(path: Path, truth: dict[str, Any]) -> bool:
     row = json.loads(path.read_bytes())
     counted = {"records": row["records"], "batches": row["batches"], "tombstones": row["tombstones"]}
@@ -160,6 +165,8 @@ def _text_of(log: Log, folder: Path) -> Path:
 
 BUSIEST_GROUP = "billing-indexer-00000"
 """Of a generated log."""
+LAG = Command("compact", ("--lag", "-o", "jsonl"), "lag.jsonl", _has_lag)
+"""Of a whole data directory."""
 COMPACT = Command("compact", ("-o", "parquet"), "offsets.parquet", _serves)
 COMMANDS = {
     "compact to a table": Command("compact", ("-o", "table"), "offsets.txt", _shows_all_offsets),

@@ -26,8 +26,8 @@ COMMITS_A_BATCH = 500
 FIRST_SEGMENT = f"{0:020}"
 
 
-def make_data_directory(folder: Path, partitions: int, groups: int) -> None:
-    """Write it.
+def make_data_directory(folder: Path, partitions: int, groups: int) -> dict[str, int]:
+    """Write it; return what is in it: records of all topics but the offsets topic, their bytes, and the sum of all lag.
 
     Args:
         partitions: of all topics together.
@@ -49,8 +49,9 @@ def make_data_directory(folder: Path, partitions: int, groups: int) -> None:
     (folder / "recovery-point-offset-checkpoint").write_text(ends)
     (folder / "log-start-offset-checkpoint").write_text("0\n0\n")
     (folder / "meta.properties").write_text("version=1\ncluster.id=generated\nnode.id=0\n")
-    for number in range(groups):
-        _write_commits(folder, f"group-{number:04}", topics)
+    committed = sum(_write_commits(folder, f"group-{number:04}", topics) for number in range(groups))
+    lag = groups * partitions * RECORDS - committed
+    return {"records": partitions * RECORDS, "uncompressed_bytes": partitions * len(log), "lag": lag}
 
 
 def _user_log() -> tuple[bytes, bytes, bytes]:
@@ -71,7 +72,8 @@ def _write_sparse(path: Path, data: bytes) -> None:
         file.truncate(INDEX_BYTES)
 
 
-def _write_commits(folder: Path, group: str, topics: Sequence[tuple[str, int]]) -> None:
+def _write_commits(folder: Path, group: str, topics: Sequence[tuple[str, int]]) -> int:
+    """Return the sum of the offsets."""
     directory = folder / f"__consumer_offsets-{partition_for(group, 50)}"
     directory.mkdir(exist_ok=True)
     path = directory / f"{FIRST_SEGMENT}.log"
@@ -82,14 +84,20 @@ def _write_commits(folder: Path, group: str, topics: Sequence[tuple[str, int]]) 
             some = topics[i : i + COMMITS_A_BATCH]
             file.write(build_batch(list(_commits(group, some, base + i))))
     marks.write_text(str(base + len(topics)))
+    return sum(_committed(group, base + i) for i in range(len(topics)))
+
+
+def _committed(group: str, record_offset: int) -> int:
+    return (record_offset * 7 + len(group)) % (RECORDS + 1)
 
 
 def _commits(group: str, topics: Sequence[tuple[str, int]], base: int) -> Iterator[Record]:
     """An offset of each partition, by group and partition another one."""
     for offset, (topic, partition) in enumerate(topics, base):
         key = struct.pack(">h", 1) + _string(group) + _string(topic) + struct.pack(">i", partition)
-        committed = (offset * 7 + len(group)) % (RECORDS + 1)
-        value = struct.pack(">hqi", 3, committed, -1) + _string("") + struct.pack(">q", TIME_MS + offset)
+        value = (
+            struct.pack(">hqi", 3, _committed(group, offset), -1) + _string("") + struct.pack(">q", TIME_MS + offset)
+        )
         yield Record(offset=offset, timestamp_ms=TIME_MS + offset, key=key, value=value)
 
 

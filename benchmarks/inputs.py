@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data_directory import make_data_directory
 from benchmarks.generate import TRUTH, Options, generate
 
 
@@ -44,3 +45,14 @@ def generated_log(work: Path, codec: str, size_bytes: int, *, groups: int = 500,
         shutil.rmtree(folder, ignore_errors=True)
         truth = generate(folder, options)
     return Log(folder, truth)
+
+
+def whole_data_directory(work: Path, partitions: int) -> Log:
+    """A data directory with so many partitions, to all of which one group has committed; written if it is not there."""
+    folder = work / f"data-directory-{partitions}"
+    kept = work / f"data-directory-{partitions}.json"  # written last
+    if not kept.exists():
+        sys.stderr.write(f"generating {folder}\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        kept.write_text(json.dumps(make_data_directory(folder, partitions, 1)))
+    return Log(folder, json.loads(kept.read_bytes()))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMMANDS, COMPACT, construct_path
-from benchmarks.inputs import Log, generated_log
+from benchmarks.commands import COMMANDS, COMPACT, LAG, construct_path
+from benchmarks.inputs import Log, generated_log, whole_data_directory
 from benchmarks.timing import Measured, NotMeasuredError
 
 OWN, PYTHON, KAFKA = "own", "python", "kafka"
@@ -22,6 +22,10 @@ CODECS = ("none", "lz4", "snappy", "zstd", "gzip")
 CONSTRUCT_BYTES = 2 * 10**6
 TEXT_BYTES = 200 * 10**6
 DUMP_LOG_BYTES = 50 * 10**6
+MOST_PARTITIONS = 20_000
+PARTITION_BYTES = 17_000
+WHOLE = "whole data directory"
+"""A mix of its own: thousands of partitions of other topics."""
 AT_MOST = {
     "history": TEXT_BYTES,
     "history to parquet": TEXT_BYTES,
@@ -62,6 +66,7 @@ SUBJECTS = (
     Subject("decode, old", COMMANDS["decode"].measure, mix="old"),
     Subject("compact, damaged", COMPACT.measure, mix="damaged"),
     Subject("decode, damaged", COMMANDS["decode"].measure, mix="damaged"),
+    Subject("compact --lag of a data directory", LAG.measure, mix=WHOLE),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),
@@ -74,10 +79,16 @@ HEAD = (
 )
 
 
+def _log_for(subject: Subject, work: Path, size_bytes: int) -> Log:
+    if subject.mix == WHOLE:
+        return whole_data_directory(work, min(size_bytes // PARTITION_BYTES, MOST_PARTITIONS))
+    return generated_log(work, subject.codec, min(size_bytes, subject.at_most or size_bytes), mix=subject.mix)
+
+
 def measure(subjects: Sequence[Subject], work: Path, size_bytes: int, repeat: int) -> Iterator[dict[str, Any]]:
     """A row each, as it is kept in ``--json``; ``problem`` says why there are no figures."""
     for subject in subjects:
-        log = generated_log(work, subject.codec, min(size_bytes, subject.at_most or size_bytes), mix=subject.mix)
+        log = _log_for(subject, work, size_bytes)
         row: dict[str, Any] = {"what": subject.what, "codec": subject.codec, "kind": subject.kind}
         sys.stderr.write(f"measuring {subject.what}\n")
         try:

@@ -60,7 +60,7 @@ class Releases(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--now",
     type=Time(),
-    help="The time up to which the age of open transactions is told; by default that of the newest record read.",
+    help="The time at which open transactions and commits are how old; by default that of the newest record read.",
 )
 @SHUTDOWN
 @STRANDED
@@ -82,7 +82,8 @@ def command(
     of the whole partition: -g only chooses which findings are shown, and -t has no effect.
 
     If the copy has the logs of other topics, it also finds offsets beyond their end or below their start, of partitions
-    that the cluster does not have, and of a former topic of the same name.
+    that the cluster does not have, and of a former topic of the same name. Offsets below the start that were not
+    committed for more than a day are only noted: retention does that to each group that is out of use.
 
     Exit status 3 if a load fails on one of the releases of --loads-on (without it, on the newest), or if anything is
     damaged or doubtful. What is only skipped or noted does not count.
@@ -105,7 +106,7 @@ def command(
             now_ms=now,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
-            more=_stranded(session, lag, releases[-1]),
+            more=_stranded(session, lag, releases[-1], max((check.newest_ms for check in checks), default=-1), now),
         )
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
@@ -153,16 +154,30 @@ def _coordinator_in_words(release: Release, other: str) -> str:
     )
 
 
-def _stranded(session: Session, lag: bool | None, release: Release) -> Iterator[Row]:
-    """Yield rows of offsets that lead to no record, among those that a release serves."""
-    if not lag_logs(session, lag):
+def _stranded(
+    session: Session, lag: bool | None, release: Release, newest_ms: int, now_ms: int | None
+) -> Iterator[Row]:
+    """Rows of offsets that lead to no record, of those that a release serves.
+
+    Args:
+        newest_ms: of the offsets topic's records.
+        now_ms: as ``--now`` says; by default the newest record's of all logs.
+    """
+    logs = lag_logs(session, lag)
+    if not logs:
         return
     from offsets_log.checking.stranded import stranded_findings
 
     again = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
-    for log, state, _ in again.engine.load_all(release.profile, whole_groups=False):
-        for finding in stranded_findings(session.inputs.iter_stranded(state.iter_served())):
-            yield finding.row(log.offsets_partition)
+    found = [
+        (log.offsets_partition, list(session.inputs.iter_stranded(state.iter_served())))
+        for log, state, _ in again.engine.load_all(release.profile, whole_groups=False)
+    ]
+    if now_ms is None:
+        now_ms = max(newest_ms, logs.newest_timestamp_ms or -1)
+    for offsets_partition, stranded in found:
+        for finding in stranded_findings(stranded, now_ms):
+            yield finding.row(offsets_partition)
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:

@@ -84,7 +84,7 @@ def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
     if several := logs.of_leaders + logs.of_others:
         session.account.say(
             f"{counted(several, 'partition has', 'partitions have')} several copies: {logs.of_leaders} times that of "
-            f"the last leader counts, by the cluster's metadata; {logs.of_others} times that of the latest leader "
+            f"the last leader counts, by the cluster's metadata; {logs.of_others} times another of the latest leader "
             "epoch, of these the longest"
         )
     for note in logs.notes[:SAID]:

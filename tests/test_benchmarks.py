@@ -195,11 +195,14 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert list(files(tmp_path)) == ["kept"]
 
 
+LAG_ROW = "compact --lag of a data directory"
+
+
 def test_a_row_knows_right_answers_from_wrong_ones(tmp_path: Path) -> None:
-    chosen = [subject for subject in subjects.SUBJECTS if subject.what in (subjects.BASE, "memcpy", "decode")]
+    chosen = [subject for subject in subjects.SUBJECTS if subject.what in (subjects.BASE, "memcpy", "decode", LAG_ROW)]
     rows = list(subjects.measure(chosen, tmp_path, 30_000, 1))
-    assert [row["agrees"] for row in rows] == [None, True, True]
-    assert len(list(subjects.iter_lines(rows))) == len(subjects.HEAD) + 3
+    assert [row["agrees"] for row in rows] == [None, True, True, True]
+    assert len(list(subjects.iter_lines(rows))) == len(subjects.HEAD) + 4
     log = inputs.generated_log(tmp_path, "none", 30_000)
     wrong = inputs.Log(log.folder, log.truth | {"served": {"keys": 1, "sum": 1}})
     assert commands.construct_path(log, 1).agrees

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import google_crc32c
@@ -43,8 +42,7 @@ class PlainMarker(NamedTuple):
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileBatch:
+class FileBatch(NamedTuple):
     """An entry of a file whose size fits; everything else in it may be wrong.
 
     Attributes:
@@ -117,6 +115,11 @@ class FileBatch:
     def max_timestamp_ms(self) -> int:
         """The largest timestamp of its records, in epoch milliseconds."""
         return self.whole().max_timestamp_ms if self.is_legacy else self._field(8)
+
+    @property
+    def base_timestamp_ms(self) -> int:
+        """The timestamp that those of its records are told from, in epoch milliseconds; of magic 2."""
+        return self._field(7)
 
     @property
     def producer_id(self) -> int:

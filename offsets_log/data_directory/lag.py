@@ -81,24 +81,36 @@ class _Noted:
     is_clean: bool
 
 
+@dataclass(frozen=True, slots=True)
+class LeaderCopies:
+    """Who led a partition last, by the cluster's metadata.
+
+    Attributes:
+        node_id: the broker.
+        epoch: in which leader epoch.
+        directories: those of the partition's copies that are its own.
+    """
+
+    node_id: int
+    epoch: int
+    directories: Collection[str] = ()
+
+
 class CopiedLogs:
     """The logs of other topics that lie beside the offsets topic, looked at when they are asked for.
 
     Attributes:
-        notes: what was passed over, one sentence each.
-        damages: what could not be read.
         newest_timestamp_ms: of the logs that were looked at.
-        of_leaders, of_others: of how many partitions with several copies their last leader's was chosen, and another.
     """
 
     def __init__(
-        self, partitions: Iterable[CopiedPartition], leaders: Mapping[TopicPartition, str] | None = None
+        self, partitions: Iterable[CopiedPartition], leaders: Mapping[TopicPartition, LeaderCopies] | None = None
     ) -> None:
         """Args:
-        leaders: of a partition the directory that its leader keeps it in, where the cluster's metadata tells.
+        leaders: of partitions with several copies who led them last, where the cluster's metadata tells.
         """
-        self.notes: list[str] = []
-        self.damages: list[Damage] = []
+        self._notes: dict[str, None] = {}
+        self._damages: dict[str, Damage] = {}
         self._copies: dict[TopicPartition, list[CopiedPartition]] = {}
         for copy in partitions:
             self._copies.setdefault((copy.topic, copy.partition), []).append(copy)
@@ -107,7 +119,28 @@ class CopiedLogs:
         self._ends: dict[TopicPartition, LogEnds | None] = {}
         self._chosen: dict[TopicPartition, CopiedPartition] = {}
         self.newest_timestamp_ms: int | None = None
-        self.of_leaders = self.of_others = 0
+        self._of_leaders: set[TopicPartition] = set()
+        self._of_others: set[TopicPartition] = set()
+
+    @property
+    def notes(self) -> list[str]:
+        """What was passed over or chosen, one sentence each."""
+        return list(self._notes)
+
+    @property
+    def damages(self) -> list[Damage]:
+        """What could not be read."""
+        return list(self._damages.values())
+
+    @property
+    def of_leaders(self) -> int:
+        """Of how many partitions with several copies their last leader's was chosen."""
+        return len(self._of_leaders)
+
+    @property
+    def of_others(self) -> int:
+        """Of how many another was."""
+        return len(self._of_others)
 
     def __bool__(self) -> bool:
         """Whether there is a topic that users write to: the logs of internal ones alone tell no lag."""
@@ -149,8 +182,7 @@ class CopiedLogs:
 
     def _damage(self, error: OffsetsLogError) -> None:
         """Note it, once however often the file is asked."""
-        if str(error) not in (str(damage.error) for damage in self.damages):
-            self.damages.append(Damage(error, b""))
+        self._damages.setdefault(str(error), Damage(error, b""))
 
     def _find(self, key: TopicPartition, dating: Collection[int] = ()) -> LogEnds | None:
         copies = self._copies.get(key, ())
@@ -162,8 +194,7 @@ class CopiedLogs:
         if len(copies) > 1 and dating:
             ends = self._ends_of(copy, dating) or ends
         if ends.problem:
-            note = f"the log of {key[0]}-{key[1]} ends before what cannot be read: {ends.problem}"
-            self.notes += [] if note in self.notes else [note]
+            self._notes[f"the log of {key[0]}-{key[1]} ends before what cannot be read: {ends.problem}"] = None
         self._chosen[key] = copy
         if ends.newest_timestamp_ms is not None:
             self.newest_timestamp_ms = max(ends.newest_timestamp_ms, self.newest_timestamp_ms or 0)
@@ -186,15 +217,37 @@ class CopiedLogs:
     def _best(
         self, key: TopicPartition, found: Sequence[tuple[CopiedPartition, LogEnds]]
     ) -> tuple[CopiedPartition, LogEnds]:
-        """The leader's copy, else that of the latest leader epoch, else the longest."""
+        """The copy of the latest leader epoch and, of these, the longest.
+
+        The last leader's own, undamaged, is of the epoch in which it led: what others have beyond it counts only if it
+        was written in that epoch, which is later.
+        """
         if len(found) == 1:
             return found[0]
-        for copy, ends in found:
-            if self._leaders.get(key) == copy.shown_path:
-                self.of_leaders += 1
-                return copy, ends
-        self.of_others += 1
-        return max(found, key=lambda one: (self._last_epoch(one[0]), one[1].log_end_offset))
+        leader = self._leaders.get(key)
+        ranks = [self._rank(copy, ends, leader) for copy, ends in found]
+        copy, ends = found[ranks.index(max(ranks))]
+        is_leaders = leader is not None and copy.shown_path in leader.directories
+        (self._of_leaders if is_leaders else self._of_others).add(key)
+        end = ends.log_end_offset
+        counts = f"{key[0]}-{key[1]}: {copy.shown_path} counts, which ends at {end}"
+        if leader is not None and leader.directories and not is_leaders:
+            own = max(one.log_end_offset for other, one in found if other.shown_path in leader.directories)
+            why = f"ends at {own}" if own < end else "is damaged"
+            led = f"that of broker {leader.node_id}, which led it last in leader epoch {leader.epoch}"
+            self._notes[f"{counts}; {led}, {why}"] = None
+        longest, place = max((one.log_end_offset, other.shown_path) for other, one in found)
+        if longest > end:
+            beyond = f"what {place} has up to {longest} was written in an earlier leader epoch"
+            self._notes[f"{counts}; {beyond}"] = None
+        return copy, ends
+
+    def _rank(self, copy: CopiedPartition, ends: LogEnds, leader: LeaderCopies | None) -> tuple[int, int, bool, bool]:
+        epoch = max(self._last_epoch(copy), ends.leader_epoch)
+        is_leaders = leader is not None and copy.shown_path in leader.directories
+        if leader is not None and is_leaders and not ends.problem:
+            epoch = max(epoch, leader.epoch)
+        return epoch, ends.log_end_offset, not ends.problem, is_leaders
 
     def _last_epoch(self, copy: CopiedPartition) -> int:
         try:

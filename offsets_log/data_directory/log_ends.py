@@ -5,35 +5,30 @@ References: ``data-dir.md`` §3; ``LocalLog.java``, ``LogSegment.readNextOffset`
 
 from __future__ import annotations
 
-import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from offsets_log.broker.batches import FileBatch, entry_at
 from offsets_log.broker.failures import BrokerError
-from offsets_log.errors import Damage, OffsetsLogError
-from offsets_log.log_format.batch import NO_TIMESTAMP
-from offsets_log.log_format.record import Record, iter_records
+from offsets_log.data_directory.offset_index import OffsetIndex, ReadAt
+from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
+from offsets_log.log_format.batch import (
+    BATCH_HEADER_SIZE,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+)
+from offsets_log.log_format.compression import codec_of
+from offsets_log.log_format.record import Record, iter_deltas, iter_records
 from offsets_log.log_format.segment import Buffer
 
-_INDEX_ENTRY = struct.Struct(">ii")
-"""Relative offset, position. A broker makes the file large beforehand: zeros follow the last entry."""
-
-_INDEX_CHUNK = 512 * _INDEX_ENTRY.size
-"""So much of an index is read at once."""
-
-MOST_WALKED = 1 << 16
-"""Batches that are walked through for one record: more than lie between two entries of an index."""
+INDEX_INTERVAL = 4096
+"""A segment no longer than this, in bytes, is walked through without its index."""
 
 _OFFSETS_END = 1 << 63
-
-
-ReadAt = Callable[[int, int], bytes]
-"""Position and size → the bytes there, fewer at the end of the file and nothing behind it."""
 
 
 class PartitionFiles(Protocol):
@@ -75,6 +70,7 @@ class LogEnds:
         log_end_offset: behind the last whole batch in the files.
         high_watermark: what the broker had noted last; None where no checkpoint tells.
         newest_timestamp_ms: of the last batch; None without one.
+        leader_epoch: of the last batch; −1 without one and before magic 2.
         is_clean: whether the broker had stopped in order, so that what it noted was its last word.
         directory: which copy this is of.
         problem: what about its last segment could not be read.
@@ -86,6 +82,7 @@ class LogEnds:
     log_end_offset: int
     high_watermark: int | None = None
     newest_timestamp_ms: int | None = None
+    leader_epoch: int = NO_PARTITION_LEADER_EPOCH
     is_clean: bool = False
     directory: str = ""
     problem: str | None = None
@@ -131,29 +128,43 @@ def find_log_ends(
     if not bases:
         return None
     with _open_batches(files, bases[-1]) as batches:
-        end, newest, problem = _end_of(files, bases, batches)
+        end = _end_of(files, bases, batches)
         return LogEnds(
             log_start_offset=max(bases[0], bases[0] if log_start_offset is None else log_start_offset),
-            log_end_offset=end,
+            log_end_offset=end.offset,
             high_watermark=high_watermark,
-            newest_timestamp_ms=newest,
+            newest_timestamp_ms=end.newest_timestamp_ms,
+            leader_epoch=end.leader_epoch,
             is_clean=is_clean,
             directory=files.shown_path,
-            problem=problem,
+            problem=end.problem,
             first_timestamps=_first_timestamps(files, bases, batches, sorted(set(dating))),
         )
 
 
 @contextmanager
 def _open_batches(files: PartitionFiles, base_offset: int) -> Iterator[_Batches]:
-    with files.open_log(base_offset) as log, files.open_index(base_offset) as read_index:
-        yield _Batches(files.shown_path, base_offset, log, read_index)
+    with files.open_log(base_offset) as log:
+        opened = files.open_index(base_offset) if len(log) > INDEX_INTERVAL else nullcontext(_read_nothing)
+        with opened as read_index:
+            yield _Batches(f"{files.shown_path}/{base_offset:020}.log", base_offset, log, OffsetIndex(read_index))
 
 
-def _end_of(files: PartitionFiles, bases: list[int], batches: _Batches) -> tuple[int, int | None, str | None]:
-    """Where the log goes on, the time of its last batch, and what is wrong there.
+def _read_nothing(position: int, size_bytes: int) -> bytes:
+    return b""
 
-    An empty last segment tells the end by its name; the time is in the one before.
+
+class _End(NamedTuple):
+    """Where a log goes on, the time and the leader epoch of its last batch, and what is wrong there."""
+
+    offset: int
+    newest_timestamp_ms: int | None
+    leader_epoch: int
+    problem: str | None
+
+
+def _end_of(files: PartitionFiles, bases: list[int], batches: _Batches) -> _End:
+    """An empty last segment tells the end by its name; the last batch is in the one before.
 
     Args:
         batches: of the last segment.
@@ -161,14 +172,15 @@ def _end_of(files: PartitionFiles, bases: list[int], batches: _Batches) -> tuple
     last = batches.last()
     problem = batches.problem
     if last is not None:
-        return last.next_offset, _time_of(last), problem
+        return _End(last.next_offset, _time_of(last), last.partition_leader_epoch, problem)
     for base in bases[-2:-1]:
         with _open_batches(files, base) as before:
             last = before.last()
             problem = problem or before.problem
             if last is not None:
-                return max(bases[-1], last.next_offset), _time_of(last), problem
-    return bases[-1], None, problem
+                end = max(bases[-1], last.next_offset)
+                return _End(end, _time_of(last), last.partition_leader_epoch, problem)
+    return _End(bases[-1], None, NO_PARTITION_LEADER_EPOCH, problem)
 
 
 def _time_of(batch: FileBatch) -> int | None:
@@ -201,34 +213,55 @@ def _first_timestamps(
     return found
 
 
-def _records(batch: FileBatch) -> Iterator[Record]:
-    """The data records of a batch; consumers do not get control records.
+def _times(batch: FileBatch) -> Iterator[tuple[int, int]]:
+    """Offset and timestamp of each data record of a batch; consumers do not get control records.
 
     Raises:
         OffsetsLogError: one cannot be read: what is behind it is not the first.
     """
-    for item in () if batch.is_control else iter_records(batch.whole()):
+    if batch.is_control:
+        return
+    if batch.is_legacy:
+        yield from _times_of_messages(batch)
+        return
+    codec = codec_of(batch.attributes)
+    body = batch.view[batch.position + BATCH_HEADER_SIZE : batch.end]
+    fixed_ms = batch.max_timestamp_ms if batch.attributes & TIMESTAMP_TYPE_MASK else None
+    least = base = batch.offset
+    base_ms, last = batch.base_timestamp_ms, batch.last_offset
+    for offset_delta, delta_ms in iter_deltas(
+        codec.decompress(bytes(body), batch.magic) if codec.id else body, batch.records_count
+    ):
+        offset = base + offset_delta
+        if not least <= offset <= last:
+            raise CorruptRecordError(f"offset {offset} where {least} to {last} are to come", field="offset_delta")
+        yield offset, base_ms + delta_ms if fixed_ms is None else fixed_ms
+        least = offset + 1
+
+
+def _times_of_messages(batch: FileBatch) -> Iterator[tuple[int, int]]:
+    """The same of magic 0 and 1, which are few and read whole."""
+    for item in iter_records(batch.whole()):
         if isinstance(item, Damage):
             raise item.error
         if isinstance(item, Record):
-            yield item
+            yield item.offset, item.timestamp_ms
 
 
 class _Batches:
     """The batches of one segment, found by its index where that fits the log."""
 
-    def __init__(self, directory: str, base_offset: int, log: Buffer, read_index: ReadAt) -> None:
+    def __init__(self, file: str, base_offset: int, log: Buffer, index: OffsetIndex) -> None:
         self.problem: str | None = None
         self._base_offset = base_offset
-        self._file = f"{directory}/{base_offset:020}.log"
+        self._file = file
         self._log = memoryview(log)
-        self._read_index = read_index
-        self._chunks: dict[int, bytes] = {}
+        self._index = index
 
     def last(self) -> FileBatch | None:
         """The last whole batch whose checksum is right, as a broker keeps it that recovers the log."""
         last: FileBatch | None = None
-        for start in (self._position(self._entry_count() - 1), 0):
+        for start in (self._position(self._index.count - 1), 0):
             for batch in self._from(start):
                 last = batch
             if last is not None or start == 0:
@@ -242,12 +275,6 @@ class _Batches:
             last = self._before(last.position)
         return None
 
-    def containing(self, offset: int) -> Iterator[FileBatch]:
-        """The batches from that on which holds an offset, or the first behind it."""
-        for batch in islice(self._from(self._position(self._slot(offset))), MOST_WALKED):
-            if batch.last_offset >= offset:
-                yield batch
-
     def date(self, left: deque[int], end: int, found: dict[int, int | None]) -> None:
         """Take offsets from the left for as long as this segment tells the time of the first record from each on.
 
@@ -256,8 +283,14 @@ class _Batches:
             end: where the next segment begins. An offset below that which no record here follows is left.
             found: offset → time, or None where it cannot be read.
         """
+        reached = 0
         while left and left[0] < end:
-            for batch in self.containing(left[0]):
+            asked = left[0]
+            start = max(reached, self._position(self._index.slot(asked - self._base_offset), asked))
+            for batch in self._from(start):
+                if batch.last_offset < asked:
+                    continue
+                reached = batch.position
                 self._date_in(batch, left, found)
                 if not left or left[0] > batch.last_offset:
                     break
@@ -270,10 +303,9 @@ class _Batches:
     @staticmethod
     def _date_in(batch: FileBatch, left: deque[int], found: dict[int, int | None]) -> None:
         try:
-            for record in _records(batch):
-                time_ms = None if record.timestamp_ms == NO_TIMESTAMP else record.timestamp_ms
-                while left and left[0] <= record.offset:
-                    found[left.popleft()] = time_ms
+            for offset, time_ms in _times(batch):
+                while left and left[0] <= offset:
+                    found[left.popleft()] = None if time_ms == NO_TIMESTAMP else time_ms
                 if not left:
                     return
         except OffsetsLogError:
@@ -290,72 +322,37 @@ class _Batches:
 
     def _from(self, start: int) -> Iterator[FileBatch]:
         """Whole batches with rising offsets, from a position on."""
-        position, next_offset = start, self._base_offset
+        position, next_offset, size = start, self._base_offset, len(self._log)
         while True:
             try:
-                batch = entry_at(self._file, self._log, position, len(self._log))
+                batch = entry_at(self._file, self._log, position, size)
                 if batch is None:
                     return
-                is_in_order = next_offset <= batch.offset <= batch.last_offset < _OFFSETS_END - 1
+                last = batch.last_offset
             except BrokerError as error:
                 self._note(error.problem, position)
                 return
-            if not is_in_order:
+            if not next_offset <= batch.offset <= last < _OFFSETS_END - 1:
                 self._note(f"offset {batch.offset} where {next_offset} or a later one is expected", position)
                 return
             yield batch
-            position, next_offset = batch.end, batch.next_offset
+            position, next_offset = position + batch.size_bytes, last + 1
 
     def _note(self, problem: str, position: int) -> None:
         if any(self._log[position : position + 64]):  # zeros are room that was made beforehand
             self.problem = f"{self._file}, position {position}: {problem}"
 
-    def _entry(self, slot: int) -> tuple[int, int]:
-        """Zeros behind the last one."""
-        number, place = divmod(slot * _INDEX_ENTRY.size, _INDEX_CHUNK)
-        if number not in self._chunks:
-            self._chunks[number] = self._read_index(number * _INDEX_CHUNK, _INDEX_CHUNK)
-        chunk = self._chunks[number]
-        if place + _INDEX_ENTRY.size > len(chunk):
-            return 0, 0
-        relative, position = _INDEX_ENTRY.unpack_from(chunk, place)
-        return relative, position
-
-    def _entry_count(self) -> int:
-        """How many entries there are before the zeros, which are not gone through: there may be many more of them."""
-        high = 1
-        while self._entry(high - 1) != (0, 0):
-            high *= 2
-        low = high // 2
-        while low < high:
-            middle = (low + high) // 2
-            if self._entry(middle) == (0, 0):
-                high = middle
-            else:
-                low = middle + 1
-        return low
-
-    def _slot(self, offset: int) -> int:
-        """The last entry at or below an offset; −1 without one."""
-        low, high = 0, self._entry_count()
-        while low < high:
-            middle = (low + high) // 2
-            if self._base_offset + self._entry(middle)[0] <= offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1
-
-    def _position(self, slot: int) -> int:
-        """Where to begin, 0 unless a batch of this segment stands where the index says."""
+    def _position(self, slot: int, asked: int | None = None) -> int:
+        """Where to begin, 0 unless a batch of this segment, not behind what is asked, stands where the index says."""
         if slot < 0:
             return 0
-        relative, position = self._entry(slot)
+        relative, position = self._index.entry(slot)
         if not 0 < position < len(self._log):
             return 0
         try:
             batch = entry_at(self._file, self._log, position, len(self._log))
+            if batch is None or relative < 0 or not self._base_offset <= batch.offset <= batch.last_offset:
+                return 0
         except BrokerError:
             return 0
-        fits = batch is not None and batch.offset >= self._base_offset and batch.last_offset >= batch.offset
-        return position if fits and relative >= 0 else 0
+        return position if asked is None or batch.offset <= asked else 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.data_directory.directory import DataDirectory, Identity, identify, node_of
-from offsets_log.data_directory.lag import CopiedPartition
+from offsets_log.data_directory.lag import CopiedPartition, LeaderCopies
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
@@ -155,8 +155,8 @@ def _node(copy: CopiedPartition, known: dict[int, int | None]) -> int | None:
 
 def leader_copies(
     partitions: Iterable[CopiedPartition], metadata: Callable[[], ClusterMetadata | None]
-) -> dict[TopicPartition, str]:
-    """Of partitions with several copies the directory that the last leader kept it in, where one tells.
+) -> dict[TopicPartition, LeaderCopies]:
+    """Of partitions with several copies who led them last, and which copies are that broker's, where that is told.
 
     Args:
         metadata: asked if there are any.
@@ -169,13 +169,12 @@ def leader_copies(
     if known is None:
         return {}
     nodes: dict[int, int | None] = {}
-    found: dict[TopicPartition, str] = {}
+    found: dict[TopicPartition, LeaderCopies] = {}
     for key, some in several.items():
         led = known.partition(*key)
-        for copy in some:
-            node = _node(copy, nodes)
-            if led is not None and node == led.last_leader >= 0:
-                found.setdefault(key, copy.shown_path)
+        if led is not None and led.last_leader >= 0:
+            own = [copy.shown_path for copy in some if _node(copy, nodes) == led.last_leader]
+            found[key] = LeaderCopies(led.last_leader, led.last_leader_epoch, frozenset(own))
     return found
 
 

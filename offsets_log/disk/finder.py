@@ -213,7 +213,8 @@ class Finder:
             if name.is_offsets or (not is_data_directory and depth < MAX_DEPTH):
                 self._walk(child, depth + 1)
             elif name.is_foreign and is_file(child / PARTITION_METADATA):
-                self._add_metadata(name, self._opener(child / PARTITION_METADATA))
+                # few are read, of thousands
+                self._add_metadata(name, partial(self._read_once, child / PARTITION_METADATA))
 
     def _note_data_directory(
         self, folder: Folder, own: dict[str, Opener], names: list[str], below: list[DirectoryName]
@@ -276,6 +277,9 @@ class Finder:
 
     def _opener(self, path: Path, folder: Folder | None = None) -> Opener:
         return self._openers.setdefault(real_path(path), cache(partial(self._read, path, folder)))
+
+    def _read_once(self, path: Path) -> Buffer:
+        return self._opener(path)()
 
     def _read(self, path: Path, folder: Folder | None) -> Buffer:
         buffer = self._map(path, folder)

@@ -14,12 +14,16 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from offsets_log.errors import InputError
 from offsets_log.log_format.segment import Buffer
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -28,8 +32,12 @@ def input_errors(file: str | Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise InputError(f"cannot be read: {reason or error}", file=str(file)) from None
+        raise _refused(file, error) from None
+
+
+def _refused(file: str | Path, error: OSError | ValueError) -> InputError:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return InputError(f"cannot be read: {reason or error}", file=str(file))
 
 
 HOLE_KEPT_BYTES = 1 << 20
@@ -61,34 +69,73 @@ def map_data(path: Path, stack: ExitStack) -> tuple[Buffer, int]:
     return _mapped(path, stack, without_hole), zeros
 
 
-def map_pieces(path: Path, stack: ExitStack) -> Buffer:
-    """Map a file of which little will be read: the system is told not to read ahead."""
-    buffer = map_file(path, stack)
-    if isinstance(buffer, memoryview) and isinstance(buffer.obj, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
-        buffer.obj.madvise(mmap.MADV_RANDOM)
-    return buffer
+@dataclass(frozen=True, slots=True)
+class Opened(AbstractContextManager[T]):
+    """Something open until the context ends."""
+
+    value: T
+    close: Callable[[], None]
+
+    def __enter__(self) -> T:
+        return self.value
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
-def open_pieces(path: Path, stack: ExitStack) -> Callable[[int, int], bytes]:
-    """Return a function that reads pieces of a file by position and size; no bytes if there is no such file.
+READ_AT_ONCE = 1 << 15
+"""A file no longer than this, in bytes, is read: that is less work than to map it."""
+
+ReadAt = Callable[[int, int], bytes]
+
+
+def open_sparingly(path: str) -> AbstractContextManager[Buffer]:
+    """A file's contents, of which little will be looked at: the system is told to read nothing around that.
+
+    Raises:
+        InputError: it is not there, may not be read, or is no file.
+    """
+    try:
+        descriptor = _with_descriptors(lambda: os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError("it is no regular file", file=path)
+            if status.st_size <= READ_AT_ONCE:
+                return nullcontext(os.pread(descriptor, status.st_size, 0))
+            mapping = _with_descriptors(lambda: mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ))
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        raise _refused(path, error) from None
+    if hasattr(mmap, "MADV_RANDOM"):
+        mapping.madvise(mmap.MADV_RANDOM)
+    view = memoryview(mapping)
+    return Opened[Buffer](view, partial(_unmap, mapping, view))
+
+
+def open_pieces(path: str) -> AbstractContextManager[ReadAt]:
+    """How to read pieces of a file: position and size → bytes, none where there is no such file.
 
     Raises:
         InputError: it may not be read.
     """
-    with input_errors(path):
-        try:
-            descriptor = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
-            return lambda position, size: b""
-        stack.callback(os.close, descriptor)
+    try:
+        descriptor = _with_descriptors(lambda: os.open(path, os.O_RDONLY | os.O_NONBLOCK))
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    except FileNotFoundError:
+        return nullcontext(lambda position, size_bytes: b"")
+    except (OSError, ValueError) as error:
+        raise _refused(path, error) from None
 
-    def read_at(position: int, size: int) -> bytes:
-        with input_errors(path):
-            return os.pread(descriptor, size, position)
+    def read_at(position: int, size_bytes: int) -> bytes:
+        try:
+            return os.pread(descriptor, size_bytes, position)
+        except OSError as error:
+            raise _refused(path, error) from None
 
-    return read_at
+    return Opened[ReadAt](read_at, partial(os.close, descriptor))
 
 
 def end_of_data(descriptor: int, size_bytes: int) -> int:
@@ -112,15 +159,22 @@ HowMuch = Callable[[int, int], int]
 
 def _mapped(path: Path, stack: ExitStack, how_much: HowMuch) -> Buffer:
     with input_errors(path):
-        try:
-            return _map(path, stack, how_much)
-        except OSError as error:
-            if error.errno != errno.EMFILE:
-                raise
-            # A mapping holds a descriptor, and logs have thousands of segments: raise the limit and try again.
-            _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-            return _map(path, stack, how_much)
+        return _with_descriptors(lambda: _map(path, stack, how_much))
+
+
+def _with_descriptors(opened: Callable[[], T]) -> T:
+    """Open something; where too many descriptors are taken the limit is raised first.
+
+    A mapping holds one, and logs have thousands of segments.
+    """
+    try:
+        return opened()
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        return opened()
 
 
 def _map(path: Path, stack: ExitStack, how_much: HowMuch) -> Buffer:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from offsets_log.data_directory.log_ends import ReadAt
+from offsets_log.data_directory.offset_index import ReadAt
 from offsets_log.disk.folder import SEGMENT, Opener
-from offsets_log.disk.local import input_errors, is_file, list_names, map_file, map_pieces, open_pieces
+from offsets_log.disk.local import input_errors, is_file, list_names, map_file, open_pieces, open_sparingly
 from offsets_log.log_format.segment import Buffer
 
 OFFSETS_END = 1 << 63
@@ -48,17 +48,13 @@ class UserPartition:
         bases = (int(match[1]) for match in found if match and not match[2] and not match[3])
         return sorted(base for base in bases if base < OFFSETS_END)  # a broker reads no greater number
 
-    @contextmanager
-    def open_log(self, base_offset: int) -> Iterator[Buffer]:
-        """Map the records of a segment, for as long as the context lasts. Raises InputError."""
-        with ExitStack() as stack:
-            yield map_pieces(self.path / f"{base_offset:020}.log", stack)
+    def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
+        """The records of a segment, for as long as the context lasts. Raises InputError."""
+        return open_sparingly(f"{self.path}/{base_offset:020}.log")
 
-    @contextmanager
-    def open_index(self, base_offset: int) -> Iterator[ReadAt]:
-        """Open the index of a segment, for as long as the context lasts. Raises InputError."""
-        with ExitStack() as stack:
-            yield open_pieces(self.path / f"{base_offset:020}.index", stack)
+    def open_index(self, base_offset: int) -> AbstractContextManager[ReadAt]:
+        """How to read the index of a segment, for as long as the context lasts. Raises InputError."""
+        return open_pieces(f"{self.path}/{base_offset:020}.index")
 
     def index_size(self, base_offset: int) -> int:
         """Return the size of a segment's index in bytes; 0 if there is none. Raises InputError."""

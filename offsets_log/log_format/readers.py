@@ -15,7 +15,7 @@ from typing import Any
 
 import construct as c
 
-Reader = Callable[[bytes, int], tuple[Any, int]]
+Reader = Callable[[Any, int], tuple[Any, int]]
 
 
 class NotPlainError(Exception):

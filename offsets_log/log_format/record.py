@@ -21,6 +21,7 @@ from offsets_log.log_format import batch as b
 from offsets_log.log_format import primitives as p
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.java_text import decode_string
+from offsets_log.log_format.readers import NOT_PLAIN
 
 VARINT_BYTES = p.Sized(p.VARINT, nullable=True)
 
@@ -174,6 +175,38 @@ def _decode_default(batch: RecordBatch, raw: bytes, position: int, layout: c.Con
         headers=tuple((decode_string(header["key"]), header["value"]) for header in fields["headers"]),
         attributes=fields["attributes"],
     )
+
+
+_VARINT, _VARLONG = p.VARINT.unsigned.reader(), p.VARLONG.unsigned.reader()
+
+
+def iter_deltas(body: bytes | memoryview, count: int) -> Iterator[tuple[int, int]]:
+    """Offset delta and timestamp delta of each record of magic 2; keys, values and headers stay unread.
+
+    Args:
+        body: the records of a batch, uncompressed.
+        count: how many they are.
+
+    Raises:
+        CorruptRecordError: one reaches beyond the bytes, or these numbers beyond it.
+        CorruptBatchError: the count is negative, or bytes are left.
+    """
+    if count < 0:
+        raise CorruptBatchError(f"the count is {count}", field="records_count")
+    at, end = 0, len(body)
+    for i in range(count):
+        try:
+            size, start = _VARINT(body, at)
+            time, place = _VARLONG(body, start + 1)  # behind the attributes
+            offset, place = _VARINT(body, place)
+        except NOT_PLAIN:
+            raise CorruptRecordError(f"record {i} of {count} is cut off or begins with no numbers") from None
+        at = start + (size >> 1)
+        if size & 1 or not place <= at <= end:
+            raise CorruptRecordError(f"record {i} of {count} does not end where its length says", field="length")
+        yield offset >> 1 ^ -(offset & 1), time >> 1 ^ -(time & 1)
+    if at != end:
+        raise CorruptBatchError(f"{end - at} bytes are left behind the last of {count} records", field="records")
 
 
 # ----------------------------------------------------------------------------------------- magic 0 and 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Iterator
@@ -15,10 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsets_log.data_directory.lag import CopiedLogs, group_lags, with_lag
-from offsets_log.data_directory.log_ends import ReadAt, find_log_ends
+from offsets_log.data_directory.log_ends import find_log_ends
+from offsets_log.data_directory.offset_index import OffsetIndex, ReadAt
 from offsets_log.disk.reader import open_logs
+from offsets_log.disk.user_partitions import UserPartition
+from offsets_log.errors import InputError
+from offsets_log.log_format.batch import decode_batch_header
 from offsets_log.log_format.building import build_batch
-from offsets_log.log_format.record import Record
+from offsets_log.log_format.record import Record, iter_records
 from offsets_log.log_format.segment import Buffer
 from offsets_log.replay.partial import OffsetAndMetadata
 from tests.data_directories.copies import COPIES, WORDS, Recorded, data_directories
@@ -174,6 +179,95 @@ def test_damaged_files_never_do_more_than_say_less(data: st.DataObject, flips: i
     assert ends is not None
     assert ends.log_end_offset >= 0
     find_log_ends(files, dating=[data.draw(st.integers(-5, 40)), 7, 30])
+
+
+@pytest.mark.parametrize("entries", [0, 1, 127, 128, 129, 255, 256, 257, 1000])
+@pytest.mark.parametrize("room", [0, 5, 8 * 300])
+def test_entries_of_an_index_are_counted_and_found_before_its_room(entries: int, room: int) -> None:
+    """Pieces that end with, before and behind the last entry, and an index that is cut off inside of one."""
+    data = b"".join(struct.pack(">ii", 256 * (n + 1), 4096 * n) for n in range(entries)) + bytes(room)
+    index = OffsetIndex(lambda position, size: data[position : position + size])
+    assert index.count == entries
+    assert [index.slot(offset) for offset in (255, 256 * entries, 1 << 40)] == [-1, entries - 1, entries - 1]
+    assert all(index.entry(index.slot(256 * n + 300)) == (256 * (n + 1), 4096 * n) for n in range(entries))
+
+
+def whole_dates(made: list[bytes], asked: int) -> int | None:
+    """The time of the first record at or behind an offset, found by decoding all of all batches."""
+    for raw in made:
+        for found in iter_records(decode_batch_header(raw)):
+            if isinstance(found, Record) and found.offset >= asked:
+                return found.timestamp_ms
+    return None
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("timestamp_type", ["create", "log_append"])
+def test_times_are_those_of_records_that_are_decoded_whole(codec: str, timestamp_type: str) -> None:
+    """Records with gaps between them, long and short, with keys, null values and headers, of either kind of time."""
+    made = []
+    for first in (0, 40, 300):
+        records = [
+            Record(
+                offset=first + 3 * n,
+                timestamp_ms=1_700_000_000_000 + (-1) ** n * 977 * n,
+                key=None if n % 3 else b"k" * (70 * n),
+                value=None if n % 4 == 0 else b"v" * n,
+                headers=(("h", b"x"), ("i", None)) if n % 2 else (),
+            )
+            for n in range(9)
+        ]
+        made.append(build_batch(records, compression=codec, timestamp_type=timestamp_type))
+    ends = find_log_ends(Files({0: b"".join(made)}), dating=range(400))
+    assert ends is not None
+    assert ends.log_end_offset == 325
+    assert {offset: ends.first_timestamps.get(offset) for offset in range(400)} == {
+        offset: whole_dates(made, offset) for offset in range(400)
+    }
+
+
+def test_records_whose_numbers_do_not_fit_their_batch_have_no_time() -> None:
+    """A count too small or below 0, records longer than the batch or shorter than nothing."""
+    raw = build_batch([record(n) for n in range(3)])
+    for at, byte in ((60, 2), (57, 0x80), (61, 0x7F), (61, 1), (64, 0x80)):
+        hostile = raw[:at] + bytes([byte]) + raw[at + 1 :]
+        ends = find_log_ends(Files({0: hostile + build_batch([record(n) for n in range(3, 5)])}), dating=[2, 3])
+        assert ends is not None
+        assert ends.first_timestamps == {2: None, 3: 3000}, (at, byte)
+
+
+def test_without_an_index_all_is_found_by_walking() -> None:
+    made = batches(0, 3000, size=1)
+    ends = find_log_ends(Files({0: b"".join(made)}), dating=[5, 2000, 2999, 3000])
+    assert ends is not None
+    assert ends.first_timestamps == {5: 5000, 2000: 2_000_000, 2999: 2_999_000}
+
+
+def test_an_index_that_points_behind_what_is_asked_is_not_believed() -> None:
+    made = batches(0, 100)
+    wrong = struct.pack(">ii", 2, sum(map(len, made[:50])))
+    ends = find_log_ends(Files({0: b"".join(made)}, {0: wrong}), dating=[4])
+    assert ends is not None
+    assert (ends.log_end_offset, ends.first_timestamps) == (300, {4: 4000})
+
+
+def test_files_on_disk_are_read_or_mapped_by_their_size(tmp_path: Path) -> None:
+    """Of either kind the same is told; a pipe in the place of a log is told and not waited for."""
+    for partition, count in ((0, 3), (1, 3000)):
+        folder = tmp_path / f"t-{partition}"
+        folder.mkdir()
+        made = batches(0, count)
+        (folder / f"{0:020}.log").write_bytes(b"".join(made))
+        (folder / f"{0:020}.index").write_bytes(index_of(made, 3, 40))
+        ends = find_log_ends(UserPartition("t", partition, folder, {}), dating=[4, 3 * count - 1])
+        assert ends is not None
+        assert ends.log_end_offset == 3 * count
+        assert ends.first_timestamps == {4: 4000, 3 * count - 1: 1000 * (3 * count - 1)}
+    pipe = tmp_path / "t-2"
+    pipe.mkdir()
+    os.mkfifo(pipe / f"{0:020}.log")
+    with pytest.raises(InputError, match="no regular file"):
+        find_log_ends(UserPartition("t", 2, pipe, {}))
 
 
 def committed(row: dict[str, Any]) -> OffsetAndMetadata:

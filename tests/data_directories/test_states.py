@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from offsets_log.data_directory import transactions as t
 from offsets_log.data_directory.lag import CopiedLogs
+from offsets_log.data_directory.metadata_copies import leader_copies
 from offsets_log.data_directory.share_groups import (
     ShareState,
     StateBatch,
@@ -20,10 +21,11 @@ from offsets_log.data_directory.share_groups import (
     merge_update,
     replay_share_group_log,
 )
-from offsets_log.disk.reader import open_logs
+from offsets_log.disk.reader import open_logs, open_partitions
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
-from tests.data_directories.copies import WORDS, Recorded, data_directories, partition_folders, partition_log
+from offsets_log.replay.partition_for import partition_for
+from tests.data_directories.copies import COPIES, WORDS, Recorded, data_directories, partition_folders, partition_log
 
 _TRANSACTION = re.compile(r"^(\S+)\s+\d+\s+(\d+)\s+(\w+)\s*$", re.MULTILINE)
 _SHARE = re.compile(r"^(\S+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
@@ -49,6 +51,58 @@ def test_states_of_transactional_ids_are_those_that_the_broker_lists(name: str, 
     assert {one.transactional_id: (one.producer_id, one.status) for one in states.by_id.values()} == expected
     assert states.is_whole
     assert states.damages == []
+
+
+DESCRIBED = [
+    *((name, (copy,)) for name, copy in COPIES if name != "kafka-4.3-three"),
+    ("kafka-4.3-three", ("broker-1", "broker-2")),
+]
+
+
+@pytest.mark.parametrize(("name", "copies"), DESCRIBED, ids=lambda value: value if isinstance(value, str) else value[0])
+def test_transactions_are_those_that_the_broker_describes(
+    name: str, copies: tuple[str, ...], recorded: Recorded
+) -> None:
+    """``kafka-transactions describe``: all but how long they last; the coordinator is who leads their partition.
+
+    While markers are written, a broker leaves out the partitions that have theirs, and writes no record of that.
+    """
+    folder = recorded(name)
+    words = folder / "words" / WORDS.get(copies[0], copies[0])
+    with open_logs([str(path) for copy in copies for path in data_directories(folder, copy)]) as disk_logs:
+        metadata = disk_logs.clusters.metadata
+        assert metadata is not None
+        copied = CopiedLogs(
+            disk_logs.user_partitions, leader_copies(disk_logs.user_partitions, lambda: disk_logs.clusters.metadata)
+        )
+        with open_partitions(copied.chosen("__transaction_state")) as logs:
+            states = t.replay_transaction_log(logs)
+        count = metadata.partition_count("__transaction_state")
+        assert count is not None
+        described = sorted(words.glob("transaction-*.txt"))
+        assert len(described) >= 6
+        for path in described:
+            names, cells = (line.removesuffix("\t").split("\t") for line in path.read_text().strip("\n").splitlines())
+            told = dict(zip(map(str.strip, names), map(str.strip, cells), strict=True))
+            partitions = set(filter(None, told.pop("TopicPartitions").split(",")))
+            del told["TransactionDurationMs"]
+            found = states.by_id[told["TransactionalId"]]
+            led = metadata.partition("__transaction_state", partition_for(found.transactional_id, count))
+            assert led is not None
+            assert {
+                "CoordinatorId": str(led.last_leader),
+                "TransactionalId": found.transactional_id,
+                "ProducerId": str(found.producer_id),
+                "ProducerEpoch": str(found.producer_epoch),
+                "TransactionState": found.status,
+                "TransactionTimeoutMs": str(found.timeout_ms),
+                "CurrentTransactionStartTimeMs": "None" if found.started_ms < 0 else str(found.started_ms),
+            } == told
+            taking_part = {f"{topic}-{number}" for topic, numbers in found.partitions.items() for number in numbers}
+            if found.status.startswith("Prepare"):
+                assert partitions <= taking_part
+            else:
+                assert partitions == taking_part
 
 
 def state(status: str, **changes: Any) -> t.TransactionState:

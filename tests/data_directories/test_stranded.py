@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,18 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
+from offsets_log.checking.stranded import IDLE_MS, stranded_findings
 from offsets_log.columnar.materialize.arrow import table_of_rows
 from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.lag import LAG_COLUMNS, CopiedLogs, with_lag
 from offsets_log.data_directory.lag_columns import lag_table
 from offsets_log.data_directory.metadata_log import MetadataReplay
-from offsets_log.data_directory.stranded import Topics, find_stranded
+from offsets_log.data_directory.stranded import Stranded, Topics, find_stranded
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.rows.tables import COMPACT_COLUMNS
-from tests.data_directories.copies import Recorded, data_directories
+from tests.data_directories.copies import WORDS, Recorded, data_directories, words
+from tests.data_directories.test_lag_words import described
 from tests.data_directories.test_log_ends import committed
 
 BEYOND = [("DD-1", "g-beyond", "empty", [[0, 3, 0, 0]]), ("DD-1", "g-beyond", "orders", [[0, 5000, 0, 108]])]
@@ -59,6 +62,39 @@ def test_what_leads_to_no_record_is_what_was_made_so(name: str, copy: str, recor
     assert {row["severity"] for row in found} == {"doubt"}
     assert [numbers(row) for row in findings(*paths, "-g", "g-short")] == BELOW
     assert '"DD-' not in run("check", *paths, "--no-lag", "-o", "json").stdout
+
+
+@pytest.mark.parametrize(("name", "copy"), MADE_SO, ids="-".join)
+def test_what_leads_to_no_record_is_served_as_it_is(name: str, copy: str, recorded: Recorded) -> None:
+    """``DD-1``, ``DD-2``, ``DD-3``: by AdminClient's words; and by the tool's, where it did not fail."""
+    folder = recorded(name)
+    served: Any = words(folder, copy)["group_offsets"]
+    told = described(folder, WORDS.get(copy, copy))
+    for _, group, topic, partitions in MADE_SO[name, copy]:
+        for partition, offset, *ends in partitions:
+            assert served[group][f"{topic}-{partition}"] == offset
+            if told:
+                assert told[group, topic, partition] == (offset, ends[1], ends[1] - offset)
+    if (name, copy) == ("kafka-4.3-one", "running"):
+        assert "gone-0" not in served["g-gone"]  # its tombstone was committed
+
+
+def test_offsets_below_the_start_of_a_group_out_of_use_are_noted(recorded: Recorded) -> None:
+    """``DD-2``: not committed for more than a day; those beyond the end stay doubtful."""
+    paths = data_directories(recorded("kafka-4.3-one"), "running")
+    (short,) = (row for row in findings(*paths) if row["rule"] == "DD-2")
+    assert short["severity"] == "doubt"
+    later = findings(*paths, "--now", "2026-11-24T00:00:00Z")
+    assert {row["rule"]: row["severity"] for row in later} == {"DD-1": "doubt", "DD-2": "note"}
+    (short,) = (row for row in later if row["rule"] == "DD-2")
+    assert short["problem"].endswith("; not committed for more than a day")
+    value = committed({"group": "g", "topic": "t", "partition": 0, "committed_offset": 1, "commit_timestamp_ms": 0})
+    fresh = replace(value, partition=1, commit_timestamp_ms=IDLE_MS)
+    both = [Stranded("DD-2", one, "", {}) for one in (value, fresh)]
+    assert [one.severity for one in stranded_findings(both[:1], IDLE_MS + 1)] == ["note"]
+    assert [one.severity for one in stranded_findings(both[:1], IDLE_MS)] == ["doubt"]
+    assert [one.severity for one in stranded_findings(both, IDLE_MS + 1)] == ["doubt"]
+    assert [one.severity for one in stranded_findings(both[:1])] == ["doubt"]
 
 
 def test_an_offset_of_a_former_topic_is_told_by_its_id(recorded: Recorded) -> None:

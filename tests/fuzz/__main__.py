@@ -4,6 +4,7 @@ segments   what reads them never fails otherwise than it may (`mutation.check_se
 engines    the kernels make of them what the construct path makes
 lines      the same of their text in every format
 repair     what is repaired is whole, and loads (`tests.repairing`)
+data-directory   commands over a whole data directory in which one file is another (`tests.fuzz.data_directory`)
 
 Each process has a memory limit and each input a time limit. A finding is written to the folder ``crashers`` beside
 this file, where the tests pick it up.
@@ -20,11 +21,12 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import FrameType
 
+from tests.fuzz.data_directory import check_data_directory, hostile_directories
 from tests.fuzz.engines import check_engines, check_lines
 from tests.fuzz.mutation import check_segment, hostile_segments, recorded_segments, seeds_of
 from tests.repairing.repaired import check_repaired
@@ -32,6 +34,7 @@ from tests.repairing.repaired import check_repaired
 CRASHERS = Path(__file__).parent / "crashers"
 MEMORY_LIMIT = 1 << 30
 SECONDS_PER_INPUT = 5
+"""Of the processor."""
 SECONDS_AT_FIRST = 300
 """For the first input of a process, which may have to wait for kernels."""
 INPUTS_A_JOB = 5_000
@@ -41,9 +44,14 @@ CHECKS: dict[str, Callable[[bytes], tuple[int, int]]] = {
     "engines": check_engines,
     "lines": check_lines,
     "repair": check_repaired,
+    "data-directory": check_data_directory,
 }
 """What is asked → what checks an input: (events, damaged pieces) of it; whatever it raises is a finding."""
 SEEDS = seeds_of(recorded_segments())
+
+
+def _inputs(what: str, seed: int) -> Iterator[bytes]:
+    return hostile_directories(seed) if what == "data-directory" else hostile_segments(SEEDS, seed)
 
 
 def _too_slow(signum: int, frame: FrameType | None) -> None:
@@ -54,24 +62,24 @@ def _work(job: tuple[int, int, str]) -> tuple[int, int, int, int]:
     """Check so many inputs; (inputs, events, damaged pieces, findings)."""
     seed, inputs, what = job
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
-    signal.signal(signal.SIGALRM, _too_slow)
+    signal.signal(signal.SIGPROF, _too_slow)
     events = damages = findings = 0
-    for number, data in enumerate(islice(hostile_segments(SEEDS, seed), inputs)):
-        signal.alarm(SECONDS_PER_INPUT if number else SECONDS_AT_FIRST)
+    for number, data in enumerate(islice(_inputs(what, seed), inputs)):
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_INPUT if number else SECONDS_AT_FIRST)
         try:
             found = CHECKS[what](data)
             events, damages = events + found[0], damages + found[1]
         except Exception:  # noqa: BLE001 - whatever it is, it is a finding
             findings += 1
-            _keep(data)
+            _keep(data, ".json" if what == "data-directory" else ".log")
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return inputs, events, damages, findings
 
 
-def _keep(data: bytes) -> None:
+def _keep(data: bytes, suffix: str) -> None:
     CRASHERS.mkdir(exist_ok=True)
-    name = CRASHERS / f"{hashlib.sha256(data).hexdigest()[:16]}.log"
+    name = CRASHERS / f"{hashlib.sha256(data).hexdigest()[:16]}{suffix}"
     name.write_bytes(data)
     sys.stderr.write(f"{name}\n{traceback.format_exc()}\n")
 
@@ -94,6 +102,8 @@ def main() -> int:
             totals = [total + part for total, part in zip(totals, result, strict=True)]
             sys.stdout.write(f"\r{totals[0]} inputs, {totals[1]} events, {totals[2]} damaged, {totals[3]} findings ")
             sys.stdout.flush()
+        pool.close()
+        pool.join()
     sys.stdout.write(
         f"\n{len(SEEDS)} seeds, {totals[0]} inputs in {time.monotonic() - started:.0f} s, memory limit "
         f"{MEMORY_LIMIT >> 20} MiB, seed {options.seed}: {totals[3]} findings\n"

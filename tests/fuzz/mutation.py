@@ -96,14 +96,14 @@ def _grow(data: bytearray, dice: random.Random) -> None:
 MUTATIONS = (_flip, _flip, _forge, _forge, _forge_varint, _cut, _grow)
 
 
-def _mutate(data: bytes, dice: random.Random) -> bytes:
+def mutate(data: bytes, dice: random.Random) -> bytes:
     mutable = bytearray(data)
     for _ in range(dice.choice((1, 1, 2, 3))):
         dice.choice(MUTATIONS)(mutable, dice)
     return bytes(mutable)
 
 
-def _with_right_checksum(raw: bytes) -> bytes:
+def with_right_checksum(raw: bytes) -> bytes:
     """The same bytes under their own length and checksum, if there is a header at all."""
     if len(raw) < b.BATCH_HEADER_SIZE:
         return raw
@@ -116,7 +116,7 @@ def _with_right_checksum(raw: bytes) -> bytes:
     return raw[:at] + crc + raw[at + 4 :]
 
 
-def _mutate_records(batch: RecordBatch, dice: random.Random) -> bytes:
+def mutate_records(batch: RecordBatch, dice: random.Random) -> bytes:
     """Change the records of a batch below its checksum and its compression."""
     if batch.magic < 2:
         return _mutate_messages(batch, dice)
@@ -126,13 +126,13 @@ def _mutate_records(batch: RecordBatch, dice: random.Random) -> bytes:
         return batch.raw
     codec_id = dice.randrange(len(CODECS)) if dice.random() < 0.3 else batch.codec.id
     changed = replace(batch, attributes=batch.attributes & ~7 | codec_id)
-    return encode_batch(changed, _mutate(body, dice))
+    return encode_batch(changed, mutate(body, dice))
 
 
 def _mutate_messages(batch: RecordBatch, dice: random.Random) -> bytes:
     """The same of magic 0 and 1, of which only the messages inside of others are compressed."""
     if batch.codec.id == 0:
-        return _with_right_checksum(_mutate(batch.raw, dice))
+        return with_right_checksum(mutate(batch.raw, dice))
     key_and_size = 8
     try:
         inner = batch.codec.decompress(batch.raw[b.LEGACY_HEADER_SIZE[batch.magic] + key_and_size :], batch.magic)
@@ -145,14 +145,14 @@ def _mutate_messages(batch: RecordBatch, dice: random.Random) -> bytes:
         timestamp_ms=batch.max_timestamp_ms,
         attributes=batch.attributes & ~7 | codec.id,
         key=None,
-        value=codec.compress(_mutate(inner, dice), batch.magic),
+        value=codec.compress(mutate(inner, dice), batch.magic),
     )
 
 
 def _nest(batch: RecordBatch, dice: random.Random) -> bytes:
     """A wrapper message around whole batches of any magic, compressed once or twice."""
     magic, codec = dice.randrange(2), dice.choice(CODECS[1:4])
-    inner = batch.raw if dice.random() < 0.5 else _mutate(batch.raw, dice)
+    inner = batch.raw if dice.random() < 0.5 else mutate(batch.raw, dice)
     for _ in range(dice.choice((1, 1, 2))):
         inner = codec.compress(inner, magic)
     return encode_legacy_message(
@@ -173,13 +173,13 @@ def hostile_segments(seeds: Sequence[RecordBatch], seed: int) -> Iterator[bytes]
                 case 1:
                     pieces.append(_nest(batch, dice))
                 case 2 | 3:
-                    pieces.append(_mutate_records(batch, dice))
+                    pieces.append(mutate_records(batch, dice))
                 case 4:
-                    pieces.append(_mutate(batch.raw, dice))
+                    pieces.append(mutate(batch.raw, dice))
                 case _:
-                    pieces.append(_with_right_checksum(_mutate(batch.raw, dice)))
+                    pieces.append(with_right_checksum(mutate(batch.raw, dice)))
         data = b"".join(pieces)
-        yield _mutate(data, dice) if dice.random() < 0.15 else data
+        yield mutate(data, dice) if dice.random() < 0.15 else data
 
 
 def check_segment(data: bytes) -> tuple[int, int]:

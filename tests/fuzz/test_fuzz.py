@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.data_directory import check_data_directory, hostile_directories
 from tests.fuzz.mutation import RECORDINGS, check_segment, hostile_segments, recorded_segments, seeds_of
 
-CRASHERS = sorted((Path(__file__).parent / "crashers").glob("*.log"))
+KEPT = Path(__file__).parent / "crashers"
+CRASHERS = sorted(KEPT.glob("*.log"))
 NAMES = ("kafka-lifetime", "kafka-4.3-mixed", "kafka-4.3-modern-groups", "kafka-4.3-cleaned")
 
 
@@ -27,3 +29,10 @@ def test_hostile_segments_give_events_or_located_damage(seed: int) -> None:
 @pytest.mark.parametrize("path", CRASHERS, ids=lambda path: path.stem)
 def test_inputs_that_once_broke_something_do_not_any_more(path: Path) -> None:
     check_segment(path.read_bytes())
+
+
+def test_hostile_data_directories_give_answers_or_problems() -> None:
+    """And those that once broke something."""
+    kept = [path.read_bytes() for path in sorted(KEPT.glob("*.json"))]
+    found = [check_data_directory(data) for data in (*kept, *islice(hostile_directories(1), 40))]
+    assert 0 < sum(told for _, told in found) < sum(asked for asked, _ in found)
