@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.options import ReadOptions
 from offsets_log.disk.folder import OFFSETS_TOPIC, DirectoryName
 from offsets_log.disk.reader import DiskLogs
-from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.errors import InputError
 from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
@@ -60,7 +60,6 @@ class Inputs:
         self.shows_group = matcher(reading.group)
         self.shows_topic = matcher(reading.topic)
         self._opened = opened
-        self._homes = cache(_home)
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
@@ -117,7 +116,7 @@ class Inputs:
         from offsets_log.messages.state_topics import TRANSACTION_STATE
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
-            return replay_transaction_log(logs, home_of=self.home_of)
+            return replay_transaction_log(logs, home_of=self.home_of, still_homes=self._still_homes())
 
     @cached_property
     def share_states(self) -> ShareStates:
@@ -131,7 +130,21 @@ class Inputs:
 
     def home_of(self, log: PartitionLog) -> str:
         """The broker whose copy a log is, by the ``meta.properties`` above it; without one, the data directory."""
-        return self._homes(Path(log.segments[0].file).absolute().parent.parent)
+        directory = log.segments[0].file.rpartition("/")[0].rpartition("/")[0]
+        return self._homes.get(directory, directory)
+
+    @cached_property
+    def _homes(self) -> dict[str, str]:
+        """Data directory → its broker."""
+        return {one.directory.shown_path.rstrip("/"): one.home for one in self.clusters.identities}
+
+    def _still_homes(self) -> frozenset[str]:
+        """The brokers that had stopped in order, by all of their directories."""
+        from offsets_log.data_directory.identity import CLEAN_SHUTDOWN
+
+        found = self.clusters.identities
+        running = {one.home for one in found if CLEAN_SHUTDOWN not in one.directory.files}
+        return frozenset(one.home for one in found) - running
 
     @property
     def partitions_read(self) -> str:
@@ -219,16 +232,6 @@ class Inputs:
                     f"offsets partition {partition_name(log.offsets_partition)} has records without a time (before "
                     "Kafka 0.10), which are read whatever time is asked for: bound them by record offset"
                 )
-
-
-def _home(directory: Path) -> str:
-    from offsets_log.data_directory.identity import META_PROPERTIES, decode_meta_properties
-
-    try:
-        told = decode_meta_properties((directory / META_PROPERTIES).read_bytes(), META_PROPERTIES)
-    except (OSError, OffsetsLogError):
-        return str(directory)
-    return str(directory) if told.node_id is None else f"{told.cluster_id}/{told.node_id}"
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:

@@ -134,7 +134,9 @@ class ShareOffsets:
     def _row(self, key: SharePartition, state: ShareState) -> Row:
         topic_id = bytes(key.topic_id)
         topic = self.names.get(topic_id, self.topics.names.get(topic_id))
-        ends = None if self.logs is None or topic is None else self.logs.ends(topic, key.partition)
+        ends = (
+            None if self.logs is None or topic is None else self.logs.ends_for(topic, key.partition, str(key.topic_id))
+        )
         counts = dict.fromkeys(DELIVERY_STATES, 0)
         for batch in state.batches:
             counts[batch.delivery_state] = (
@@ -173,7 +175,9 @@ class ShareOffsets:
         if self.logs is not None:
             self.logs.look_at(starts)
         for row, state in shown:
-            ends = None if self.logs is None or row["topic"] is None else self.logs.ends(row["topic"], row["partition"])
+            ends = None
+            if self.logs is not None and row["topic"] is not None:
+                ends = self.logs.ends_for(row["topic"], row["partition"], row["topic_id"])
             yield row | {
                 "log_start_offset": None if ends is None else ends.log_start_offset,
                 "log_end_offset": None if ends is None else ends.end_offset,
