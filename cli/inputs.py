@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.stranded import Stranded
     from offsets_log.data_directory.transactions import TransactionStates
+    from offsets_log.disk.packed_partitions import PackedPartition
     from offsets_log.disk.user_partitions import UserPartition
     from offsets_log.replay.partial import OffsetAndMetadata
+
+_ABOVE = re.compile(r"(.*)[/!][^/!]+/[^/]*", re.DOTALL)
+"""A segment's file: the data directory, or the archive that is one, and the partition in it."""
 
 
 class Inputs:
@@ -77,7 +81,7 @@ class Inputs:
         return self.clusters.metadata
 
     @property
-    def user_partitions(self) -> list[UserPartition]:
+    def user_partitions(self) -> list[UserPartition | PackedPartition]:
         """The directories of partitions in the data directories, of all topics."""
         return self._opened.user_partitions
 
@@ -130,7 +134,8 @@ class Inputs:
 
     def home_of(self, log: PartitionLog) -> str:
         """The broker whose copy a log is, by the ``meta.properties`` above it; without one, the data directory."""
-        directory = log.segments[0].file.rpartition("/")[0].rpartition("/")[0]
+        match = _ABOVE.match(log.segments[0].file)
+        directory = match[1] if match else ""
         return self._homes.get(directory, directory)
 
     @cached_property

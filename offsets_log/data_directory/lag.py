@@ -59,6 +59,11 @@ class CopiedPartition(PartitionFiles, Protocol):
         """The files of the data directory: name → how to read it."""
         ...
 
+    @property
+    def dated_from(self) -> int:
+        """The offset from which on all of the log is here; of a disk 0."""
+        ...
+
     def index_size(self, base_offset: int) -> int:
         """The size of a segment's index in bytes; 0 without one. Raises InputError."""
         ...
@@ -187,7 +192,7 @@ class CopiedLogs:
                 log_start_offset=noted.log_starts.get(key),
                 high_watermark=noted.high_watermarks.get(key),
                 is_clean=noted.is_clean,
-                dating=dating,
+                dating=[offset for offset in dating if offset >= copy.dated_from] if copy.dated_from else dating,
             )
         except OffsetsLogError as error:
             self._damage(error)
