@@ -32,19 +32,30 @@ INITIALIZED, INITIALIZING, DELETING, ORPHAN = "initialized", "initializing", "de
 
 AVAILABLE = 0
 
-SHARE_OFFSET_COLUMNS = (
-    GROUP_COLUMN,
-    *TOPIC_PARTITION_COLUMNS,
-    Column("topic_id", "string", "which the coordinator knows the topic by; topic is null where nothing names it"),
+_START_COLUMNS = (
     Column("start_offset", "bigint", "all before is done; null before it was set, which share.auto.offset.reset does"),
     Column("delivery_complete_count", "int", "of the records from there on, those that are done; null if not told"),
-    Column("lag", "bigint", "records that are not done, until the log's end; null without a copy of the partition"),
+)
+_DELIVERY_COLUMNS = (
     Column("available", "bigint", "records from the start on that were given back and will be delivered again"),
     Column("acknowledged", "bigint", "records from the start on that were accepted"),
     Column("archived", "bigint", "records from the start on that were rejected or delivered too often"),
     Column("leader_epoch", "int", "of the partition's leader that wrote the state; null if none did"),
     Column("state_epoch", "int", "of the group when the state was begun"),
     Column("snapshot_epoch", "int", "how many snapshots there were before"),
+)
+STATE_COLUMNS = (*_START_COLUMNS, *_DELIVERY_COLUMNS)
+TOPIC_ID_COLUMN = Column(
+    "topic_id", "string", "which the coordinator knows the topic by; topic is null where nothing names it"
+)
+
+SHARE_OFFSET_COLUMNS = (
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
+    TOPIC_ID_COLUMN,
+    *_START_COLUMNS,
+    Column("lag", "bigint", "records that are not done, until the log's end; null without a copy of the partition"),
+    *_DELIVERY_COLUMNS,
     Column("status", "string", "initialized, initializing, deleting, or orphan where the group says none of these"),
     Column("write_timestamp_ms", "bigint", "of the last snapshot"),
     Column("record_offset", "bigint", "of the last record in the state partition"),
@@ -137,31 +148,18 @@ class ShareOffsets:
         ends = (
             None if self.logs is None or topic is None else self.logs.ends_for(topic, key.partition, str(key.topic_id))
         )
-        counts = dict.fromkeys(DELIVERY_STATES, 0)
-        for batch in state.batches:
-            counts[batch.delivery_state] = (
-                counts.get(batch.delivery_state, 0) + batch.last_offset - batch.first_offset + 1
-            )
-        done = state.delivery_complete_count
-        row: Row = {
+        told: Row = state_cells(state) | {
             "group": key.group,
             "topic": topic,
             "partition": key.partition,
             "topic_id": str(key.topic_id),
-            "start_offset": None if state.start_offset == UNINITIALIZED else state.start_offset,
-            "delivery_complete_count": None if done == UNKNOWN_COUNT else done,
             "lag": None if ends is None else state.lag(ends.end_offset),
-            "available": counts[AVAILABLE],
-            "acknowledged": counts[ACKNOWLEDGED],
-            "archived": counts[ARCHIVED],
-            "leader_epoch": None if state.leader_epoch < 0 else state.leader_epoch,
-            "state_epoch": state.state_epoch,
-            "snapshot_epoch": state.snapshot_epoch,
             "status": self.topics.of(key, is_whole=self.is_whole),
             "write_timestamp_ms": None if state.write_timestamp_ms < 0 else state.write_timestamp_ms,
             "record_offset": state.record_offset,
             "state_partition": state.state_partition,
         }
+        row = {column.name: told[column.name] for column in SHARE_OFFSET_COLUMNS}
         return with_raw_texts(row, ("group",))
 
     def plan_rows(self) -> Iterator[Row]:
@@ -192,6 +190,24 @@ class ShareOffsets:
                     for batch in state.redelivered()
                 ],
             }
+
+
+def state_cells(state: ShareState) -> Row:
+    """The cells `STATE_COLUMNS` of a state."""
+    counts = dict.fromkeys(DELIVERY_STATES, 0)
+    for batch in state.batches:
+        counts[batch.delivery_state] = counts.get(batch.delivery_state, 0) + batch.last_offset - batch.first_offset + 1
+    done = state.delivery_complete_count
+    return {
+        "start_offset": None if state.start_offset == UNINITIALIZED else state.start_offset,
+        "delivery_complete_count": None if done == UNKNOWN_COUNT else done,
+        "available": counts[AVAILABLE],
+        "acknowledged": counts[ACKNOWLEDGED],
+        "archived": counts[ARCHIVED],
+        "leader_epoch": None if state.leader_epoch < 0 else state.leader_epoch,
+        "state_epoch": state.state_epoch,
+        "snapshot_epoch": state.snapshot_epoch,
+    }
 
 
 def _topic(row: Row) -> str:
