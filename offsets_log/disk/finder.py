@@ -146,7 +146,8 @@ class Finder:
         folder.named.add(name)
 
     def _add_packed(self, folders: list[Folder]) -> None:
-        """Add the folders of an archive."""
+        """Add the folders of an archive; a data directory is one as on a disk."""
+        data_directories = {_above(one.prefix) for one in folders if DirectoryName.parse(one.name).is_offsets}
         for folder in folders:
             if folder.own:
                 below = [other for other in folders if other.above is folder.own]
@@ -157,7 +158,8 @@ class Finder:
             parsed = DirectoryName.parse(folder.name)
             if METADATA in folder.files:
                 self._add_metadata(parsed, folder.files[METADATA])
-            if parsed.topic and not parsed.leftover and folder.above:
+            is_in_data_directory = bool(folder.above) or _above(folder.prefix) in data_directories
+            if parsed.topic and not parsed.leftover and is_in_data_directory:
                 self.user_partitions.append(PackedPartition(parsed.topic, parsed.partition, folder))
             if parsed.leftover and METADATA not in folder.files:
                 self._note_leftover(parsed, folder.shown_path)
@@ -296,3 +298,9 @@ class Finder:
         if zeros:
             folder.zeros_behind[path.name] = zeros
         return buffer
+
+
+def _above(prefix: str) -> str:
+    """Of a folder in an archive the one above, or the archive."""
+    own = prefix.rstrip("/")
+    return own[: max(own.rfind("/"), own.rfind("!")) + 1]

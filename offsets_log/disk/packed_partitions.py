@@ -9,6 +9,7 @@ from functools import cached_property
 
 from offsets_log.data_directory.log_ends import ReadAt
 from offsets_log.disk.folder import SEGMENT, Folder, Opener
+from offsets_log.disk.user_partitions import OFFSETS_END
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
 
@@ -46,7 +47,8 @@ class PackedPartition:
     @cached_property
     def _base_offsets(self) -> list[int]:
         found = (SEGMENT.fullmatch(name) for name in self.folder.files)
-        return sorted(int(match[1]) for match in found if match and not match[2] and not match[3])
+        bases = (int(match[1]) for match in found if match and not match[2] and not match[3])
+        return sorted(base for base in bases if base < OFFSETS_END)
 
     @cached_property
     def dated_from(self) -> int:

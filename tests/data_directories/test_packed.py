@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
@@ -68,6 +69,21 @@ def test_an_archive_tells_what_its_directory_tells(name: str, form: str, recorde
             for row in (*told, *expected):
                 row["left_shown_by"] = [words for words in row["left_shown_by"] if "indexes" not in words]  # type: ignore
         assert told == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_folders_alone_are_a_data_directory_too(form: str, recorded: Recorded, tmp_path: Path) -> None:
+    """Without the files at the top, and with a segment whose name is no offset."""
+    (source,) = data_directories(recorded("kafka-4.3-one"), "running")
+    data = tmp_path / "data"
+    data.mkdir()
+    for folder in (path for path in source.iterdir() if path.is_dir()):
+        shutil.copytree(folder, data / folder.name)
+    (data / "orders-0" / f"{'9' * 20}.log").write_bytes(b"")
+    path = packed(form, data, tmp_path)
+    for command in COMMANDS[:4]:
+        assert answers(command, path) == answers(command, data)
+    assert all(row["lag"] is not None for row in answers(COMMANDS[0], path) if row["topic"] == "orders")
 
 
 @pytest.mark.parametrize("form", ["tar", "tar.gz"])
