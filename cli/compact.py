@@ -112,7 +112,7 @@ def command(
     orphans = asked.orphans
     check_usage(reading, asked.decide, as_broker=as_broker)
     if asked.table == "share-offsets":
-        _write_share_offsets(reading, output, format_name, lag)
+        _write_share_offsets(reading, output, lag)
         return
     with open_session(reading, output, needs={"committed_offset"}) as session:
         if asked.decide:
@@ -150,19 +150,16 @@ def command(
         _write_rows(session, output, format_name, rows, names, shown)
 
 
-def _write_share_offsets(reading: ReadOptions, output: Output, format_name: str, lag: LagOptions) -> None:
+def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) -> None:
     """Write the rows of ``--table share-offsets``."""
-    from cli.output import destination, write_rows
     from cli.session import open_session
-    from cli.share_offsets import say_of_orphans, share_offsets_of
+    from cli.share_offsets import say_of_orphans, share_offsets_of, write_columns
     from offsets_log.data_directory.share_offsets import SHARE_OFFSET_COLUMNS
 
     if is_bounded(reading):
         raise click.UsageError(
             "--table share-offsets shows the state at the copy's end: leave out --until-offset and --until-time"
         )
-    if format_name == "parquet":
-        raise click.UsageError("--table share-offsets cannot be written as Parquet: take -o jsonl or csv")
     with open_session(reading, output) as session:
         logs = lag_logs(session, lag.lag)
         found = share_offsets_of(session, logs)
@@ -171,9 +168,7 @@ def _write_share_offsets(reading: ReadOptions, output: Output, format_name: str,
                 "no __share_group_state lies beside these partitions: give the broker's whole data directory"
             )
         rows = [] if found is None else found.rows()
-        names = [column.name for column in SHARE_OFFSET_COLUMNS]
-        with destination(output, session.inputs.files) as stream:
-            write_rows(stream, rows, names, format_name)
+        write_columns(session, output, rows, SHARE_OFFSET_COLUMNS)
         say_of_lag(session, logs)
         say_of_orphans(session, rows)
         groups = len({row["group"] for row in rows})

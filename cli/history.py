@@ -45,6 +45,13 @@ TABLE_COLUMNS = (
     help="Only this partition of the consumed topics; repeatable.",
 )
 @click.option("--partition", metavar="N", type=click.IntRange(min=0), multiple=True, hidden=True)
+@click.option(
+    "--table",
+    type=click.Choice(["offsets", "share-offsets"]),
+    default="offsets",
+    show_default=True,
+    help="Which history: share-offsets shows where share groups were, by __share_group_state in the copy.",
+)
 @click.option("--rewinds", is_flag=True, help="Only entries at which the answered offset went back.")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
@@ -54,6 +61,7 @@ def command(
     topic_ids: str | None,
     topic_partition: tuple[int, ...],
     partition: tuple[int, ...],
+    table: str,
     rewinds: bool,
 ) -> None:
     """Show every commit of a group in order, what was answered after each, and who held the partition then.
@@ -75,6 +83,9 @@ def command(
         raise click.UsageError("give the group: -g GROUP")
     asked = {*topic_partition, *partition}
     shows_all = not asked and not reading.topic
+    if table == "share-offsets":
+        _write_share_history(reading, output, asked, rewinds=rewinds)
+        return
     with open_session(reading, output, needs={"committed_offset"}) as session:
 
         def shows_key(key: GroupTopicPartition) -> bool:
@@ -89,6 +100,24 @@ def command(
             f"{counted(counts.commits, 'commit')}, {counted(counts.rewinds, 'rewind')}, "
             f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}; profile {profile}"
         )
+
+
+def _write_share_history(reading: ReadOptions, output: Output, partitions: set[int], *, rewinds: bool) -> None:
+    """Write the rows of ``--table share-offsets``."""
+    from cli.decide import is_bounded
+    from cli.session import open_session
+    from cli.share_offsets import write_history
+
+    if is_bounded(reading):
+        raise click.UsageError("--table share-offsets knows no bounds: leave out --until-offset and --until-time")
+    with open_session(reading, output) as session:
+        inputs = session.inputs
+
+        def shows(group: str, topic: str, partition: int) -> bool:
+            is_asked = not partitions or partition in partitions
+            return is_asked and inputs.shows_group(group) and inputs.shows_topic(topic)
+
+        write_history(session, output, shows, rewinds)
 
 
 @dataclass(frozen=True, slots=True)

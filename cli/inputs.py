@@ -8,17 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.options import ReadOptions
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.reader import DiskLogs
-from offsets_log.errors import InputError, OffsetsLogError
+from offsets_log.errors import InputError
 from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
-from offsets_log.log_format.file_names import META_PROPERTIES
 from offsets_log.log_format.partition_log import PartitionLog, iter_log
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
@@ -33,8 +32,12 @@ if TYPE_CHECKING:
     from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.stranded import Stranded
     from offsets_log.data_directory.transactions import TransactionStates
+    from offsets_log.disk.packed_partitions import PackedPartition
     from offsets_log.disk.user_partitions import UserPartition
     from offsets_log.replay.partial import OffsetAndMetadata
+
+_ABOVE = re.compile(r"(.*)[/!][^/!]+/[^/]*", re.DOTALL)
+"""A segment's file: the data directory, or the archive that is one, and the partition in it."""
 
 
 class Inputs:
@@ -62,7 +65,6 @@ class Inputs:
         self.shows_group = matcher(reading.group)
         self.shows_topic = matcher(reading.topic)
         self._opened = opened
-        self._homes = cache(_home)
 
     @property
     def topic_ids(self) -> dict[bytes, str]:
@@ -80,7 +82,7 @@ class Inputs:
         return self.clusters.metadata
 
     @property
-    def user_partitions(self) -> list[UserPartition]:
+    def user_partitions(self) -> list[UserPartition | PackedPartition]:
         """The directories of partitions in the data directories, of all topics."""
         return self._opened.user_partitions
 
@@ -118,7 +120,7 @@ class Inputs:
         from offsets_log.disk.reader import open_partitions
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
-            return replay_transaction_log(logs, home_of=self.home_of)
+            return replay_transaction_log(logs, home_of=self.home_of, still_homes=self._still_homes())
 
     @cached_property
     def share_states(self) -> ShareStates:
@@ -130,8 +132,23 @@ class Inputs:
             return replay_share_group_log(logs)
 
     def home_of(self, log: PartitionLog) -> str:
-        """Return the broker whose copy a log is, by the ``meta.properties`` above it; else the data directory."""
-        return self._homes(Path(log.segments[0].file).absolute().parent.parent)
+        """Return the broker whose copy a log is, by its ``meta.properties``; without one, the data directory."""
+        match = _ABOVE.match(log.segments[0].file)
+        directory = match[1] if match else ""
+        return self._homes.get(directory, directory)
+
+    @cached_property
+    def _homes(self) -> dict[str, str]:
+        """Map data directories to their brokers."""
+        return {one.directory.shown_path.rstrip("/"): one.home for one in self.clusters.identities}
+
+    def _still_homes(self) -> frozenset[str]:
+        """Return the brokers that had stopped in order, by all of their directories."""
+        from offsets_log.log_format.file_names import CLEAN_SHUTDOWN
+
+        found = self.clusters.identities
+        running = {one.home for one in found if CLEAN_SHUTDOWN not in one.directory.files}
+        return frozenset(one.home for one in found) - running
 
     @property
     def partitions_read(self) -> str:
@@ -219,16 +236,6 @@ class Inputs:
                     f"offsets partition {partition_name(log.offsets_partition)} has records without a time (before "
                     "Kafka 0.10), which are read whatever time is asked for: bound them by record offset"
                 )
-
-
-def _home(directory: Path) -> str:
-    from offsets_log.data_directory.identity import decode_meta_properties
-
-    try:
-        told = decode_meta_properties((directory / META_PROPERTIES).read_bytes(), META_PROPERTIES)
-    except (OSError, OffsetsLogError):
-        return str(directory)
-    return str(directory) if told.node_id is None else f"{told.cluster_id}/{told.node_id}"
 
 
 def read_topic_ids(file: str | None) -> dict[bytes, str]:

@@ -22,7 +22,7 @@ from offsets_log.rows.tables import COMPACT_COLUMNS, Column, Row, committed_rows
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from cli.options import Output
@@ -58,6 +58,12 @@ def write_compact(
     table = pa.concat_tables(tables, promote_options="default")
     table = table.take(pc.sort_indices(table, SORTED_BY))
     write_table(session, output, table, shown)
+
+
+def write_table_of(session: Session, output: Output, rows: list[Row], columns: Sequence[Column]) -> None:
+    """Rows of a small table as one file."""
+    with destination(output, session.inputs.files) as stream:
+        pq.write_table(table_of_rows(rows, columns), stream, compression=COMPRESSION)
 
 
 WITH_UNSTABLE = (*COMPACT_COLUMNS, Column("unstable", "boolean", "under an open transaction"))

@@ -8,9 +8,13 @@ from cli.decide import is_bounded
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cli.options import Output
     from cli.session import Session
     from offsets_log.data_directory.lag import CopiedLogs
     from offsets_log.data_directory.share_offsets import ShareGroupTopics, ShareOffsets
+    from offsets_log.rows.tables import Column, Row
 
 
 def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets | None:
@@ -37,6 +41,45 @@ def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets 
         is_whole=not inputs.absent and partitions == set(range(len(partitions))),
         shows_group=inputs.shows_group,
         shows_topic=inputs.shows_topic,
+    )
+
+
+def write_columns(session: Session, output: Output, rows: list[Row], columns: Sequence[Column]) -> None:
+    """Write rows in the format that is asked for."""
+    from cli.output import chosen_format, destination, write_rows
+
+    if chosen_format(output) == "parquet":
+        from cli.parquet import write_table_of
+
+        write_table_of(session, output, rows, columns)
+        return
+    with destination(output, session.inputs.files) as stream:
+        write_rows(stream, rows, [column.name for column in columns], chosen_format(output))
+
+
+def write_history(session: Session, output: Output, shows: Callable[[str, str, int], bool], only_rewinds: bool) -> None:
+    """Each record about the groups in the share coordinator's log, by group, topic, partition and record offset."""
+    from offsets_log.data_directory.share_groups import ShareStates
+    from offsets_log.data_directory.share_history import REWOUND, SHARE_HISTORY_COLUMNS, iter_share_history
+    from offsets_log.disk.reader import open_partitions
+    from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
+
+    inputs, states = session.inputs, ShareStates()
+    if not inputs.copied_logs.partition_count(SHARE_GROUP_STATE):
+        session.account.say(
+            "no __share_group_state lies beside these partitions: give the broker's whole data directory"
+        )
+    with open_partitions(inputs.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
+        found = iter_share_history(logs, states, inputs.topic_ids, shows)
+        rows = [row for row in found if not only_rewinds or row["change"] == REWOUND]
+    for damage in states.damages:
+        session.account.on_damage(damage)
+    rows.sort(key=lambda row: (row["group"], row["topic"] or "", row["partition"], row["record_offset"]))
+    write_columns(session, output, rows, SHARE_HISTORY_COLUMNS)
+    keys = {(row["group"], row["topic_id"], row["partition"]) for row in rows}
+    session.account.finish(
+        f"{counted(len(rows), 'record')} of {counted(len(keys), 'share offset')} of "
+        f"{counted(len({row['group'] for row in rows}), 'group')}"
     )
 
 

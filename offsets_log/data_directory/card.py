@@ -225,8 +225,8 @@ def _add_index(logs: _Logs, partition: CopiedPartition) -> None:
     """Whether the last entry of the active index is one that nobody wrote."""
     try:
         bases = partition.base_offsets()
-        if bases:
-            size_bytes = partition.index_size(bases[-1])
+        size_bytes = partition.index_size(bases[-1]) if bases else 0
+        if size_bytes:
             with partition.open_index(bases[-1]) as read_at:
                 last = read_at(max(size_bytes - _INDEX_ENTRY_BYTES, 0), _INDEX_ENTRY_BYTES)
                 logs.indexes += 1

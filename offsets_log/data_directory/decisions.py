@@ -80,6 +80,7 @@ class Outcomes:
         self._states = states
         self._now_ms = now_ms
         self._home_of = home_of
+        self._newest: dict[int, int] = {}
 
     def of(self, log: PartitionLog, transaction: PendingTransaction) -> Outcome:
         """What becomes of a transaction."""
@@ -90,7 +91,14 @@ class Outcomes:
             self._now_ms,
             oldest_pending_ms=transaction.oldest_ms,
             home=self._home_of(log),
+            newest_in_log=lambda: self._newest_in(log),
         )
+
+    def _newest_in(self, log: PartitionLog) -> int:
+        if id(log) not in self._newest:
+            batches = (item for _, item in iter_log(log) if isinstance(item, RecordBatch))
+            self._newest[id(log)] = max((batch.max_timestamp_ms for batch in batches), default=-1)
+        return self._newest[id(log)]
 
     def cells(self, log: PartitionLog, pending: Iterable[OffsetAndMetadata]) -> dict[int, Row]:
         """Producer id → `OUTCOME_COLUMNS` of what it has pending.

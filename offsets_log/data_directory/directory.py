@@ -58,6 +58,11 @@ class Identity:
         """None where it is not told."""
         return None if self.meta is None else self.meta.node_id
 
+    @property
+    def home(self) -> str:
+        """The broker that the directory belongs to; where that is not told, the directory itself."""
+        return self.directory.shown_path if self.node_id is None else f"{self.cluster_id}/{self.node_id}"
+
 
 def identify(directory: DataDirectory) -> Identity:
     """Read whose it is."""

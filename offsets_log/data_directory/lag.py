@@ -35,7 +35,7 @@ LAG_COLUMNS = (
     Column("behind_ms", "bigint", "age of the first record not yet read; 0 if all was read"),
     Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop) or log end"),
 )
-"""All null where no copy of the partition was given."""
+"""All null where no copy of the partition was given, or one of another topic of that name."""
 
 GROUP_LAG_COLUMNS = (
     Column("lag", "bigint", "sum over the partitions of which a copy was given"),
@@ -61,6 +61,11 @@ class CopiedPartition(PartitionFiles, Protocol):
     @property
     def above(self) -> Mapping[str, Opener]:
         """The files of the data directory: name → how to read it."""
+        ...
+
+    @property
+    def dated_from(self) -> int:
+        """The offset from which on all of the log is here; of a disk 0."""
         ...
 
     def index_size(self, base_offset: int) -> int:
@@ -118,6 +123,7 @@ class CopiedLogs:
         self._noted: dict[int, _Noted] = {}
         self._ends: dict[TopicPartition, LogEnds | None] = {}
         self._chosen: dict[TopicPartition, CopiedPartition] = {}
+        self._topic_ids: dict[TopicPartition, Uuid | None] = {}
         self.newest_timestamp_ms: int | None = None
         self._of_leaders: set[TopicPartition] = set()
         self._of_others: set[TopicPartition] = set()
@@ -153,6 +159,15 @@ class CopiedLogs:
             self._ends[key] = self._find(key)
         return self._ends[key]
 
+    def ends_for(self, topic: str, partition: int, topic_id: str | None) -> LogEnds | None:
+        """The same for one topic of that name; None where the copy is of a former or later one (``DD-4``).
+
+        Args:
+            topic_id: None where it is not known, and any will do.
+        """
+        own = self.topic_id(topic, partition) if topic_id is not None else None
+        return self.ends(topic, partition) if own is None or str(own) == topic_id else None
+
     def chosen(self, topic: str) -> list[CopiedPartition]:
         """Of each partition of a topic the copy that counts, in their order."""
         partitions = sorted(partition for name, partition in self._copies if name == topic)
@@ -166,9 +181,13 @@ class CopiedLogs:
 
     def topic_id(self, topic: str, partition: int) -> Uuid | None:
         """As the copy that counts tells it; None where it tells none."""
-        if self.ends(topic, partition) is None:
-            return None
-        copy = self._chosen[topic, partition]
+        key = topic, partition
+        if key not in self._topic_ids:
+            self._topic_ids[key] = None if self.ends(topic, partition) is None else self._read_topic_id(key)
+        return self._topic_ids[key]
+
+    def _read_topic_id(self, key: TopicPartition) -> Uuid | None:
+        copy = self._chosen[key]
         try:
             data = copy.read(PARTITION_METADATA)
             return None if data is None else decode_partition_metadata(data, f"{copy.shown_path}/{PARTITION_METADATA}")
@@ -208,7 +227,7 @@ class CopiedLogs:
                 log_start_offset=noted.log_starts.get(key),
                 high_watermark=noted.high_watermarks.get(key),
                 is_clean=noted.is_clean,
-                dating=dating,
+                dating=[offset for offset in dating if offset >= copy.dated_from] if copy.dated_from else dating,
             )
         except OffsetsLogError as error:
             self._damage(error)
@@ -277,7 +296,7 @@ class CopiedLogs:
 
 def lag_of(logs: CopiedLogs, row: Mapping[str, Any], now_ms: int | None) -> Row:
     """`LAG_COLUMNS` of a row of `compact`, whose offset `look_at` was given."""
-    ends = logs.ends(row["topic"], row["partition"])
+    ends = logs.ends_for(row["topic"], row["partition"], row.get("topic_id"))
     if ends is None:
         return dict.fromkeys(column.name for column in LAG_COLUMNS)
     return {
@@ -328,7 +347,7 @@ def group_lags(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> dict[s
     found: dict[str, Row] = {}
     for value in offsets:
         of_group = found.setdefault(value.group, dict(NO_LAG))
-        ends = logs.ends(value.topic, value.partition)
+        ends = logs.ends_for(value.topic, value.partition, value.topic_id)
         if ends is None:
             of_group["partitions_without_lag"] += 1
             continue

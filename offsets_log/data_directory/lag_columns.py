@@ -19,7 +19,7 @@ def lag_table(logs: CopiedLogs, table: pa.Table, now_ms: int | None) -> pa.Table
     """What `data_directory.lag.with_lag` adds to the rows of a table, in their order.
 
     Args:
-        table: ``topic``, ``partition`` and ``committed_offset`` of each row.
+        table: ``topic``, ``partition``, ``topic_id`` and ``committed_offset`` of each row.
         now_ms: as there.
     """
     topics = table["topic"].combine_chunks().dictionary_encode()
@@ -46,7 +46,7 @@ def lag_table(logs: CopiedLogs, table: pa.Table, now_ms: int | None) -> pa.Table
     ]
     age_of_row = np.empty(len(committed), np.int64)
     age_of_row[order] = rank
-    here, stop = is_there[place_of], stops[place_of]
+    here, stop = is_there[place_of] & _is_of_copy(logs, table["topic_id"], keys, place_of), stops[place_of]
     fits = here & (committed >= stop - _MOST)
     age = np.array([0 if age is None else age for age in ages], np.int64)
     is_aged = np.array([age is not None for age in ages], np.bool_)
@@ -55,10 +55,24 @@ def lag_table(logs: CopiedLogs, table: pa.Table, now_ms: int | None) -> pa.Table
         numbers(starts[place_of], here),
         numbers(stop, here),
         numbers(np.where(fits, stop - np.where(fits, committed, stop), 0), fits),
-        numbers(age[age_of_row], is_aged[age_of_row]),
+        numbers(age[age_of_row], is_aged[age_of_row] & here),
         told.cast(pa.string()),
     ]
     return pa.table(columns, schema=schema_of(LAG_COLUMNS))
+
+
+def _is_of_copy(
+    logs: CopiedLogs, topic_ids: pa.ChunkedArray, keys: list[tuple[str, int]], place_of: Longs
+) -> npt.NDArray[np.bool_]:
+    """Of each row whether the copy of its partition is of the topic that the offset was committed for."""
+    ids = topic_ids.combine_chunks().dictionary_encode()
+    if ids.null_count == len(ids):
+        return np.ones(len(ids), np.bool_)
+    names = ids.dictionary.to_pylist()
+    pairs, pair_of = np.unique((place_of << 32) + _longs(ids.indices.fill_null(len(names))), return_inverse=True)
+    names.append(None)
+    told = [(*keys[pair >> 32], names[pair & 0xFFFFFFFF]) for pair in pairs.tolist()]
+    return np.array([logs.ends_for(*one) is not None for one in told], np.bool_)[pair_of]
 
 
 def _longs(column: pa.ChunkedArray | pa.Array) -> Longs:

@@ -6,7 +6,7 @@ References: ``ShareCoordinatorShard.replay``, ``PersisterStateBatchCombiner``, `
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from offsets_log.data_directory.state_log import iter_state_records
 from offsets_log.errors import Damage
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.primitives import Uuid
+from offsets_log.log_format.record import Record
 from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 from offsets_log.messages.state_topics import StateRecord
 
@@ -26,6 +27,8 @@ UNKNOWN_COUNT = -1
 ACKNOWLEDGED, ARCHIVED = 2, 4
 DONE = frozenset({ACKNOWLEDGED, ARCHIVED})
 """States of records that are not delivered again."""
+
+SNAPSHOT, UPDATE, TOMBSTONE = "snapshot", "update", "tombstone"
 
 
 class SharePartition(NamedTuple):
@@ -86,6 +89,21 @@ class ShareState:
         return [batch for batch in self.batches if batch.delivery_state in DONE]
 
 
+class ShareChange(NamedTuple):
+    """What a record of the log does to a state.
+
+    Attributes:
+        event: `SNAPSHOT`, `UPDATE` or `TOMBSTONE`.
+        before, after: the state; None where there is none.
+    """
+
+    key: SharePartition
+    event: str
+    record: Record
+    before: ShareState | None
+    after: ShareState | None
+
+
 @dataclass(slots=True)
 class ShareStates:
     """The states of all share groups.
@@ -105,16 +123,34 @@ def replay_share_group_log(logs: Iterable[PartitionLog]) -> ShareStates:
     for log in logs:
         if log.offsets_partition is not None:
             states.partitions.add(log.offsets_partition)
-        for record, decoded in iter_state_records(log, SHARE_GROUP_STATE, states.damages):
-            if decoded is not None:
-                _apply(states.by_key, decoded, record.offset, log.offsets_partition)
+        for _ in iter_share_changes(log, states):
+            pass
     return states
 
 
+def iter_share_changes(log: PartitionLog, states: ShareStates) -> Iterator[ShareChange]:
+    """Yield what each record of a partition of the log changes.
+
+    Args:
+        states: the states before and, at the end, behind it.
+    """
+    for record, decoded in iter_state_records(log, SHARE_GROUP_STATE, states.damages):
+        if decoded is None:
+            continue
+        key = SharePartition(decoded.key["group_id"], decoded.key["topic_id"], decoded.key["partition"])
+        before = states.by_key.get(key)
+        _apply(states.by_key, key, decoded, record.offset, log.offsets_partition)
+        event = TOMBSTONE if decoded.value is None else UPDATE if decoded.name == "ShareUpdate" else SNAPSHOT
+        yield ShareChange(key, event, record, before, states.by_key.get(key))
+
+
 def _apply(
-    by_key: dict[SharePartition, ShareState], decoded: StateRecord, record_offset: int, state_partition: int | None
+    by_key: dict[SharePartition, ShareState],
+    key: SharePartition,
+    decoded: StateRecord,
+    record_offset: int,
+    state_partition: int | None,
 ) -> None:
-    key = SharePartition(decoded.key["group_id"], decoded.key["topic_id"], decoded.key["partition"])
     if decoded.value is None:
         by_key.pop(key, None)
         return

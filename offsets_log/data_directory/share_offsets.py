@@ -32,19 +32,30 @@ INITIALIZED, INITIALIZING, DELETING, ORPHAN = "initialized", "initializing", "de
 
 AVAILABLE = 0
 
-SHARE_OFFSET_COLUMNS = (
-    GROUP_COLUMN,
-    *TOPIC_PARTITION_COLUMNS,
-    Column("topic_id", "string", "id by which the coordinator knows the topic; topic is null if nothing names it"),
+_START_COLUMNS = (
     Column("start_offset", "bigint", "all records before it are done; null until share.auto.offset.reset has set it"),
     Column("delivery_complete_count", "int", "how many records from there on are done; null if unknown"),
-    Column("lag", "bigint", "records up to the log's end that are not done; null without a copy of the partition"),
+)
+_DELIVERY_COLUMNS = (
     Column("available", "bigint", "records from the start on that were given back and will be delivered again"),
     Column("acknowledged", "bigint", "records from the start on that were accepted"),
     Column("archived", "bigint", "records from the start on that were rejected or delivered too often"),
     Column("leader_epoch", "int", "epoch of the partition's leader that wrote the state; null if none did"),
     Column("state_epoch", "int", "epoch of the group when the state was begun"),
     Column("snapshot_epoch", "int", "how many snapshots there were before"),
+)
+STATE_COLUMNS = (*_START_COLUMNS, *_DELIVERY_COLUMNS)
+TOPIC_ID_COLUMN = Column(
+    "topic_id", "string", "id by which the coordinator knows the topic; topic is null if nothing names it"
+)
+
+SHARE_OFFSET_COLUMNS = (
+    GROUP_COLUMN,
+    *TOPIC_PARTITION_COLUMNS,
+    TOPIC_ID_COLUMN,
+    *_START_COLUMNS,
+    Column("lag", "bigint", "records up to the log's end that are not done; null without a copy of the partition"),
+    *_DELIVERY_COLUMNS,
     Column("status", "string", "initialized, initializing, deleting, or orphan if the group says none of these"),
     Column("write_timestamp_ms", "bigint", "time of the last snapshot"),
     Column("record_offset", "bigint", "offset of the last record in the state partition"),
@@ -134,32 +145,21 @@ class ShareOffsets:
     def _row(self, key: SharePartition, state: ShareState) -> Row:
         topic_id = bytes(key.topic_id)
         topic = self.names.get(topic_id, self.topics.names.get(topic_id))
-        ends = None if self.logs is None or topic is None else self.logs.ends(topic, key.partition)
-        counts = dict.fromkeys(DELIVERY_STATES, 0)
-        for batch in state.batches:
-            counts[batch.delivery_state] = (
-                counts.get(batch.delivery_state, 0) + batch.last_offset - batch.first_offset + 1
-            )
-        done = state.delivery_complete_count
-        row: Row = {
+        ends = (
+            None if self.logs is None or topic is None else self.logs.ends_for(topic, key.partition, str(key.topic_id))
+        )
+        told: Row = state_cells(state) | {
             "group": key.group,
             "topic": topic,
             "partition": key.partition,
             "topic_id": str(key.topic_id),
-            "start_offset": None if state.start_offset == UNINITIALIZED else state.start_offset,
-            "delivery_complete_count": None if done == UNKNOWN_COUNT else done,
             "lag": None if ends is None else state.lag(ends.end_offset),
-            "available": counts[AVAILABLE],
-            "acknowledged": counts[ACKNOWLEDGED],
-            "archived": counts[ARCHIVED],
-            "leader_epoch": None if state.leader_epoch < 0 else state.leader_epoch,
-            "state_epoch": state.state_epoch,
-            "snapshot_epoch": state.snapshot_epoch,
             "status": self.topics.of(key, is_whole=self.is_whole),
             "write_timestamp_ms": None if state.write_timestamp_ms < 0 else state.write_timestamp_ms,
             "record_offset": state.record_offset,
             "state_partition": state.state_partition,
         }
+        row = {column.name: told[column.name] for column in SHARE_OFFSET_COLUMNS}
         return with_raw_texts(row, ("group",))
 
     def plan_rows(self) -> Iterator[Row]:
@@ -173,7 +173,9 @@ class ShareOffsets:
         if self.logs is not None:
             self.logs.look_at(starts)
         for row, state in shown:
-            ends = None if self.logs is None or row["topic"] is None else self.logs.ends(row["topic"], row["partition"])
+            ends = None
+            if self.logs is not None and row["topic"] is not None:
+                ends = self.logs.ends_for(row["topic"], row["partition"], row["topic_id"])
             yield row | {
                 "log_start_offset": None if ends is None else ends.log_start_offset,
                 "log_end_offset": None if ends is None else ends.end_offset,
@@ -188,6 +190,24 @@ class ShareOffsets:
                     for batch in state.redelivered()
                 ],
             }
+
+
+def state_cells(state: ShareState) -> Row:
+    """The cells `STATE_COLUMNS` of a state."""
+    counts = dict.fromkeys(DELIVERY_STATES, 0)
+    for batch in state.batches:
+        counts[batch.delivery_state] = counts.get(batch.delivery_state, 0) + batch.last_offset - batch.first_offset + 1
+    done = state.delivery_complete_count
+    return {
+        "start_offset": None if state.start_offset == UNINITIALIZED else state.start_offset,
+        "delivery_complete_count": None if done == UNKNOWN_COUNT else done,
+        "available": counts[AVAILABLE],
+        "acknowledged": counts[ACKNOWLEDGED],
+        "archived": counts[ARCHIVED],
+        "leader_epoch": None if state.leader_epoch < 0 else state.leader_epoch,
+        "state_epoch": state.state_epoch,
+        "snapshot_epoch": state.snapshot_epoch,
+    }
 
 
 def _topic(row: Row) -> str:

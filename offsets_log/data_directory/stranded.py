@@ -93,7 +93,7 @@ def _of_topic(topics: Topics, value: OffsetAndMetadata) -> Stranded | None:
 
 
 def _of_range(logs: CopiedLogs, value: OffsetAndMetadata) -> Stranded | None:
-    ends = logs.ends(value.topic, value.partition)
+    ends = logs.ends_for(value.topic, value.partition, value.topic_id)
     if ends is None:
         return None
     start, end, committed = ends.log_start_offset, ends.end_offset, value.committed_offset

@@ -24,6 +24,9 @@ hanging: nobody will ever end it. timed out: the coordinator would have aborted 
 """
 DECIDED = frozenset({COMMITTED, ABORTED})
 
+LONGEST_COPY_MS = 24 * 60 * 60 * 1000
+"""No copy of a running broker takes longer: what lies so far apart in it was not written while it was made."""
+
 OUTCOME_COLUMNS = (
     Column(
         "transactional_id",
@@ -49,6 +52,7 @@ class TransactionState:
         status: Kafka's name of the state.
         partitions: topic → partitions that take part; none between transactions.
         started_ms: −1 between transactions.
+        state_partition: of ``__transaction_state``.
     """
 
     transactional_id: str
@@ -60,6 +64,11 @@ class TransactionState:
     started_ms: int
     updated_ms: int
     partitions: Mapping[str, frozenset[int]]
+    state_partition: int = 0
+
+    def has_markers(self, newest_ms: int) -> bool:
+        """Whether a log with a record of that time has the markers of all transactions before the one spoken of."""
+        return newest_ms >= (self.started_ms if self.partitions else self.updated_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +110,16 @@ class TransactionStates:
         partitions: of the topic, that were read.
         is_whole: whether these are all: else a producer that is not found may be in another.
         damages: what could not be read.
-        newest_timestamp_ms: of all records; None without one.
-        newest_by_home: broker whose copies were read → the time of their newest record, −1 without one.
+        newest: partition of the topic → the broker whose copy was read, and the time of its newest record, −1 without.
+        still_homes: brokers that had stopped in order, so that all they have was copied at one moment.
     """
 
     by_id: dict[str, TransactionState] = field(default_factory=dict)
     partitions: set[int] = field(default_factory=set)
     is_whole: bool = False
     damages: list[Damage] = field(default_factory=list)
-    newest_timestamp_ms: int | None = None
-    newest_by_home: dict[str, int] = field(default_factory=dict)
+    newest: dict[int, tuple[str, int]] = field(default_factory=dict)
+    still_homes: Collection[str] = frozenset()
     _by_producer: dict[int, TransactionState] | None = field(default=None, init=False, repr=False, compare=False)
 
     def of_producer(self, producer_id: int) -> TransactionState | None:
@@ -120,17 +129,25 @@ class TransactionStates:
             self._by_producer = found | {state.producer_id: state for state in self.by_id.values()}
         return self._by_producer.get(producer_id)
 
-    def may_be_older(self, home: str | None, time_ms: int) -> bool:
-        """Whether the coordinator may have written more before a time than is known here.
+    def may_be_older(self, state: TransactionState | None, home: str, time_ms: int) -> bool:
+        """Whether the coordinator may have written more of a producer, before a time, than is known here.
 
-        What one broker has was copied together; what another one has may be older, if none of its records is as new.
+        A running broker's logs are copied one after the other. So a log knows a time only if it has a later record, or
+        if the copy would have taken longer than `LONGEST_COPY_MS`; but what a broker left that had stopped in order is
+        all of one moment (``DD-5``).
 
         Args:
-            home: the broker whose copy tells the time; None takes all to be copied together.
+            state: of the producer; None where none has its id: then any log may be the one that lacks it.
+            home: the broker whose copy tells the time.
         """
-        if home is None:
-            return False
-        return any(other != home and newest_ms < time_ms for other, newest_ms in self.newest_by_home.items())
+        told = self.newest.values() if state is None else [self.newest[state.state_partition]]
+        return any(not self._knows(copy, newest_ms, home, time_ms) for copy, newest_ms in told)
+
+    def _knows(self, copy: str, newest_ms: int, home: str, time_ms: int) -> bool:
+        newest_of_copy = max(ms for other, ms in self.newest.values() if other == copy)
+        if copy not in self.still_homes:
+            return newest_ms > time_ms or newest_of_copy > time_ms + LONGEST_COPY_MS
+        return copy == home or newest_of_copy >= time_ms
 
     def outcome(
         self,
@@ -140,7 +157,8 @@ class TransactionStates:
         now_ms: int | None,
         *,
         oldest_pending_ms: int | None = None,
-        home: str | None = None,
+        home: str = "",
+        newest_in_log: Callable[[], int] | None = None,
     ) -> Outcome:
         """What becomes of the offsets that a producer has pending in an offsets partition.
 
@@ -148,30 +166,50 @@ class TransactionStates:
             newest_pending_ms, oldest_pending_ms: times of its last and first record there; None is the last one's.
             now_ms: for which time the answer is; None says nothing of transactions that time out.
             home: as of `may_be_older`.
+            newest_in_log: tells the time of the newest record in the offsets partition; without it, that of the last
+                pending one is taken.
         """
-        may_be_older = self.may_be_older(home, newest_pending_ms)
-        hanging = UNDECIDED if may_be_older else HANGING
         state = self.of_producer(producer_id)
-        if state is None:
-            return Outcome(outcome=hanging if self.is_whole and self.by_id else UNDECIDED)
-        takes_part = offsets_partition in state.partitions.get(OFFSETS_TOPIC, ())
         oldest_ms = newest_pending_ms if oldest_pending_ms is None else oldest_pending_ms
-        if state.started_ms > oldest_ms and (takes_part or state.status in _COMPLETE):
-            return Outcome(outcome=UNDECIDED, state=state, is_marker_missing=True)  # it speaks of a later transaction
-        if state.status in _PREPARED and takes_part:
-            return Outcome(outcome=_PREPARED[state.status], state=state)
-        if state.status in _COMPLETE and state.updated_ms >= newest_pending_ms:
-            return Outcome(outcome=_COMPLETE[state.status], state=state, is_marker_missing=True)
-        if state.status == "Ongoing" and takes_part:
-            is_late = now_ms is not None and now_ms > state.started_ms + state.timeout_ms
-            return Outcome(outcome=TIMED_OUT if is_late else UNDECIDED, state=state)
-        return Outcome(outcome=hanging, state=state)
+        if state is not None:
+            decided = _told(state, offsets_partition, oldest_ms, newest_pending_ms, now_ms)
+            if decided is not None:
+                return decided
+        if self.may_be_older(state, home, newest_pending_ms):
+            return Outcome(outcome=UNDECIDED, state=state)
+        if state is None:
+            return Outcome(outcome=HANGING if self.is_whole and self.by_id else UNDECIDED)
+        is_later = home in self.still_homes or state.has_markers(newest_pending_ms)
+        if not is_later and (newest_in_log is None or not state.has_markers(newest_in_log())):
+            return Outcome(outcome=UNDECIDED, state=state, is_marker_missing=True)
+        return Outcome(outcome=HANGING, state=state)
+
+
+def _told(
+    state: TransactionState, offsets_partition: int, oldest_ms: int, newest_ms: int, now_ms: int | None
+) -> Outcome | None:
+    """What a state says of offsets pending in a partition since one time and until another; None if nothing.
+
+    It may speak of a later transaction, which began after the first of them, or of an earlier one, which ended before.
+    """
+    takes_part = offsets_partition in state.partitions.get(OFFSETS_TOPIC, ())
+    if state.started_ms > oldest_ms and (takes_part or state.status in _COMPLETE):
+        return Outcome(outcome=UNDECIDED, state=state, is_marker_missing=True)
+    if state.status in _PREPARED and takes_part:
+        return Outcome(outcome=_PREPARED[state.status] if oldest_ms <= state.updated_ms else UNDECIDED, state=state)
+    if state.status in _COMPLETE and state.updated_ms >= newest_ms:
+        return Outcome(outcome=_COMPLETE[state.status], state=state, is_marker_missing=True)
+    if state.status == "Ongoing" and takes_part:
+        is_late = now_ms is not None and now_ms > state.started_ms + state.timeout_ms
+        return Outcome(outcome=TIMED_OUT if is_late else UNDECIDED, state=state)
+    return None
 
 
 def replay_transaction_log(
     logs: Iterable[PartitionLog],
     all_partitions: Collection[int] | None = None,
     home_of: Callable[[PartitionLog], str] = lambda log: "",
+    still_homes: Collection[str] = frozenset(),
 ) -> TransactionStates:
     """Replay copies of ``__transaction_state``: the last record of each transactional id counts.
 
@@ -179,18 +217,17 @@ def replay_transaction_log(
         logs: one for each partition of the topic that there is; `offsets_partition` is its number.
         all_partitions: of the topic; None where nothing tells how many it has: then as many as its ids show.
         home_of: the broker whose copy a log is.
+        still_homes: those that had stopped in order.
     """
-    states = TransactionStates()
+    states = TransactionStates(still_homes=still_homes)
     ids: dict[int, set[str]] = {}
     for log in logs:
-        partition, home = log.offsets_partition or 0, home_of(log)
+        partition = log.offsets_partition or 0
         states.partitions.add(partition)
         by_id: dict[str, TransactionState] = {}
-        newest_ms = _replay(log, by_id, states.damages)
-        states.newest_by_home[home] = max(newest_ms, states.newest_by_home.get(home, -1))
+        states.newest[partition] = home_of(log), _replay(log, by_id, states.damages)
         states.by_id |= by_id
         ids[partition] = set(by_id)
-    states.newest_timestamp_ms = max((ms for ms in states.newest_by_home.values() if ms >= 0), default=None)
     expected = range(partition_count(ids).number) if all_partitions is None else all_partitions
     states.is_whole = bool(states.partitions) and states.partitions.issuperset(expected) and not states.damages
     return states
@@ -201,12 +238,12 @@ def _replay(log: PartitionLog, by_id: dict[str, TransactionState], damages: list
     newest_ms = -1
     for record, decoded in iter_state_records(log, TRANSACTION_STATE, damages):
         if decoded is not None:
-            _apply(decoded, by_id)
+            _apply(decoded, by_id, log.offsets_partition or 0)
         newest_ms = max(record.timestamp_ms, newest_ms)
     return newest_ms
 
 
-def _apply(record: StateRecord, by_id: dict[str, TransactionState]) -> None:
+def _apply(record: StateRecord, by_id: dict[str, TransactionState], state_partition: int) -> None:
     transactional_id: str = record.key["transactional_id"]
     fields = record.value
     if fields is None:
@@ -227,6 +264,7 @@ def _apply(record: StateRecord, by_id: dict[str, TransactionState]) -> None:
         partitions={
             topic["topic"]: frozenset(topic["partition_ids"]) for topic in fields["transaction_partitions"] or ()
         },
+        state_partition=state_partition,
     )
 
 

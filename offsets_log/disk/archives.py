@@ -1,8 +1,8 @@
 """Open archives and packed segments as folders in memory; nothing is ever extracted to a disk.
 
 It reads zip, tar, gzip and zstd (around a tar or a single segment), and tells them apart by their first bytes. Members
-of a plain tar are slices of it; all other members are read into memory, within limits (`packed`). Symbolic links,
-devices and members that no rule looks at are skipped.
+of a plain tar are slices of it; all other members are read into memory, within limits (`packed`), but of other topics'
+segments only the end (`tails`). Symbolic links, devices and members that no rule looks at are skipped.
 
 A cut or damaged archive is read as far as possible: whole members, and the readable beginning of a segment. The place
 where it breaks is reported as damage; an archive of which nothing can be read is an `InputError`.
@@ -20,12 +20,22 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import NamedTuple
 
-from offsets_log.disk.folder import IN_DATA_DIRECTORY, SEGMENT, Folder, lies_beside, lies_in, matters_in
+from offsets_log.disk.folder import (
+    IN_DATA_DIRECTORY,
+    SEGMENT,
+    Folder,
+    is_read_for_its_end,
+    lies_beside,
+    lies_in,
+    matters_in,
+)
 from offsets_log.disk.packed import BROKEN, CHUNK_BYTES, Budget, Inflated, Problems, Reader, unpack_zstd
+from offsets_log.disk.tails import Tail, read_tail
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.segment import Buffer
 
 MAX_TAR_HEADER_BYTES = 1 << 20
+MAX_OFFSET = (1 << 63) - 1
 MAX_SECONDS = 1 << 33
 """The largest time of a file that is believed."""
 
@@ -46,13 +56,40 @@ class Member(NamedTuple):
 
     Attributes:
         modified_ms: when it was last written; None where the archive does not tell in a time zone.
+        kept_from: of a segment of which only the end was kept the first offset there.
     """
 
     data: Buffer
     modified_ms: int | None = None
+    kept_from: int | None = None
 
 
-Members = dict[str, Member]
+class Members(dict[str, Member]):
+    """Members by path.
+
+    Attributes:
+        ends: directory → segments there of which only the end matters.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ends: dict[str, list[str]] = {}
+
+    def add_end(self, path: str, tail: Tail, size_bytes: int) -> None:
+        """Add a segment of which only the end matters. Of those before the last two of a partition only names count.
+
+        Raises:
+            ReadError: it is cut off. Then nothing tells where the log ends, and nothing of it is kept.
+        """
+        names = self.ends.setdefault(posixpath.dirname(path), [])
+        names.append(path)
+        self[path] = Member(tail.data, kept_from=tail.first_offset)
+        if tail.size_bytes < size_bytes:
+            for name in names:
+                self.pop(name, None)
+            raise tarfile.ReadError(f"it ends inside {path}")
+        for name in sorted(names)[:-2]:
+            self[name] = Member(b"", kept_from=MAX_OFFSET)
 
 
 def unpack(
@@ -167,22 +204,20 @@ def _tar_members(
     Args:
         view: the bytes of the stream if they lie unpacked in memory: members are then slices of it.
     """
-    members: Members = {}
+    members = Members()
     try:
         for archive, info in _iter_tar(stream):
             path = _normal(info.name)
-            if not wanted(*_place(path)):
+            if not wanted(*_place(path)) or (view is None and _is_of_index(path)):
                 continue
             if info.islnk() and _normal(info.linkname) in members:
                 members[path] = members[_normal(info.linkname)]
             elif info.islnk():
                 raise tarfile.ReadError(f"{path} is a link to {info.linkname}, which no rule looks at")
+            elif info.isreg() and _is_of_end(path):
+                members.add_end(path, _tar_end(archive, info, stream, view), info.size)
             elif info.isreg():
-                data = _tar_member(archive, info, stream, view, budget)
-                if len(data) == info.size or SEGMENT.fullmatch(_place(path)[1]):
-                    members[path] = Member(data, _in_ms(info.mtime))
-                if len(data) < info.size:
-                    raise tarfile.ReadError(f"it ends inside {path}")
+                _add_tar_member(members, path, info, _tar_member(archive, info, stream, view, budget))
     except BROKEN as error:
         if not problems:  # otherwise the reason why the stream ended is noted already
             problems.note(error, stream.packed_position)
@@ -193,6 +228,38 @@ def _iter_tar(stream: Reader | Inflated) -> Iterator[tuple[tarfile.TarFile, tarf
     with tarfile.open(fileobj=stream, mode="r:", tarinfo=_StrictTarInfo) as archive:
         for info in archive:
             yield archive, info
+
+
+def _is_of_end(path: str) -> bool:
+    return is_read_for_its_end(*_place(path))
+
+
+def _is_of_index(path: str) -> bool:
+    """Whether it is the index of a segment of which only the end is kept, where it finds nothing."""
+    return path.endswith(".index") and _is_of_end(path.removesuffix(".index") + ".log")
+
+
+def _tar_end(
+    archive: tarfile.TarFile, info: tarfile.TarInfo, stream: Reader | Inflated, view: memoryview | None
+) -> Tail:
+    """Return the end of a segment, or all that lies unpacked in memory."""
+    if info.issparse():
+        content = archive.extractfile(info)
+        assert content is not None
+        return read_tail(content, info.size)
+    stream.seek(info.offset_data)
+    if view is None:
+        return read_tail(stream, info.size)
+    data = view[info.offset_data : info.offset_data + info.size]
+    stream.seek(info.offset_data + info.size)
+    return Tail(data, len(data), None)
+
+
+def _add_tar_member(members: Members, path: str, info: tarfile.TarInfo, data: Buffer) -> None:
+    if len(data) == info.size or SEGMENT.fullmatch(_place(path)[1]):
+        members[path] = Member(data, _in_ms(info.mtime))
+    if len(data) < info.size:
+        raise tarfile.ReadError(f"it ends inside {path}")
 
 
 def _tar_member(
@@ -227,7 +294,7 @@ MAX_DESCRIPTOR_BYTES = 24
 
 
 def _zip_members(view: memoryview, wanted: Wanted, budget: Budget, problems: Problems) -> Members:
-    members: Members = {}
+    members = Members()
     try:
         archive = zipfile.ZipFile(Reader(view))
     except BROKEN:
@@ -235,9 +302,13 @@ def _zip_members(view: memoryview, wanted: Wanted, budget: Budget, problems: Pro
     with archive:
         for info in archive.infolist():
             path, kind = _normal(info.filename), stat.S_IFMT(info.external_attr >> 16)
-            if kind in (0, stat.S_IFREG) and not info.is_dir() and wanted(*_place(path)):
+            is_wanted = wanted(*_place(path)) and not _is_of_index(path)
+            if kind in (0, stat.S_IFREG) and not info.is_dir() and is_wanted:
                 try:
                     with archive.open(info) as content:
+                        if _is_of_end(path):
+                            members.add_end(path, read_tail(content, info.file_size), info.file_size)
+                            continue
                         members[path] = Member(budget.read(content, is_preallocated=lies_beside(_place(path)[1])))
                 except BROKEN as error:
                     problems.note(f"{path}: {error}", info.header_offset)
@@ -246,7 +317,7 @@ def _zip_members(view: memoryview, wanted: Wanted, budget: Budget, problems: Pro
 
 def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, problems: Problems) -> Members:
     """Read members from header to header, without the directory at the end, which is missing."""
-    members: Members = {}
+    members = Members()
     at = 0
     while view[at : at + 4] == LOCAL_MAGIC and len(view) - at >= LOCAL_HEADER.size:
         _, _, flags, method, _, _, _, packed, size, name_size, extra_size = LOCAL_HEADER.unpack_from(view, at)
@@ -263,7 +334,11 @@ def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, prob
             stream = Inflated(view, own, bits=-zlib.MAX_WBITS, start=begin)
             data = budget.read(stream)
             end, is_whole = stream.packed_position, not own
-        if not path.endswith("/") and wanted(*_place(path)) and (is_whole or SEGMENT.fullmatch(_place(path)[1])):
+        if (
+            not path.endswith("/")
+            and _is_wanted_in_order(path, wanted)
+            and (is_whole or SEGMENT.fullmatch(_place(path)[1]))
+        ):
             members[path] = Member(data)
         if not is_whole:
             break
@@ -271,6 +346,10 @@ def _zip_members_in_order(view: memoryview, wanted: Wanted, budget: Budget, prob
         at = end + max(behind.find(LOCAL_MAGIC), behind.find(CENTRAL_MAGIC), 0)
     problems.note("it ends before its directory" if members else "File is not a zip file", len(view))
     return members
+
+
+def _is_wanted_in_order(path: str, wanted: Wanted) -> bool:
+    return wanted(*_place(path)) and not _is_of_end(path)  # the log may go on in what is missing
 
 
 def _normal(path: str) -> str:
@@ -288,17 +367,21 @@ def _as_is(data: Buffer) -> Buffer:
 
 def _folders(file: str, members: Members, on_damage: OnDamage | None) -> list[Folder]:
     folders: dict[str, Folder] = {}
-    for path, (data, modified_ms) in members.items():
+    for path, (data, modified_ms, kept_from) in members.items():
         directory, name = posixpath.split(path)
         prefix = f"{file}!{directory}/" if directory else f"{file}!"
         folder = folders.setdefault(directory, Folder(prefix, posixpath.basename(directory)))
+        if kept_from is not None:
+            folder.kept_from[name] = kept_from
         is_packed = name.endswith((".gz", ".zst"))
         read = cache(partial(unpack_one, folder.shown(name), data, on_damage)) if is_packed else partial(_as_is, data)
         (folder.beside if lies_in(folder.name, name) else folder.files)[name] = read
         if modified_ms is not None:
             folder.modified_ms[name] = modified_ms
+    for folder in folders.values():
+        folder.own = {name: read for name, read in folder.files.items() if name in IN_DATA_DIRECTORY}
     for directory, folder in folders.items():
         above = folders.get(posixpath.dirname(directory)) if directory else None
         if above is not None:
-            folder.above = {name: read for name, read in above.files.items() if name in IN_DATA_DIRECTORY}
+            folder.above = above.own
     return list(folders.values())

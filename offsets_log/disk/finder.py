@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from offsets_log.disk.local import (
     real_path,
     spool,
 )
+from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.user_partitions import UserPartition
 from offsets_log.errors import Damage, InputError
 from offsets_log.log_format.file_names import PARTITION_METADATA
@@ -67,7 +68,7 @@ class Finder:
         self.damages: list[Damage] = []
         self.files: set[str] = set()
         self.topic_files: list[tuple[str, Opener]] = []
-        self.user_partitions: list[UserPartition] = []
+        self.user_partitions: list[UserPartition | PackedPartition] = []
         self.partitions_seen: set[int] = set()
         self.leftovers: set[int] = set()
         self.data_directories: list[DataDirectory] = []
@@ -137,25 +138,33 @@ class Finder:
         """Add an archive's folders, or a file without a segment's name to the folder it lies in."""
         contents = unpack(file, buffer, self._is_wanted, self.damages.append)
         if isinstance(contents, list):
-            for inner in contents:
-                self._add_folder(inner)
+            self._add_packed(contents)
             return
         if not len(contents):
             raise InputError("it is empty", file=file)
         folder.files[name] = lambda: contents
         folder.named.add(name)
 
-    def _add_folder(self, folder: Folder) -> None:
-        """Add a folder of an archive."""
-        parsed = DirectoryName.parse(folder.name)
-        if own := {name: read for name, read in folder.files.items() if name in IN_DATA_DIRECTORY}:
-            self.data_directories.append(DataDirectory(shown_path=folder.shown_path, files=own))
-        if PARTITION_METADATA in folder.files:
-            self._add_metadata(parsed, folder.files[PARTITION_METADATA])
-        elif parsed.leftover:
-            self._note_leftover(parsed, folder.shown_path)
-        else:
-            self._folders[folder.prefix] = folder
+    def _add_packed(self, folders: list[Folder]) -> None:
+        """Add the folders of an archive; a data directory is one as on a disk."""
+        data_directories = {_above(one.prefix) for one in folders if DirectoryName.parse(one.name).is_offsets}
+        for folder in folders:
+            if folder.own:
+                below = [other for other in folders if other.above is folder.own]
+                self._note_data_directory(
+                    folder, folder.own, list(folder.files), [DirectoryName.parse(other.name) for other in below]
+                )
+        for folder in folders:
+            parsed = DirectoryName.parse(folder.name)
+            if PARTITION_METADATA in folder.files:
+                self._add_metadata(parsed, folder.files[PARTITION_METADATA])
+            is_in_data_directory = bool(folder.above) or _above(folder.prefix) in data_directories
+            if parsed.topic and not parsed.leftover and is_in_data_directory:
+                self.user_partitions.append(PackedPartition(parsed.topic, parsed.partition, folder))
+            if parsed.leftover and PARTITION_METADATA not in folder.files:
+                self._note_leftover(parsed, folder.shown_path)
+            elif not parsed.is_foreign:
+                self._folders[folder.prefix] = folder
 
     def _walk(self, path: Path, depth: int, *, is_named: bool = False) -> None:
         """Add a directory and, unless it is a partition's, those below it.
@@ -217,7 +226,7 @@ class Finder:
                 self._add_metadata(name, partial(self._read_once, child / PARTITION_METADATA))
 
     def _note_data_directory(
-        self, folder: Folder, own: dict[str, Opener], names: list[str], below: list[DirectoryName]
+        self, folder: Folder, own: Mapping[str, Opener], names: list[str], below: list[DirectoryName]
     ) -> None:
         leftovers = Counter(name.leftover.rpartition("-")[2] for name in below if name.leftover)
         self.data_directories.append(
@@ -295,3 +304,9 @@ class Finder:
         if zeros:
             folder.zeros_behind[path.name] = zeros
         return buffer
+
+
+def _above(prefix: str) -> str:
+    """Of a folder in an archive the one above, or the archive."""
+    own = prefix.rstrip("/")
+    return own[: max(own.rfind("/"), own.rfind("!")) + 1]

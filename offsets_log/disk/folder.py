@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from offsets_log.data_directory.checkpoints import decode_offset_checkpoint
+from offsets_log.data_directory.directory import LOCK
 from offsets_log.errors import CorruptFileError, InputError
 from offsets_log.log_format.completeness import Missing, missing_partition
 from offsets_log.log_format.file_names import (
@@ -26,7 +27,7 @@ from offsets_log.log_format.file_names import (
 )
 from offsets_log.log_format.partition_log import Checkpoints
 from offsets_log.log_format.segment import Buffer
-from offsets_log.messages.internal_topics import OFFSETS_TOPIC
+from offsets_log.messages.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 
 CHECKPOINTS = {
     "cleaned_until": CLEANED_UNTIL,
@@ -49,6 +50,7 @@ _NEVER_A_SEGMENT = re.compile(
     r".*\.(?:index|timeindex|txnindex|snapshot)(?:\.deleted|\.cleaned|\.swap)?"
     r"|.*-checkpoint|partition\.metadata|meta\.properties|\.lock|\.kafka_cleanshutdown"
 )
+_OF_OTHER_TOPICS = re.compile(r"[0-9]{20}\.(?:log|index)|[0-9]{20}-[0-9]{10}\.checkpoint|leader-epoch-checkpoint")
 _BESIDE = re.compile(r"[0-9]{20}\.(?:(?:index|timeindex|txnindex)(?:\.swap)?|snapshot)|leader-epoch-checkpoint")
 
 
@@ -63,6 +65,8 @@ class Folder:
         named: files the user named one by one; they are read even where files of such names in a directory are not.
         beside: name → how to read what a broker keeps beside the segments: indexes, producer snapshots.
         above: name → how to read the checkpoints of the directory above.
+        own: the same of this one, if it is a data directory in an archive.
+        kept_from: name of a segment of which an archive gave only the end → the first offset there.
         zeros_behind: name of a file that was read → number of zero bytes after its contents that were never written.
         modified_ms: name of a file that was read → when it was last written, in epoch milliseconds, as far as its
             disk or archive tells.
@@ -75,6 +79,8 @@ class Folder:
     named: set[str] = field(default_factory=set)
     beside: dict[str, Opener] = field(default_factory=dict)
     above: Mapping[str, Opener] = field(default_factory=dict)
+    own: Mapping[str, Opener] = field(default_factory=dict)
+    kept_from: dict[str, int] = field(default_factory=dict)
     zeros_behind: dict[str, int] = field(default_factory=dict)
     modified_ms: dict[str, int] = field(default_factory=dict)
     is_choice: bool = False
@@ -148,9 +154,17 @@ def matters_in(directory: str, name: str) -> bool:
         directory: last component of the directory that holds the file.
     """
     parsed = DirectoryName.parse(directory)
-    if name in IN_DATA_DIRECTORY or parsed.is_foreign:
-        return name in IN_DATA_DIRECTORY or name == PARTITION_METADATA
-    return matters(name) or (parsed.is_offsets and lies_in(directory, name))
+    if name in IN_DATA_DIRECTORY:
+        return True
+    if parsed.is_foreign:
+        return name == PARTITION_METADATA or (not parsed.leftover and bool(_OF_OTHER_TOPICS.fullmatch(name)))
+    return name == LOCK or matters(name) or (parsed.is_offsets and lies_in(directory, name))
+
+
+def is_read_for_its_end(directory: str, name: str) -> bool:
+    """Whether a file is a segment of which only the end of its log matters: of a topic that no coordinator writes."""
+    parsed = DirectoryName.parse(directory)
+    return parsed.is_foreign and parsed.topic not in INTERNAL_TOPICS and bool(SEGMENT.fullmatch(name))
 
 
 def checkpoints(folder: Folder) -> Checkpoints:

@@ -31,6 +31,7 @@ from offsets_log.disk.folder import (
     broken_checkpoints,
     checkpoints,
 )
+from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.replicas import Leader, choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import Damage, InputError
@@ -188,6 +189,9 @@ def open_partitions(directories: Iterable[CopiedPartition]) -> Iterator[list[Par
     with ExitStack() as stack:
         logs: list[PartitionLog] = []
         for directory in directories:
+            if isinstance(directory, PackedPartition):
+                logs.append(directory.log())
+                continue
             opened = stack.enter_context(open_logs([directory.shown_path], as_partition=directory.partition))
             logs += opened.logs
         yield logs

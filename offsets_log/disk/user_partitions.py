@@ -28,6 +28,7 @@ class UserPartition:
     partition: int
     path: Path
     above: Mapping[str, Opener]
+    dated_from = 0
 
     @property
     def shown_path(self) -> str:

@@ -170,7 +170,14 @@ class Broker:
 class Recorder:
     """Classes compiled, brokers and clients started, all ended at the end."""
 
-    def __init__(self, jars: Path, scratch: Path, out: Path, version: str) -> None:
+    def __init__(
+        self,
+        jars: Path,
+        scratch: Path,
+        out: Path,
+        version: str,
+        sources: tuple[str, ...] = ("Clients.java", "Tools.java"),
+    ) -> None:
         self.jars, self.scratch, self.out, self.version = jars, scratch, out, version
         self.libs = jars / version / "libs"
         self.brokers: list[Broker] = []
@@ -181,8 +188,8 @@ class Recorder:
         out.mkdir(parents=True)
         self.classes.mkdir(parents=True)
         client_libs = f"{jars / CLIENTS / 'libs'}/*"
-        sources = [str(path) for path in (HERE / "Clients.java", HERE / "Tools.java")]
-        subprocess.run(["javac", "-nowarn", "-d", str(self.classes), "-cp", client_libs, *sources], check=True)
+        files = [str(HERE / name) for name in sources]
+        subprocess.run(["javac", "-nowarn", "-d", str(self.classes), "-cp", client_libs, *files], check=True)
 
     def broker(
         self,

@@ -29,6 +29,8 @@ EXPECTED = {
     "g-tx-twice": ("tx-twice", "undecided"),
 }
 """Group → transactional id and outcome of what it has pending where no transaction is prepared."""
+RUNNING = {"g-tx-hanging-late": ("tx-hanging-late", "undecided")}
+"""The same where the broker ran, and its coordinator wrote nothing behind it in that partition."""
 PREPARED = {
     "g-tx-prepared-abort": ("tx-prepared-abort", "aborted"),
     "g-tx-prepared-commit": ("tx-prepared-commit", "committed"),
@@ -57,13 +59,18 @@ def pending(*arguments: str) -> dict[str, dict[str, Any]]:
     [("kafka-4.3-one", EXPECTED), ("kafka-4.3-blocked", EXPECTED), ("kafka-3.9-blocked", EXPECTED | PREPARED)],
 )
 def test_pending_offsets_have_the_outcome_that_their_transactions_had(
-    name: str, expected: dict[str, tuple[str, str]], recorded: Recorded
+    name: str, expected: dict[str, tuple[str, str]], recorded: Recorded, tmp_path: Path
 ) -> None:
-    """Ids and states are those of ``kafka-transactions list``; the recorder made each as its name says."""
+    """``DD-5``: ids and states are those of ``kafka-transactions list``; the recorder made each as its name says.
+
+    Of a broker that ran when it was copied, the coordinator's log may have been copied before the offsets were pending.
+    """
     folder = recorded(name)
     listed = (folder / "words" / "running" / "transactions-list.txt").read_text()
     states = {match[1]: match[2] for match in re.finditer(r"^(\S+)\s+\d+\s+\d+\s+(\w+)\s*$", listed, re.MULTILINE)}
-    found = pending(str(folder / "copies" / "running"))
+    ran = pending(str(folder / "copies" / "running"))
+    assert {group: (row["transactional_id"], row["outcome"]) for group, row in ran.items()} == expected | RUNNING
+    found = pending(str(still(folder, tmp_path)))
     assert {group: (row["transactional_id"], row["outcome"]) for group, row in found.items()} == expected
     for row in found.values():
         assert row["transaction_state"] == states[row["transactional_id"]]
@@ -74,8 +81,8 @@ def test_pending_offsets_have_the_outcome_that_their_transactions_had(
     )
 
 
-def test_the_same_is_told_of_open_transactions_by_info(recorded: Recorded) -> None:
-    copy = str(recorded("kafka-3.9-blocked") / "copies" / "running")
+def test_the_same_is_told_of_open_transactions_by_info(recorded: Recorded, tmp_path: Path) -> None:
+    copy = str(still(recorded("kafka-3.9-blocked"), tmp_path))
     found = [one for row in rows("info", copy) for one in row["open_transactions"]]
     by_producer = {row["producer_id"]: row for row in pending(copy).values()}
     names = [column.name for column in t.OUTCOME_COLUMNS]
@@ -96,6 +103,13 @@ def test_without_the_coordinators_log_nothing_is_told(recorded: Recorded, tmp_pa
     assert "no __transaction_state lies beside" in result.stderr
 
 
+def still(folder: Path, to: Path, without: str = "*.index") -> Path:
+    """A copy as if the broker had stopped in order."""
+    data = copied(folder, to, without=without)
+    (data / ".kafka_cleanshutdown").touch()
+    return data
+
+
 def copied(folder: Path, to: Path, *, without: str) -> Path:
     """A copy of a broker's data directory that lacks some of it."""
     (data,) = data_directories(folder, "running")
@@ -104,7 +118,7 @@ def copied(folder: Path, to: Path, *, without: str) -> Path:
 
 def test_what_is_certain_is_decided(recorded: Recorded, tmp_path: Path) -> None:
     """As if the markers stood at the log's end."""
-    copy = str(recorded("kafka-3.9-blocked") / "copies" / "running")
+    copy = str(still(recorded("kafka-3.9-blocked"), tmp_path))
     before, after = rows("compact", copy), rows("compact", copy, "--decide")
     new = [row for row in after if row not in before]
     assert [(row["group"], row["committed_offset"]) for row in new] == [("g-tx-prepared-commit", 61)]
@@ -148,7 +162,7 @@ def test_markers_above_the_high_watermark_say_what_the_coordinators_log_says(
     recorded: Recorded, tmp_path: Path
 ) -> None:
     """A coordinator loads its log to the end, so they count; without them ``--decide`` comes to the same offsets."""
-    data = copied(recorded("kafka-4.3-blocked"), tmp_path, without="*.index")
+    data = still(recorded("kafka-4.3-blocked"), tmp_path)
     whole = rows("compact", str(data), "-g", "g-tx-*", "--decide", "--no-lag")
     assert whole == rows("compact", str(data), "-g", "g-tx-*", "--no-lag")
     marks = (data / "replication-offset-checkpoint").read_text()
@@ -231,16 +245,57 @@ def test_a_state_of_a_later_transaction_decides_nothing_of_an_earlier_one(status
     assert (found.outcome, found.is_marker_missing) == (t.UNDECIDED, True)
 
 
+DAY_MS = t.LONGEST_COPY_MS
+
+
 @pytest.mark.parametrize(
-    ("home", "newest", "outcome"),
-    [("a", {"a": 1}, t.HANGING), ("a", {"b": 5099}, t.UNDECIDED), ("a", {"b": 5100}, t.HANGING), (None, {}, t.HANGING)],
+    ("newest", "still_homes", "outcome"),
+    [
+        ({0: ("a", 5600), 1: ("a", 1)}, {"a"}, (t.HANGING, t.HANGING)),  # all of one moment
+        ({0: ("a", 5600), 1: ("a", 1)}, {}, (t.UNDECIDED, t.UNDECIDED)),
+        ({0: ("a", 5601), 1: ("a", 1)}, {}, (t.HANGING, t.UNDECIDED)),  # the other may be in partition 1
+        ({0: ("a", 5601), 1: ("a", 5601)}, {}, (t.HANGING, t.HANGING)),
+        ({0: ("a", 1), 1: ("a", 5601 + DAY_MS)}, {}, (t.HANGING, t.HANGING)),
+        ({0: ("b", 5599), 1: ("b", 5599)}, {"a", "b"}, (t.UNDECIDED, t.UNDECIDED)),
+        ({0: ("b", 1), 1: ("b", 5600)}, {"a", "b"}, (t.HANGING, t.HANGING)),
+    ],
 )
 def test_only_a_copy_that_is_as_new_calls_a_transaction_hanging(
-    home: str | None, newest: dict[str, int], outcome: str
+    newest: dict[int, tuple[str, int]], still_homes: set[str], outcome: tuple[str, str]
 ) -> None:
-    states = t.TransactionStates(by_id={"id": state("Empty")}, is_whole=True, newest_by_home=newest)
-    assert states.outcome(7, 3, 5100, None, home=home).outcome == outcome
-    assert states.outcome(8, 3, 5100, None, home=home).outcome == outcome
+    """``DD-5``: of a producer that is known in partition 0, and of one that is in none."""
+    states = t.TransactionStates(
+        by_id={"id": state("Empty")}, is_whole=True, newest=newest, still_homes=frozenset(still_homes)
+    )
+    found = tuple(states.outcome(producer_id, 3, 5600, None, home="a").outcome for producer_id in (7, 8))
+    assert found == outcome
+
+
+@pytest.mark.parametrize(
+    ("changes", "newest_in_log", "outcome"),
+    [
+        ({"status": "Ongoing"}, 4999, t.UNDECIDED),
+        ({"status": "Ongoing"}, 5000, t.HANGING),
+        ({"status": "Empty", "started_ms": -1, "partitions": {}}, 5499, t.UNDECIDED),
+        ({"status": "Empty", "started_ms": -1, "partitions": {}}, 5500, t.HANGING),
+    ],
+)
+def test_where_the_marker_may_still_come_nothing_hangs(
+    changes: dict[str, Any], newest_in_log: int, outcome: str
+) -> None:
+    """``DD-5``: the copy of the offsets partition may be older than the end of the pending transaction."""
+    told = {"partitions": {"orders": frozenset({1})}} | changes
+    states = t.TransactionStates(by_id={"id": state(**told)}, is_whole=True, newest={0: ("a", 6000)})
+    found = states.outcome(7, 3, 4000, None, home="a", newest_in_log=lambda: newest_in_log)
+    assert (found.outcome, found.is_marker_missing) == (outcome, outcome == t.UNDECIDED)
+
+
+@pytest.mark.parametrize("status", ["PrepareCommit", "PrepareAbort"])
+def test_a_prepared_transaction_decides_nothing_of_a_later_one(status: str) -> None:
+    """``DD-5``: what is pending was written after the coordinator had decided."""
+    states = t.TransactionStates(by_id={"id": state(status)}, is_whole=True)
+    assert states.outcome(7, 3, 5600, None, oldest_pending_ms=5501).outcome == t.UNDECIDED
+    assert states.outcome(7, 3, 5600, None, oldest_pending_ms=5500).outcome != t.UNDECIDED
 
 
 def offset(producer_id: int, commit_timestamp_ms: int) -> OffsetAndMetadata:

@@ -20,14 +20,14 @@ from offsets_log.restore import share_groups
 from tests.data_directories.copies import Recorded, data_directories, dumps
 from tests.data_directories.test_decisions import rows, run
 
-_WORDS = re.compile(r"^(\S+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
+WORDS = re.compile(r"^(\S+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*$", re.MULTILINE)
 STATES = ("__transaction_state", "__share_group_state")
 
 
 def described(folder: Path) -> list[tuple[str, str, int, int, int, int]]:
     """What ``kafka-share-groups --describe --offsets`` printed: group, topic, partition, leader epoch, start, lag."""
     text = (folder / "words" / "running" / "share-groups-offsets.txt").read_text()
-    found = [(m[1], m[2], *(int(number) for number in m.groups()[2:])) for m in _WORDS.finditer(text)]
+    found = [(m[1], m[2], *(int(number) for number in m.groups()[2:])) for m in WORDS.finditer(text)]
     assert found
     return sorted(found)  # type: ignore[arg-type]
 

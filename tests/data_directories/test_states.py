@@ -142,8 +142,12 @@ def state(status: str, **changes: Any) -> t.TransactionState:
 def test_what_becomes_of_pending_offsets(
     status: str, partition: int, pending_ms: int, now_ms: int | None, outcome: str
 ) -> None:
-    """By the state, whether the partition takes part, and whether the record is older than the end."""
-    states = t.TransactionStates(by_id={"id": state(status)}, is_whole=True)
+    """By the state, whether the partition takes part, and whether the record is older than the end.
+
+    All is of one moment.
+    """
+    known = {"id": state(status)}
+    states = t.TransactionStates(by_id=known, is_whole=True, newest={0: ("", 5500)}, still_homes=frozenset({""}))
     for producer_id in (7, 6):
         assert states.outcome(producer_id, partition, pending_ms, now_ms).outcome == outcome
 

@@ -112,12 +112,17 @@ def test_an_offset_of_a_former_topic_is_told_by_its_id(recorded: Recorded) -> No
         own = str(logs.topic_id("orders", 0))
         (found,) = find_stranded(logs, Topics(logs, None), [old, committed(row | {"topic_id": own})])
         assert found.detail["topic_id_now"] == own
+        assert logs.ends_for("orders", 0, own) == logs.ends_for("orders", 0, None) == logs.ends("orders", 0) is not None
+        assert logs.ends_for("orders", 0, str(former)) is None
         metadata.is_partial = True  # what it lacks may be there
         assert not list(find_stranded(logs, Topics(logs, metadata), [committed(row | {"partition": 70})]))
 
 
 def test_columns_of_a_table_are_those_of_its_rows(recorded: Recorded) -> None:
-    """Offsets before, in and behind each log, of partitions without a copy too, and some that no column can hold."""
+    """``DD-4``: offsets before, in and behind each log, of partitions without a copy too, of topics that were or are;
+    and some that no column can hold."""
+    (data,) = data_directories(recorded("kafka-4.3-one"), "running")
+    orders_id = (data / "orders-0" / "partition.metadata").read_text()[-22:]
     keys = [("orders", 0), ("short", 0), ("short", 1), ("empty", 0), ("table", 0), ("nowhere", 3), ("orders", -7)]
     offsets = [-(1 << 63), -3, 0, 5, 19, 20, 21, 60, 107, 108, 5000, (1 << 63) - 1, 5]
     rows: list[dict[str, Any]] = [
@@ -125,6 +130,8 @@ def test_columns_of_a_table_are_those_of_its_rows(recorded: Recorded) -> None:
         for offset in offsets
         for topic, partition in keys
     ]
+    for i, row in enumerate(rows):
+        row["topic_id"] = (None, str(Uuid(b"f" * 16)), orders_id)[i % 3]
     for copy in ("running", "stopped"):
         for now_ms in (None, 1_900_000_000_000):
             for some in (rows, rows[:1], []):
