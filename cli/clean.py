@@ -18,7 +18,6 @@ from cli.options import (
     SHUTDOWN,
     TOPIC_ID,
     Duration,
-    Output,
     ReadOptions,
     Time,
     UntilOffset,
@@ -29,6 +28,7 @@ from cli.partition_folders import (
     ended_by_signals,
     folder_options,
     partition_of,
+    tell,
 )
 from offsets_log.words import counted
 
@@ -159,6 +159,7 @@ def command(
     from cli.session import open_session
     from offsets_log.broker.hand_over import of_topic
     from offsets_log.cleaner.offset_map import OffsetMap
+    from offsets_log.cleaner.result import CLEAN_COLUMNS
 
     check_target(to, dry_run=dry_run)
     reading = ReadOptions(
@@ -189,7 +190,7 @@ def command(
         changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside()
         stack.close()
-        _tell(rows, Output(output=output, to=None))
+        tell(rows, CLEAN_COLUMNS, output, {"kept": _kept_in_words})
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
         session.account.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
@@ -334,18 +335,6 @@ def _given_for(partition: int | None, given: Given) -> int | None:
 
 
 # ---------------------------------------------------------------------------------------------- output
-
-
-def _tell(rows: list[Row], output: Output) -> None:
-    from cli.output import chosen_format, destination, write_rows
-    from offsets_log.cleaner.result import CLEAN_COLUMNS
-
-    format_name = chosen_format(output)
-    shown = rows
-    if format_name == "table":
-        shown = [row | {"kept": "; ".join(map(_kept_in_words, row["kept"]))} for row in rows]
-    with destination(output) as stream:
-        write_rows(stream, shown, CLEAN_COLUMNS, format_name)
 
 
 def _kept_in_words(kept: Row) -> str:

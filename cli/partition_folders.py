@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from offsets_log.cleaner.round import Round
     from offsets_log.disk.folders import Place
     from offsets_log.log_format.partition_log import Checkpoints, PartitionLog
+    from offsets_log.rows.tables import Row
 
 _OPTIONS = (
     click.option(
@@ -118,6 +119,26 @@ class PartitionFolders:
             self.place.write(name, [text.encode()])
         partitions = [partition for partition, _ in self._told]
         self.place.write(README, [hand_over(partitions, self._topic_id).encode()])
+
+
+def tell(
+    rows: Iterable[Row], columns: Sequence[str], output: str | None, shown_as: Mapping[str, Callable[[Row], str]]
+) -> None:
+    """Write a row a partition to standard output.
+
+    Args:
+        output: the format that was asked for.
+        shown_as: columns that hold lists → how one item of the list is put in words, in a table.
+    """
+    from cli.options import Output
+    from cli.output import chosen_format, destination, write_rows
+
+    to_stdout = Output(output=output, to=None)
+    format_name = chosen_format(to_stdout)
+    if format_name == "table":
+        rows = [row | {name: "; ".join(map(words, row[name])) for name, words in shown_as.items()} for row in rows]
+    with destination(to_stdout) as stream:
+        write_rows(stream, rows, columns, format_name)
 
 
 @contextmanager

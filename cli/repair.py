@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import TOPIC_ID, Output, ReadOptions
+from cli.options import TOPIC_ID, ReadOptions
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
     ended_by_signals,
     folder_options,
     partition_of,
+    tell,
 )
 from offsets_log.words import counted
 
@@ -94,6 +95,7 @@ def command(
     """
     from cli.session import open_session
     from offsets_log.broker.hand_over import of_topic
+    from offsets_log.repairing.result import REPAIR_COLUMNS
 
     check_target(to, dry_run=dry_run)
     _check_quarantine(quarantine, to, paths, dry_run=dry_run)
@@ -116,7 +118,7 @@ def command(
         rows = [repairing.repair(of_topic(log, topic_id)) for log in session.inputs.logs]
         folders.write_beside()
         stack.close()
-        _tell(rows, Output(output=output, to=None))
+        tell(rows, REPAIR_COLUMNS, output, {"left_out": _left_out_in_words})
         session.account.is_wrong |= any(row["left_out"] for row in rows)
         session.account.finish(_in_words(rows))
 
@@ -270,18 +272,6 @@ NAMES_SHOWN = 5
 def _named(groups: Sequence[str]) -> str:
     more = len(groups) - NAMES_SHOWN
     return ", ".join(groups[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _tell(rows: list[Row], output: Output) -> None:
-    from cli.output import chosen_format, destination, write_rows
-    from offsets_log.repairing.result import REPAIR_COLUMNS
-
-    format_name = chosen_format(output)
-    shown = rows
-    if format_name == "table":
-        shown = [row | {"left_out": "; ".join(map(_left_out_in_words, row["left_out"]))} for row in rows]
-    with destination(output) as stream:
-        write_rows(stream, shown, REPAIR_COLUMNS, format_name)
 
 
 def _left_out_in_words(left_out: Row) -> str:
