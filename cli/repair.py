@@ -13,6 +13,7 @@ from cli.partition_folders import (
     PartitionFolders,
     check_target,
     ended_by_signals,
+    folder_name,
     folder_options,
     partition_of,
     tell,
@@ -168,10 +169,10 @@ class _Repairing:
         partition = partition_of(log)
         in_bulk = log.bytes_to_read >= BULK_FROM_BYTES
         with ExitStack() as stack:
-            made = _Made(self._folders, partition, stack)
+            made = None if self._release is None else _Made(self._folders, partition, stack)
             done = repair(
                 log,
-                made.write,
+                self._folders.begin(partition) if made is None else made.write,
                 unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
                 tell=self._leave_out,
                 miss=self._session.account.tell,
@@ -179,11 +180,11 @@ class _Repairing:
                 in_bulk=in_bulk,
             )
             self._folders.end(partition, done.checkpoints())
-            undecodable = self._undecodable(made.log)
+            self._tell_of_undecodable(partition, done.undecodable)
             compared = None
-            if self._release is not None:
+            if self._release is not None and made is not None:
                 compared = self._compare(log, made.log, self._release, in_bulk=in_bulk)
-        return repair_row(done, undecodable, compared)
+        return repair_row(done, compared)
 
     def _leave_out(self, left_out: LeftOut) -> None:
         if left_out.is_told_as_damage:
@@ -192,26 +193,20 @@ class _Repairing:
         self._session.account.keep(left_out.damage)
         self._session.account.say(f"left out, {left_out.reason}: {left_out.damage.error}")
 
-    def _undecodable(self, made: PartitionLog) -> int:
-        """How many records stay that no coordinator understands; the first few are named."""
+    def _tell_of_undecodable(self, partition: int, found: Sequence[str]) -> None:
+        """Name the first few records that stay though no coordinator understands them."""
         from cli.account import DAMAGE_SHOWN
-        from cli.engine import BULK_FROM_BYTES, processors
-        from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
-        from offsets_log.replay.profile import MODERN
 
-        in_bulk = made.bytes_to_read >= BULK_FROM_BYTES
-        found = undecodable_in_bulk(made, MODERN, processors()) if in_bulk else undecodable(made)
         shown = len(found) if self._session.inputs.reading.verbose else DAMAGE_SHOWN
-        for damage in found[:shown]:
-            self._session.account.say(f"stays, though it cannot be read: {damage.error}")
+        for problem in found[:shown]:
+            self._session.account.say(f"stays, though it cannot be read: {folder_name(partition)}/{problem}")
         if found:
             self._session.account.is_wrong = True
             self._session.account.say(
-                f"offsets partition {made.offsets_partition}: {counted(len(found), 'record')} with a key or value that "
+                f"offsets partition {partition}: {counted(len(found), 'record')} with a key or value that "
                 "cannot be read stay; clean --drop-record leaves out single ones, --drop-unloadable those that end a "
                 "load"
             )
-        return len(found)
 
     def _compare(self, log: PartitionLog, made: PartitionLog, release: Release, *, in_bulk: bool) -> Compared:
         """Replay what was read and what was made of it by the release's rules."""

@@ -74,6 +74,8 @@ class Run:
 
     Attributes:
         latest_ms: the largest timestamp of the last one.
+        aborted: of markers among them that end transactions so.
+        doubts: where batches stand whose keys and values may not be understood.
     """
 
     segment: Segment
@@ -82,6 +84,8 @@ class Run:
     batches: int
     last_offset: int
     latest_ms: int
+    aborted: Sequence[AbortedTransaction]
+    doubts: Sequence[int]
 
 
 class _LeavesOutError(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from offsets_log.broker.batches import entry_at
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.leader_epochs import (
@@ -19,6 +20,7 @@ from offsets_log.broker.producers import Producers, encode_snapshot
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.editing import last_batch
 from offsets_log.cleaner.folder import METADATA, FolderFile
+from offsets_log.events import EVERYTHING, Event, batch_events
 from offsets_log.log_format.batch import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, decode_batch_header
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import MAX_OFFSETS_IN_SEGMENT, Checkpoints, PartitionLog, Segment
@@ -46,6 +48,7 @@ class Repaired:
         rewritten: batches that lost records.
         left_out: by reason.
         missing: so many offsets are in no segment, and nothing explains it.
+        undecodable: what is wrong with records that stay though no coordinator understands them, and where they are.
     """
 
     log: PartitionLog
@@ -58,6 +61,7 @@ class Repaired:
     rewritten: int = 0
     left_out: dict[str, Sum] = field(default_factory=dict)
     missing: int = 0
+    undecodable: list[str] = field(default_factory=list)
 
     @property
     def start_offset(self) -> int:
@@ -132,6 +136,7 @@ class _Repairing:
     def take(self, picked: Picked) -> None:
         """The next batch."""
         writer = self._writer_for(picked)
+        self._look_at(picked.batch.raw() if picked.written is None else picked.written.raw)
         if picked.written is None:
             writer.copy(picked.batch)
         else:
@@ -154,12 +159,32 @@ class _Repairing:
         from offsets_log.broker.bulk import index_run
 
         assert self._writer is not None
+        for at in run.doubts:
+            batch = entry_at(run.segment.file, memoryview(run.segment.buffer), at, run.end)
+            assert batch is not None
+            self._look_at(batch.raw(), at - run.begin)
+        for aborted in run.aborted:
+            self._writer.aborted.append(aborted)
         index_run(self._writer.indexing, self._writer.size_bytes, run.segment.buffer, run.begin, run.end)
         self._writer.copy_run(run.segment.buffer, run.begin, run.end)
         self._end = run.last_offset + 1
         self._latest_ms = run.latest_ms
         self.done.batches += run.batches
         self.done.size_bytes += run.end - run.begin
+
+    def _look_at(self, raw: bytes, behind: int = 0) -> None:
+        """Note the records of a batch that cannot be understood.
+
+        Args:
+            behind: so far behind the end of what is written it will stand.
+        """
+        writer = self._writer
+        assert writer is not None
+        batch = decode_batch_header(raw, writer.size_bytes + behind)
+        segment = Segment(f"{writer.base_offset:020}.log", writer.base_offset, raw)
+        for event in batch_events(self.done.log, segment, batch, EVERYTHING, None):
+            if isinstance(event, Event) and event.damage is not None:
+                self.done.undecodable.append(str(event.damage.error))
 
     def close(self) -> None:
         """All batches were taken: the end of the log, and what lies beside the segments."""
