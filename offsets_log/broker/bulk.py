@@ -26,17 +26,18 @@ class ProducerTable:
     """Lends what is known of producers to kernels, and takes it back.
 
     Args:
-        state: None if nobody asks what their batches do.
+        state: None where their batches end a run, or where nobody asks what they do.
+        passes: which of both.
 
     Attributes:
         arrays: what kernels are given.
     """
 
-    def __init__(self, state: ProducerState | None) -> None:
+    def __init__(self, state: ProducerState | None, *, passes: bool = False) -> None:
         self._state = state
         rows = np.zeros((0 if state is None else MOST_PRODUCERS, pr.COLUMNS), np.int64)
         self.arrays = np.zeros(pr.TOLD_SIZE, np.int64), rows, np.zeros((ENDED_AT_ONCE, pr.ENDED_COLUMNS), np.int64)
-        self.arrays[0][pr.COUNT] = pr.IGNORED if state is None else pr.CLOSED
+        self.arrays[0][pr.COUNT] = pr.IGNORED if passes else pr.CLOSED
         self._is_lent = state is None
 
     def lend(self) -> None:
@@ -92,7 +93,8 @@ class Follower:
 
     Attributes:
         checks: whether a wrong checksum ends a run.
-        producers: who are told of their batches; None where nobody asks. Call `give_back` before looking at it.
+        producers: who are told of their batches, call `give_back` before looking at it; None where these end a run.
+        passes_producers: whether these are counted instead.
         next_offset: the offset after the last batch of the runs so far; None before the first.
         records: number of records that the runs declare.
     """
@@ -101,6 +103,7 @@ class Follower:
     indexing: Indexing
     checks: bool
     producers: ProducerState | None = None
+    passes_producers: bool = False
     next_offset: int | None = None
     records: int = 0
     _round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
@@ -110,7 +113,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         self._data = bytes_of(self.file)
-        self._table = ProducerTable(self.producers)
+        self._table = ProducerTable(self.producers, passes=self.passes_producers)
 
     def give_back(self) -> None:
         """Have the producers know of their batches in the runs so far."""

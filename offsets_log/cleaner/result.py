@@ -181,7 +181,7 @@ def records_in(file: LogFile, *, in_bulk: bool) -> int:
 def _follower(file: LogFile) -> Follower:
     from offsets_log.broker.bulk import Follower
 
-    return Follower(file, Indexing.of(file.base_offset, file.size_bytes), checks=False)
+    return Follower(file, Indexing.of(file.base_offset, file.size_bytes), checks=False, passes_producers=True)
 
 
 def _pass_nothing(position: int) -> int:
