@@ -18,7 +18,6 @@ from cli.options import (
     SHUTDOWN,
     TOPIC_ID,
     Duration,
-    Output,
     ReadOptions,
     Time,
     UntilOffset,
@@ -29,7 +28,7 @@ from cli.partition_folders import (
     ended_by_signals,
     folder_options,
     partition_of,
-    write_summary,
+    tell,
 )
 from offsets_log.words import counted
 
@@ -166,6 +165,7 @@ def command(
     from cli.session import open_session
     from offsets_log.broker.hand_over import of_topic
     from offsets_log.cleaner.offset_map import OffsetMap
+    from offsets_log.cleaner.result import CLEAN_COLUMNS
 
     check_target(to, dry_run=dry_run)
     reading = ReadOptions(
@@ -196,7 +196,7 @@ def command(
         changes.tell_of_others(session, {log.offsets_partition for log in session.inputs.logs})
         folders.write_beside()
         stack.close()
-        _tell(rows, Output(output=output, to=None))
+        tell(rows, CLEAN_COLUMNS, output, {"kept": _kept_in_words})
         counts = {outcome: sum(row["outcome"] == outcome for row in rows) for outcome in _outcomes()}
         session.account.is_wrong |= bool(counts["failed"] or counts["aborted"])
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
@@ -341,12 +341,6 @@ def _given_for(partition: int | None, given: Given) -> int | None:
 
 
 # ---------------------------------------------------------------------------------------------- output
-
-
-def _tell(rows: list[Row], output: Output) -> None:
-    from offsets_log.cleaner.result import CLEAN_COLUMNS
-
-    write_summary(rows, CLEAN_COLUMNS, output, "kept", _kept_in_words)
 
 
 def _kept_in_words(kept: Row) -> str:

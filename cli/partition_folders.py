@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from cli.options import Output
     from cli.session import Session
     from offsets_log.cleaner.folder import FolderFile
     from offsets_log.cleaner.round import Round
@@ -55,25 +54,6 @@ def partition_of(log: PartitionLog) -> int:
     if log.offsets_partition is None:
         raise InputError("no directory tells its partition: give --as-partition", file=log.segments[0].file)
     return log.offsets_partition
-
-
-def write_summary(
-    rows: list[Row], columns: Sequence[str], output: Output, name: str, in_words: Callable[[Row], str]
-) -> None:
-    """Write a row for each partition; a table for people has the list in one of the columns as text.
-
-    Args:
-        name: the column of the list.
-        in_words: tells an element of it.
-    """
-    from cli.output import chosen_format, destination, write_rows
-
-    format_name = chosen_format(output)
-    shown = rows
-    if format_name == "table":
-        shown = [row | {name: "; ".join(map(in_words, row[name]))} for row in rows]
-    with destination(output) as stream:
-        write_rows(stream, shown, columns, format_name)
 
 
 def folder_name(partition: int) -> str:
@@ -139,6 +119,26 @@ class PartitionFolders:
             self.place.write(name, [text.encode()])
         partitions = [partition for partition, _ in self._told]
         self.place.write(README, [hand_over(partitions, self._topic_id).encode()])
+
+
+def tell(
+    rows: Iterable[Row], columns: Sequence[str], output: str | None, shown_as: Mapping[str, Callable[[Row], str]]
+) -> None:
+    """Write a row a partition to standard output.
+
+    Args:
+        output: the format that was asked for.
+        shown_as: columns that hold lists → how one item of the list is put in words, in a table.
+    """
+    from cli.options import Output
+    from cli.output import chosen_format, destination, write_rows
+
+    to_stdout = Output(output=output, to=None)
+    format_name = chosen_format(to_stdout)
+    if format_name == "table":
+        rows = [row | {name: "; ".join(map(words, row[name])) for name, words in shown_as.items()} for row in rows]
+    with destination(to_stdout) as stream:
+        write_rows(stream, rows, columns, format_name)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import TOPIC_ID, Output, ReadOptions
+from cli.options import TOPIC_ID, ReadOptions
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
@@ -16,7 +16,7 @@ from cli.partition_folders import (
     folder_name,
     folder_options,
     partition_of,
-    write_summary,
+    tell,
 )
 from offsets_log.words import counted
 
@@ -98,6 +98,7 @@ def command(
     """
     from cli.session import open_session
     from offsets_log.broker.hand_over import of_topic
+    from offsets_log.repairing.result import REPAIR_COLUMNS
 
     check_target(to, dry_run=dry_run)
     _check_quarantine(quarantine, to, paths, dry_run=dry_run)
@@ -120,7 +121,7 @@ def command(
         rows = [repairing.repair(of_topic(log, topic_id)) for log in session.inputs.logs]
         folders.write_beside()
         stack.close()
-        _tell(rows, Output(output=output, to=None))
+        tell(rows, REPAIR_COLUMNS, output, {"left_out": _left_out_in_words})
         session.account.is_wrong |= any(row["left_out"] for row in rows)
         session.account.finish(_in_words(rows))
 
@@ -170,10 +171,10 @@ class _Repairing:
         partition = partition_of(log)
         in_bulk = is_large(log.bytes_to_read)
         with ExitStack() as stack:
-            made = _Made(self._folders, partition, stack)
+            made = None if self._release is None else _Made(self._folders, partition, stack)
             done = repair(
                 log,
-                made.write,
+                self._folders.begin(partition) if made is None else made.write,
                 unloadable=NOTHING if self._release is None else find_unloadable(log, self._release),
                 tell=self._leave_out,
                 miss=self._session.account.tell,
@@ -181,11 +182,11 @@ class _Repairing:
                 in_bulk=in_bulk,
             )
             self._folders.end(partition, done.checkpoints())
-            undecodable = self._undecodable(made.log)
+            self._tell_of_undecodable(partition, done.undecodable)
             compared = None
-            if self._release is not None:
+            if self._release is not None and made is not None:
                 compared = self._compare(log, made.log, self._release, in_bulk=in_bulk)
-        return repair_row(done, undecodable, compared)
+        return repair_row(done, compared)
 
     def _leave_out(self, left_out: LeftOut) -> None:
         if left_out.is_told_as_damage:
@@ -194,26 +195,20 @@ class _Repairing:
         self._session.account.keep(left_out.damage)
         self._session.account.say(f"left out, {left_out.reason}: {left_out.damage.error}")
 
-    def _undecodable(self, made: PartitionLog) -> int:
-        """Count the records that stay and that no coordinator understands; name the first few."""
+    def _tell_of_undecodable(self, partition: int, found: Sequence[str]) -> None:
+        """Name the first few records that stay though no coordinator understands them."""
         from cli.account import DAMAGE_SHOWN
-        from cli.engine import is_large, processors
-        from offsets_log.repairing.comparing import undecodable, undecodable_in_bulk
-        from offsets_log.replay.profile import MODERN
 
-        in_bulk = is_large(made.bytes_to_read)
-        found = undecodable_in_bulk(made, MODERN, processors()) if in_bulk else undecodable(made)
         shown = len(found) if self._session.inputs.reading.verbose else DAMAGE_SHOWN
-        for damage in found[:shown]:
-            self._session.account.say(f"stays, though it cannot be read: {damage.error}")
+        for problem in found[:shown]:
+            self._session.account.say(f"stays, though it cannot be read: {folder_name(partition)}/{problem}")
         if found:
             self._session.account.is_wrong = True
             self._session.account.say(
-                f"offsets partition {made.offsets_partition}: {counted(len(found), 'record')} with a key or value that "
+                f"offsets partition {partition}: {counted(len(found), 'record')} with a key or value that "
                 "cannot be read stay; clean --drop-record leaves out single ones, --drop-unloadable those that end a "
                 "load"
             )
-        return len(found)
 
     def _compare(self, log: PartitionLog, made: PartitionLog, release: Release, *, in_bulk: bool) -> Compared:
         """Replay what was read and what was written by the release's rules."""
@@ -273,12 +268,6 @@ NAMES_SHOWN = 5
 def _named(groups: Sequence[str]) -> str:
     more = len(groups) - NAMES_SHOWN
     return ", ".join(groups[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _tell(rows: list[Row], output: Output) -> None:
-    from offsets_log.repairing.result import REPAIR_COLUMNS
-
-    write_summary(rows, REPAIR_COLUMNS, output, "left_out", _left_out_in_words)
 
 
 def _left_out_in_words(left_out: Row) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from offsets_log.broker.batches import HEADER_UP_TO_MAGIC, FileBatch
 from offsets_log.broker.indexes import INDEX_INTERVAL_BYTES, OffsetIndex, TimeIndex, TransactionIndex
@@ -126,6 +126,7 @@ class Recovered:
 class _Noting(ProducerState):
     """A producer state that only notes batches."""
 
+    can_be_lent: ClassVar[bool] = False
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)
 
     def append(self, batch: FileBatch) -> Completed | None:

@@ -40,6 +40,7 @@ SLOW = (
     "tests/cleaner/test_deep.py",
     "tests/cleaner/test_recorded_cases.py",
     "tests/cli/test_completion.py",
+    "tests/cli/test_folders_whole_or_not.py::test_killed",
     "tests/cli/test_help.py",
     "tests/cli/test_missing_log.py",
     "tests/cli/test_text_table.py::test_the_same_as_rich",

@@ -1,4 +1,4 @@
-"""Check, count and index runs of plain batches without a producer by a kernel, in the form they have in a segment."""
+"""Check, count and index runs of plain batches by a kernel, in the form they have in a segment."""
 
 from __future__ import annotations
 
@@ -6,16 +6,86 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from offsets_log.broker.indexes import Indexing
+from offsets_log.broker.indexes import AbortedTransaction, Indexing
 from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.producers import ProducerEntry, ProducerState
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import indexing as ix
+from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.log_format.segment import Buffer
 
 DUE_ENTRIES = 1 << 12
 ANY_EPOCH = 1 << 31
+MOST_PRODUCERS = 1 << 8
+"""With more of them their batches are read one by one."""
+ENDED_AT_ONCE = 1 << 10
+
+
+class ProducerTable:
+    """Lends what is known of producers to kernels, and takes it back.
+
+    Args:
+        state: None where their batches end a run, or where nobody asks what they do.
+        passes: which of both.
+
+    Attributes:
+        arrays: what kernels are given.
+    """
+
+    def __init__(self, state: ProducerState | None, *, passes: bool = False) -> None:
+        self._state = state
+        rows = np.zeros((0 if state is None else MOST_PRODUCERS, pr.COLUMNS), np.int64)
+        self.arrays = np.zeros(pr.TOLD_SIZE, np.int64), rows, np.zeros((ENDED_AT_ONCE, pr.ENDED_COLUMNS), np.int64)
+        self.arrays[0][pr.COUNT] = pr.IGNORED if passes else pr.CLOSED
+        self._is_lent = state is None
+
+    def lend(self) -> None:
+        """Tell kernels what is known, unless they were told."""
+        if self._is_lent:
+            return
+        assert self._state is not None
+        self._is_lent = True
+        (told, rows, _), entries = self.arrays, self._state.entries
+        told[pr.COUNT] = len(entries) if self._can_be_lent(self._state) else pr.CLOSED
+        if told[pr.COUNT] > 0:
+            rows[: len(entries)] = [(producer_id, *entry) for producer_id, entry in entries.items()]
+
+    @staticmethod
+    def _can_be_lent(state: ProducerState) -> bool:
+        """Whether all is in the entries, of which there are few: no open transactions share their first offset."""
+        if not state.can_be_lent or len(state.entries) > MOST_PRODUCERS:
+            return False
+        return len(state.ongoing) == sum(one.first_offset >= 0 for one in state.entries.values()) and all(
+            state.entries[producer_id].first_offset == first for first, producer_id in state.ongoing.items()
+        )
+
+    def take_ended(self) -> list[AbortedTransaction]:
+        """The aborted ones among the transactions that ended since the last call."""
+        told, _, ended = self.arrays
+        found = ended[: told[pr.ENDED]]
+        told[pr.ENDED] = 0
+        if self._state is not None and len(found):
+            self._state.completed.update(found[:, [pr.ENDED_FIRST, pr.ENDED_LAST]].tolist())
+        aborted = found[found[:, pr.IS_ABORTED] != 0, : pr.IS_ABORTED]
+        return [AbortedTransaction(0, *facts) for facts in aborted.tolist()]
+
+    def give_back(self) -> None:
+        """Before anybody else asks or tells the producers: have them know what kernels have found."""
+        told, rows, _ = self.arrays
+        state = self._state
+        if state is None or not self._is_lent:
+            return
+        self._is_lent = False
+        if told[pr.COUNT] >= 0:
+            facts = rows[: told[pr.COUNT]].tolist()
+            state.entries = {producer_id: ProducerEntry(*entry) for producer_id, *entry in facts}
+            state.ongoing = {
+                entry.first_offset: producer_id
+                for producer_id, entry in state.entries.items()
+                if entry.first_offset >= 0
+            }
 
 
 @dataclass(slots=True)
@@ -24,6 +94,8 @@ class Follower:
 
     Attributes:
         checks: whether a wrong checksum ends a run.
+        producers: who are told of their batches, call `give_back` before looking at it; None where these end a run.
+        passes_producers: whether these are counted instead.
         next_offset: the offset after the last batch of the runs so far; None before the first.
         records: number of records that the runs declare.
     """
@@ -31,14 +103,22 @@ class Follower:
     file: LogFile
     indexing: Indexing
     checks: bool
+    producers: ProducerState | None = None
+    passes_producers: bool = False
     next_offset: int | None = None
     records: int = 0
     _round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
     _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
     _data: a.Bytes = field(init=False)
+    _table: ProducerTable = field(init=False)
 
     def __post_init__(self) -> None:
         self._data = bytes_of(self.file)
+        self._table = ProducerTable(self.producers, passes=self.passes_producers)
+
+    def give_back(self) -> None:
+        """Have the producers know of their batches in the runs so far."""
+        self._table.give_back()
 
     def follow(self, position: int, leader_epoch: int = ANY_EPOCH) -> int:
         """Process a run from a position on; return where it ends.
@@ -50,6 +130,7 @@ class Follower:
             BrokerError: an index cannot hold an entry that is due.
         """
         round_state, indexing = self._round_state, self.indexing
+        self._table.lend()
         round_state[d.POSITION] = round_state[d.SIZE] = position
         round_state[d.END], round_state[d.BASE_OFFSET] = self.file.size_bytes, self.file.base_offset
         round_state[d.INTERVAL], round_state[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
@@ -57,9 +138,11 @@ class Follower:
         round_state[d.RECORDS_READ], round_state[d.EPOCH] = 0, leader_epoch
         while True:
             round_state[d.DUE] = 0
-            why = ix.follow(round_state, self._data, self._due, self.checks)
+            why = ix.follow(round_state, self._data, self._due, *self._table.arrays, self.checks)
             latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
             indexing.take_run(self._due[: int(round_state[d.DUE])].tolist(), latest, int(round_state[d.INDEXED_AT]))
+            for aborted in self._table.take_ended():
+                self.file.aborted.append(aborted)
             if why != oc.NEEDS_ROOM:
                 break
         if round_state[d.POSITION] > position:

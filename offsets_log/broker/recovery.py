@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError, InvalidOffsetError, OffsetOverflowError
@@ -23,7 +24,7 @@ from offsets_log.broker.indexes import (
 )
 from offsets_log.broker.leader_epochs import LeaderEpochs, check_leader_epochs, decode_leader_epochs
 from offsets_log.broker.log_file import LogFile
-from offsets_log.broker.producers import ProducerState, Snapshots, files_between, floor_file
+from offsets_log.broker.producers import Producers, ProducerState, Snapshots, files_between, floor_file
 from offsets_log.broker.segment_recovery import SegmentRecovery, split
 from offsets_log.log_format.file_names import LEADER_EPOCHS, PARTITION_METADATA
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -128,6 +129,20 @@ def has_nothing_beside(log: PartitionLog) -> bool:
     return log.beside.keys() <= NOT_RECOVERED
 
 
+class _Read(NamedTuple):
+    """A segment that was read whole, which says the same again behind the same producers.
+
+    Attributes:
+        before: what was known of producers and their open transactions before it.
+        entries, next_offset: of producers behind it.
+    """
+
+    file: LogFile
+    before: tuple[Producers, dict[int, int]]
+    entries: Producers
+    next_offset: int
+
+
 class Start:
     """One start of a broker over one partition."""
 
@@ -149,6 +164,7 @@ class Start:
         self._recovery_point = log.checkpoints.recovery_point or 0
         self._believed: set[int] = set()
         self._found: dict[int, LogFile] = {}
+        self._read: dict[int, _Read] = {}
         snapshots = {int(name[:20]): read() for name, read in log.beside.items() if name.endswith(".snapshot")}
         self._snapshots = Snapshots.read(snapshots)
 
@@ -245,13 +261,25 @@ class Start:
         """
         producers = ProducerState(self._snapshots)
         producers.rebuild(self._files, self._checkpoint, file.base_offset, trusts_snapshots=False)
-        valid_bytes = self.read(file, producers)
+        valid_bytes = self._read_once(file, producers)
         cut = file.size_bytes - valid_bytes
         if cut:
             self.opened.cuts.append(Cut(file.file, valid_bytes, cut, is_deleted=False))
         file.size_bytes = valid_bytes
         producers.take_snapshot()
         return cut
+
+    def _read_once(self, file: LogFile, producers: ProducerState) -> int:
+        """As `read`: not again what is unflushed and was read for want of an index."""
+        before = producers.entries.copy(), producers.ongoing.copy()
+        known = self._read.get(file.base_offset)
+        if known is not None and known.file is file and known.before == before:
+            producers.entries, producers.map_end_offset = known.entries.copy(), known.next_offset
+            return file.size_bytes
+        valid_bytes = self.read(file, producers)
+        if valid_bytes == file.size_bytes:
+            self._read[file.base_offset] = _Read(file, before, producers.entries.copy(), producers.map_end_offset)
+        return valid_bytes
 
     def read(self, file: LogFile, producers: ProducerState) -> int:
         """Make a segment's indexes anew; how many bytes of it are whole. Raises as `_recover`."""

@@ -46,15 +46,19 @@ class SegmentRecovery:
         try:
             while (batch := self._next(follower)) is not None:
                 batch.ensure_valid()
+                if follower is not None:
+                    follower.give_back()
                 self._take(batch)
         except InvalidBatchError:
             pass
+        if follower is not None:
+            follower.give_back()
         self._indexing.close()
 
     def _follower(self) -> Follower:
         from offsets_log.broker.bulk import Follower
 
-        return Follower(self.file, self._indexing, checks=True)
+        return Follower(self.file, self._indexing, checks=True, producers=self.producers)
 
     def _next(self, follower: Follower | None) -> FileBatch | None:
         """Return the next batch that is not read in bulk."""

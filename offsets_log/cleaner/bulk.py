@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -32,6 +33,8 @@ from offsets_log.columnar.scan.layout import Scanner
 
 MOST_STAGED = 1 << 20
 """Records of a batch; one with more is read on the slow path."""
+MOST_RUNS = 1 << 16
+"""Of batches, of which it is remembered that a kernel has entered them."""
 OUT_BYTES = 1 << 22
 PACKS = 1 << 12
 REASONS = {
@@ -96,9 +99,12 @@ class KeyTable(OffsetMap):
     _keys: a.Int64s = field(default_factory=lambda: np.zeros((1 << 14, d.KEY_COLUMNS), np.int64))
     _arena: a.Bytes = field(default_factory=lambda: np.zeros(1 << 21, np.uint8))
     _open: a.Int64s = field(default_factory=lambda: np.zeros(2 * d.MOST_OPEN, np.int64))
+    _entered: list[tuple[int, int, int]] = field(default_factory=list)
+    _lasts: a.Int64s | None = None
 
     def __post_init__(self) -> None:
         self.round_state[d.SEED] = secrets.randbits(61)
+        self.round_state[d.LAST_PUT] = d.NEVER_BEFORE
 
     @property
     def arrays(self) -> tuple[a.Int64s, a.Int64s, a.Int64s, a.Bytes]:
@@ -182,7 +188,24 @@ class KeyTable(OffsetMap):
             pass
         self.latest = int(round_state[d.LATEST])
         transactions.committed = self.learn_open(transactions.committed)
-        return int(round_state[d.POSITION])
+        reached = int(round_state[d.POSITION])
+        if reached > position and len(self._entered) < MOST_RUNS:
+            self._entered.append((file.base_offset, position, reached))
+        return reached
+
+    def known_until(self, file: LogFile, position: int) -> int:
+        """Where the run of batches ends that a kernel has entered, if one was begun at or before a position; else 0."""
+        at = bisect_right(self._entered, (file.base_offset, position, file.size_bytes)) - 1
+        if at < 0 or self.round_state[d.IS_UNSURE] or self._entered[at][0] != file.base_offset:
+            return 0
+        return self._entered[at][2]
+
+    @property
+    def lasts(self) -> a.Int64s:
+        """Where keys stand last, in order; nothing is put any more."""
+        if self._lasts is None:
+            self._lasts = np.sort(self._keys[: self.round_state[d.KEYS], d.LAST_OFFSET])
+        return self._lasts
 
     def _enter(self) -> int:
         """Run the kernel of pass 1; FINISHED if it has nothing more to do here."""
@@ -315,7 +338,7 @@ class Sieve(Sifting):
     ) -> None:
         super().__init__(map, file, writer.base_offset)
         self._transactions, self._writer = transactions, writer
-        self.producers = np.array([*retention.producers], np.int64)
+        self.producers, self.chosen = np.array([*retention.producers], np.int64), map.lasts
         settings, round_state = retention.settings, map.round_state
         round_state[d.NOW], round_state[d.NEW_HORIZON] = settings.now_ms, settings.now_ms + settings.delete_retention_ms
         if settings.rules.keeps_last_batch:
@@ -326,7 +349,7 @@ class Sieve(Sifting):
         """Write what is kept of a run of plain batches from a position on, or of the one given; where it ends."""
         round_state = self.map.round_state
         round_state[d.ALLOWED_AT] = -1 if batch is None else position
-        round_state[d.LATEST] = self.map.latest
+        round_state[d.LATEST], round_state[d.KNOWN_UNTIL] = self.map.latest, self.map.known_until(self.file, position)
         transactions = self._transactions
         self.map.tell_open(transactions.committed, transactions.aborted, transactions.next_aborted)
         reached = self.go(position, self.file.size_bytes if batch is None else batch.end)

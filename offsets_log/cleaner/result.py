@@ -9,8 +9,17 @@ from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.recovery import OpenLog
 from offsets_log.cleaner.batches import batches, records
-from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, OPEN_TRANSACTION
-from offsets_log.cleaner.kept import BEYOND_MAP, Kept
+from offsets_log.cleaner.bounds import ACTIVE_SEGMENT, COMPACTION_LAG, HIGH_WATERMARK, OPEN_TRANSACTION
+from offsets_log.cleaner.kept import (
+    BEYOND_MAP,
+    LATEST,
+    MARKERS,
+    MARKERS_WITH_DATA,
+    TOMBSTONES,
+    TOMBSTONES_AT_WORK,
+    Kept,
+)
+from offsets_log.cleaner.retention import LAST_OF_PRODUCER, LAST_OF_ROUND
 from offsets_log.cleaner.round import CHANGED, CLEANED, NOT_STARTED, Round
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog
@@ -27,6 +36,11 @@ CLEAN_COLUMNS = (
 
 CLEAN_ALREADY = "clean already"
 ENDED_BEFORE = "the round ended before"
+REASONS = (
+    LATEST, TOMBSTONES, TOMBSTONES_AT_WORK, MARKERS, MARKERS_WITH_DATA, LAST_OF_PRODUCER, LAST_OF_ROUND, BEYOND_MAP,
+    OPEN_TRANSACTION, HIGH_WATERMARK, COMPACTION_LAG, ACTIVE_SEGMENT, CLEAN_ALREADY, ENDED_BEFORE,
+)  # fmt: skip
+"""Why bytes are kept, in the order in which a row tells it."""
 
 
 def result_row(
@@ -116,7 +130,8 @@ def _why_untouched(file: LogFile, done: Round) -> str:
 
 
 def _kept_rows(kept: Kept, done: Round) -> Iterator[Row]:
-    for reason, counted in kept.reasons.items():
+    for reason in sorted(kept.reasons, key=REASONS.index):
+        counted = kept.reasons[reason]
         row: Row = {
             "reason": reason,
             "bytes": counted.size_bytes,
@@ -166,7 +181,7 @@ def records_in(file: LogFile, *, in_bulk: bool) -> int:
 def _follower(file: LogFile) -> Follower:
     from offsets_log.broker.bulk import Follower
 
-    return Follower(file, Indexing.of(file.base_offset, file.size_bytes), checks=False)
+    return Follower(file, Indexing.of(file.base_offset, file.size_bytes), checks=False, passes_producers=True)
 
 
 def _pass_nothing(position: int) -> int:

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from offsets_log.broker.bulk import ProducerTable
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning.whole import whole
+from offsets_log.columnar.folds.known import new_state, newer_programs
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import NO_BOUND, Cursor, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.errors import Damage
@@ -19,11 +21,14 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.completeness import Missing
 from offsets_log.repairing.left_out import LeftOut
 from offsets_log.repairing.picking import LAST_OFFSET, Picked, Picking, Run
+from offsets_log.replay.profile import MODERN
 
 Found = Picked | Run | LeftOut | Missing
 
 MOST_SEGMENT_BYTES = 1 << 30
 """How large a segment may be that certainly fits into one again, whatever its batches become."""
+MOST_DOUBTS = 1 << 10
+"""How many batches of a run may be noted as not understood."""
 
 
 def picked_in_bulk(picking: Picking) -> Iterator[Found]:
@@ -37,6 +42,7 @@ def picked_in_bulk(picking: Picking) -> Iterator[Found]:
         for _ in reading.steps(order.end, lambda count: None):
             while found:
                 yield found.popleft()
+    reading.give_back()
     deque(order.note_end(cursor, reading.note), maxlen=0)
     yield from found
 
@@ -47,7 +53,10 @@ class _Reading(Reading):
     ) -> None:
         super().__init__(order, cursor, scanner, self._miss)
         self.found, self._picking = found, picking
-        self._scan_state = a.new_scan_state(np.zeros(0, np.int64), seed=0)
+        self._scan_state = new_state(MODERN, newer_programs(MODERN, None)).scan_state
+        self._producers = ProducerTable(picking.producers)
+        self._doubts = np.zeros(1 + MOST_DOUBTS, np.int64)
+        self.give_back = self._producers.give_back
         self._scan_state[a.MOST_BYTES] = NO_BOUND
         most_bytes = picking.unloadable.most_batch_bytes
         if most_bytes is not None:
@@ -69,16 +78,21 @@ class _Reading(Reading):
         if not is_begun or len(data) > MOST_SEGMENT_BYTES:
             return oc.NOT_PLAIN
         begin = int(scan_state[a.AT])
-        scan_state[a.BATCHES] = 0
+        scan_state[a.BATCHES] = self._doubts[0] = 0
         scan_state[a.UNTIL_OFFSET] = self._bound()
+        self._producers.lend()
         outcome = whole(
-            scan_state, scanner.staged, data, scanner.window, scanner.table, self._picking.leader_epoch
+            scan_state, scanner.staged, data, scanner.window, scanner.table, *self._producers.arrays, self._doubts,
+            self._picking.leader_epoch,
         )  # fmt: skip
+        aborted = self._producers.take_ended()
+        self._picking.producers.completed.clear()
         if scan_state[a.AT] > begin:
             end, last_offset = int(scan_state[a.AT]), int(scan_state[a.LAST_OFFSET])
             batches, latest_ms = int(scan_state[a.BATCHES]), int(scan_state[a.NEWEST_MS])
             self._picking.pass_to(last_offset + 1)
-            self.found.append(Run(segment, begin, end, batches, last_offset, latest_ms))
+            doubts = self._doubts[1 : 1 + self._doubts[0]].tolist()
+            self.found.append(Run(segment, begin, end, batches, last_offset, latest_ms, aborted, doubts))
         return int(outcome)
 
     def _bound(self) -> int:
@@ -86,6 +100,7 @@ class _Reading(Reading):
         return self._bounds[min(bisect_right(self._bounds, self.cursor.last_offset), len(self._bounds) - 1)]
 
     def take(self, index: int, batch: RecordBatch) -> None:
+        self.give_back()
         self.found += self._picking.take(self.order.log.segments[index], batch)
 
     def lose(self, damage: Damage) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from offsets_log.cleaner.answers import Answers, differences
-from offsets_log.errors import Damage
-from offsets_log.events import Event
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.pipeline import iter_events
 from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
@@ -50,23 +47,3 @@ def compare(before: PartitionLog, after: PartitionLog, profile: Profile, *, in_b
 
 def _without_problems(answers: Answers) -> Answers:
     return Answers(tuple(replace(state, problems=()) for state in answers.states), answers.log)
-
-
-def undecodable(log: PartitionLog) -> list[Damage]:
-    """Return the records of an undamaged log whose keys or values cannot be decoded."""
-    return [event.damage for event in iter_events(log) if isinstance(event, Event) and event.damage is not None]
-
-
-def undecodable_in_bulk(log: PartitionLog, profile: Profile, threads: int) -> list[Damage]:
-    """Return what `undecodable` returns for a large log, by kernels."""
-    from offsets_log.columnar.folds.replay import replay_logs
-
-    found: list[Damage] = []
-
-    def note(seen: object) -> None:
-        if isinstance(seen, Damage):
-            found.append(seen)
-
-    for _ in replay_logs([log], profile, note=lambda log: note, threads=threads):
-        pass
-    return found

@@ -74,6 +74,8 @@ class Run:
 
     Attributes:
         latest_ms: the largest timestamp of the last batch.
+        aborted: the transactions that abort markers among them end.
+        doubts: positions of batches whose keys and values may not be understood.
     """
 
     segment: Segment
@@ -82,6 +84,8 @@ class Run:
     batches: int
     last_offset: int
     latest_ms: int
+    aborted: Sequence[AbortedTransaction]
+    doubts: Sequence[int]
 
 
 class _LeavesOutError(Exception):

@@ -15,11 +15,10 @@ REPAIR_COLUMNS = (
 )  # fmt: skip
 
 
-def repair_row(done: Repaired, undecodable: int, compared: Compared | None) -> Row:
+def repair_row(done: Repaired, compared: Compared | None) -> Row:
     """Return a partition's row: what stays, what is left out by reason, and what is missing.
 
     Args:
-        undecodable: how many records stay that cannot be decoded.
         compared: None if nothing that can be read was left out.
     """
     return {
@@ -36,7 +35,7 @@ def repair_row(done: Repaired, undecodable: int, compared: Compared | None) -> R
             for reason, summed in done.left_out.items()
         ],
         "missing": done.missing,
-        "undecodable": undecodable,
+        "undecodable": len(done.undecodable),
         "changed_offsets": None if compared is None else len(compared.offsets),
         "changed_groups": None if compared is None else len(compared.groups),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from offsets_log.broker.batches import entry_at
 from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.indexes import Indexing
 from offsets_log.broker.leader_epochs import (
@@ -18,6 +19,7 @@ from offsets_log.broker.producers import Producers, encode_snapshot
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.cleaner.editing import last_batch
 from offsets_log.cleaner.folder import FolderFile
+from offsets_log.events import EVERYTHING, Event, batch_events
 from offsets_log.log_format.batch import (
     MAX_OFFSETS_IN_SEGMENT,
     NO_PARTITION_LEADER_EPOCH,
@@ -49,8 +51,9 @@ class Repaired:
         end_offset: the offset at which the log goes on.
         last_stable_offset: where the oldest transaction without a marker begins; the log's end if there is none.
         rewritten: batches that lost records.
-        left_out: reason → what is left out for it.
-        missing: how many offsets are missing without an explanation.
+        left_out: by reason.
+        missing: so many offsets are in no segment, and nothing explains it.
+        undecodable: what is wrong with records that stay though no coordinator understands them, and where they are.
     """
 
     log: PartitionLog
@@ -63,6 +66,7 @@ class Repaired:
     rewritten: int = 0
     left_out: dict[str, Sum] = field(default_factory=dict)
     missing: int = 0
+    undecodable: list[str] = field(default_factory=list)
 
     @property
     def start_offset(self) -> int:
@@ -137,6 +141,7 @@ class _Repairing:
     def take(self, picked: Picked) -> None:
         """Write the next batch."""
         writer = self._writer_for(picked)
+        self._look_at(picked.batch.raw() if picked.written is None else picked.written.raw)
         if picked.written is None:
             writer.copy(picked.batch)
         else:
@@ -159,12 +164,32 @@ class _Repairing:
         from offsets_log.broker.bulk import index_run
 
         assert self._writer is not None
+        for at in run.doubts:
+            batch = entry_at(run.segment.file, memoryview(run.segment.buffer), at, run.end)
+            assert batch is not None
+            self._look_at(batch.raw(), at - run.begin)
+        for aborted in run.aborted:
+            self._writer.aborted.append(aborted)
         index_run(self._writer.indexing, self._writer.size_bytes, run.segment.buffer, run.begin, run.end)
         self._writer.copy_run(run.segment.buffer, run.begin, run.end)
         self._end = run.last_offset + 1
         self._latest_ms = run.latest_ms
         self.done.batches += run.batches
         self.done.size_bytes += run.end - run.begin
+
+    def _look_at(self, raw: bytes, behind: int = 0) -> None:
+        """Note the records of a batch that cannot be understood.
+
+        Args:
+            behind: so far behind the end of what is written it will stand.
+        """
+        writer = self._writer
+        assert writer is not None
+        batch = decode_batch_header(raw, writer.size_bytes + behind)
+        segment = Segment(f"{writer.base_offset:020}.log", writer.base_offset, raw)
+        for event in batch_events(self.done.log, segment, batch, EVERYTHING, None):
+            if isinstance(event, Event) and event.damage is not None:
+                self.done.undecodable.append(str(event.damage.error))
 
     def close(self) -> None:
         """Write the end of the log, and the files beside the segments, after the last batch."""

@@ -96,9 +96,7 @@ def outcome(log: PartitionLog, settings: Settings, *, in_bulk: bool) -> Any:
         done, files, _ = run(log, settings, in_bulk=in_bulk)
     except (AssertionError, BrokerError) as error:
         return str(error)
-    row = result_row(log, done, kept_after(done, in_bulk=in_bulk))
-    kept = sorted(row.pop("kept"), key=lambda one: one["reason"])
-    return row, kept, files
+    return result_row(log, done, kept_after(done, in_bulk=in_bulk)), files
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])

@@ -13,6 +13,7 @@ from offsets_log.checking.findings import DAMAGE, FAILS
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.cleaner.folder import FolderFile
 from offsets_log.errors import Damage
+from offsets_log.events import Event
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import Checkpoints, PartitionLog, Segment, iter_log
 from offsets_log.log_format.record import iter_records
@@ -76,6 +77,8 @@ def must_hold(log: PartitionLog, release: str | None = None) -> tuple[Repaired, 
     assert not [item for item in items if isinstance(item, Damage | Tail)], "only whole batches, in their places"
     for batch in items:
         assert not [one for one in iter_records(batch) if isinstance(one, Damage)], "all records can be read"
+    undecodable = [one.damage.error for one in iter_events(again) if isinstance(one, Event) and one.damage is not None]
+    assert done.undecodable == [str(error) for error in undecodable]
     assert len(items) == done.batches
     assert sum(len(data) for name, data in files.items() if name.endswith(".log")) == done.size_bytes
     _holds_on_brokers(done, again)

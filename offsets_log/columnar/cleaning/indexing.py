@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.columnar.jit.compiled import U, inlined, kernel
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
@@ -68,10 +69,12 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
 
 
 @kernel
-def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
-    """Count and index unchanged batches of magic 2 from a position on that have no producer and no new epoch.
+def follow(
+    round_state: Longs, data: Bytes, due: LongRows, told: Longs, producers: LongRows, ended: LongRows, checks: Number
+) -> int:  # fmt: skip
+    """Count and index unchanged batches of magic 2 from a position on that have no new epoch.
 
-    Their last offsets rise.
+    Their last offsets rise; those of producers are as plain as `producers.take` asks for.
 
     Args:
         checks: whether a checksum that is wrong leaves a batch to Python.
@@ -82,15 +85,15 @@ def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> in
         size = newest_at(data, at, end)
         if checks and size >= 0:
             size = bt.batch_at(data, at, end)
-        if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
-            return oc.NOT_PLAIN
-        if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
+        if size < 0 or be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
             return oc.NOT_PLAIN
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
         if not fits(round_state, data, at) or last < round_state[d.LATEST]:
             return oc.NOT_PLAIN
-        if round_state[d.DUE] >= len(due):
+        if round_state[d.DUE] >= len(due) or told[pr.ENDED] >= len(ended):
             return oc.NEEDS_ROOM
+        if be64(data, at + bt.PRODUCER_ID) >= 0 and not pr.take(told, producers, ended, data, at):
+            return oc.NOT_PLAIN
         _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
         round_state[d.LATEST] = last
         round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)

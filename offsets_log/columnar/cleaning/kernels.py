@@ -138,18 +138,58 @@ def enter(
         if not has_room(round_state, slots, keys, arena, count, round_state[d.PLAIN_SIZE]):
             return oc.NEEDS_ROOM
         source = window if round_state[d.IN_WINDOW] else data
-        for number in range(count):
-            i = U(number)
-            if staged[i, a.OFFSET] >= round_state[d.FIRST_DIRTY]:
-                key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
-                put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET])
-                round_state[d.LATEST] = staged[i, a.OFFSET]
+        _enter_records(round_state, slots, keys, arena, source, staged, count)
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
         if last >= round_state[d.FIRST_DIRTY]:
             round_state[d.LATEST] = last
         at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
     round_state[d.POSITION] = at
     return oc.FINISHED
+
+
+@inlined
+def _enter_records(
+    round_state: Any, slots: Any, keys: Any, arena: Any, source: Any, staged: Any, count: Any
+) -> None:  # fmt: skip
+    """The keys of a batch's records, and where they stand."""
+    for number in range(count):
+        i = U(number)
+        if staged[i, a.OFFSET] >= round_state[d.FIRST_DIRTY]:
+            key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+            put(round_state, slots, keys, arena, source, key, key_size, staged[i, a.OFFSET])
+            round_state[d.LATEST] = staged[i, a.OFFSET]
+
+
+@inlined
+def _first_at(chosen: Any, offset: Any) -> Any:
+    """The index of the first offset that is not below one."""
+    low, high = np.int64(0), np.int64(len(chosen))
+    while low < high:
+        middle = low + high >> 1
+        if chosen[U(middle)] < offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def _is_superseded(round_state: Any, data: Any, producers: Any, chosen: Any, at: Any) -> Any:
+    """Whether a batch that pass 1 has entered goes unread: its records lie in the dirty part, and none is the last.
+
+    Offsets of entered records rise, so that the one that stands last of a key is told by its offset.
+    """
+    if at >= round_state[d.KNOWN_UNTIL] or at == round_state[d.ALLOWED_AT]:
+        return False
+    if be16(data, at + bt.ATTRIBUTES) & (bt.CONTROL_MASK | bt.TRANSACTIONAL_MASK | HORIZON_MASK):
+        return False
+    base, last = be64(data, at), be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
+    if base < round_state[d.FIRST_DIRTY] or last > round_state[d.LATEST] or not _is_within(round_state, data, at):
+        return False
+    first = _first_at(chosen, base)
+    if first < len(chosen) and chosen[U(first)] <= last:
+        return False
+    return not _may_stay_empty(round_state, data, at, producers)
 
 
 @kernel
@@ -160,7 +200,8 @@ def sift(
     """Pass 2: what is kept of the batches from the position on, written behind each other.
 
     Args:
-        chosen: offsets of records, rising, that stay or go by the rule, if it does not ask the keys.
+        chosen: offsets of records, rising: those that stay or go by the rule; if it asks the keys, where these stand
+            last.
     """
     at, end = round_state[d.POSITION], round_state[d.END]
     while at < end:
@@ -170,6 +211,12 @@ def sift(
         if _take_marker(round_state, open_, data, out, at, end):
             round_state[d.LAST_AT] = at
             at += MARKER_SIZE
+            continue
+        if _is_superseded(round_state, data, producers, chosen, at):
+            round_state[d.LAST_AT] = at
+            round_state[d.CHANGED] += 1
+            round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
+            at += be32(data, at + bt.LENGTH) + bt.LOG_OVERHEAD
             continue
         count = _plain_at(round_state, open_, data, at, end, staged, window, table)
         if count < 0:
@@ -297,13 +344,7 @@ def _choose_among(round_state: Any, chosen: Any, staged: Any, count: Any) -> Any
     kept, tombstones = np.int64(0), np.int64(0)
     for number in range(count):
         i = U(number)
-        low, high = np.int64(0), np.int64(len(chosen))
-        while low < high:
-            middle = low + high >> 1
-            if chosen[U(middle)] < staged[i, a.OFFSET]:
-                low = middle + 1
-            else:
-                high = middle
+        low = _first_at(chosen, staged[i, a.OFFSET])
         is_named = low < len(chosen) and chosen[U(low)] == staged[i, a.OFFSET]
         if is_named == (round_state[d.RULE] == d.CHOSEN_STAY):
             _keep(staged, i, kept)

@@ -70,6 +70,10 @@ UNTIL_OFFSET = 43  # batches that hold this offset or a later one are for Python
 LAST_AT = 44  # where the last batch begins that was taken
 LAST_KEPT = 45  # the last offset of the last batch that was written
 CHANGED = 46  # batches that were not copied
+# Of what pass 1 has taken, which pass 2 need not read again.
+LAST_PUT = 47  # the offset of the last record that was entered
+IS_UNSURE = 48  # whether offsets of records that were entered do not rise
+KNOWN_UNTIL = 49  # batches from the position up to here were entered by a kernel
 STATE_SIZE = WINDOW_COUNT + 1
 
 BY_KEYS, CHOSEN_STAY, CHOSEN_GO = range(3)

@@ -51,6 +51,9 @@ def put(round_state: Any, slots: Any, keys: Any, arena: Any, data: Any, start: A
         round_state[d.ARENA_USED] = key_at + size
         keys[U(row), d.KEY_AT] = key_at
     keys[U(row), d.LAST_OFFSET] = offset
+    if offset <= round_state[d.LAST_PUT]:
+        round_state[d.IS_UNSURE] = 1
+    round_state[d.LAST_PUT] = offset
 
 
 @kernel

@@ -8,21 +8,28 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
-from offsets_log.columnar.jit.compiled import inlined, kernel
+from offsets_log.columnar.cleaning import producers as pr
+from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
 from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
+from offsets_log.columnar.scan.interner import is_utf8
 from offsets_log.columnar.wire import batches as bt
 from offsets_log.columnar.wire import decompressed as dp
-from offsets_log.columnar.wire.primitives import be32, be64
+from offsets_log.columnar.wire.primitives import be16, be32, be64, walk
 
 
 @kernel
 def whole(
-    scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, leader_epoch: Number
+    scan_state: Longs, staged: LongRows, data: Bytes, window: Bytes, table: LongRows, told: Longs, producers: LongRows,
+    ended: LongRows, doubts: Longs, leader_epoch: Number,
 ) -> int:  # fmt: skip
-    """Go along batches of magic 2 without a producer that stand in their places, all of whose records can be read.
+    """Go along batches of magic 2 that stand in their places, all of whose records can be read.
 
     They have right checksums, no later leader epoch, and end below the scan state's bound; none is larger than it says.
+    Those of producers are as plain as `producers.take` asks for.
+
+    Args:
+        doubts: takes the places of batches whose keys and values may not be understood, behind the number of them.
     """
     begin = scan_state[a.AT]
     while scan_state[a.AT] < scan_state[a.STOP]:
@@ -35,6 +42,17 @@ def whole(
         count = _records(scan_state, staged, data, window, table, at, size)
         if count < 0:
             return int(count)
+        if told[pr.ENDED] >= len(ended) or doubts[0] + 1 >= len(doubts):
+            return oc.PAUSED
+        is_of_producer = bt.producer_of(data, at) >= 0
+        if is_of_producer and not pr.take(told, producers, ended, data, at):
+            return oc.NOT_PLAIN
+        if bt.attributes_of(data, at) & bt.CONTROL_MASK:
+            if not is_of_producer:
+                return oc.NOT_PLAIN
+        else:
+            source = window if bt.attributes_of(data, at) & bt.CODEC_MASK else data
+            _doubt(scan_state, source, staged, count, doubts, at)
         scan_state[a.LAST_OFFSET] = bt.last_offset(data, at)
         scan_state[a.BATCHES] += 1
         scan_state[a.RECORDS] += count
@@ -45,11 +63,38 @@ def whole(
 
 @inlined
 def _is_usual(scan_state: Any, data: Any, at: Any, size: Any, leader_epoch: Any) -> Any:
-    if bt.is_older(data, at) or bt.producer_of(data, at) >= 0 or bt.attributes_of(data, at) & bt.CONTROL_MASK:
+    if bt.is_older(data, at) or size > scan_state[a.MOST_BYTES]:
         return False
-    if be32(data, at + bt.PARTITION_LEADER_EPOCH) > leader_epoch or size > scan_state[a.MOST_BYTES]:
+    if be32(data, at + bt.PARTITION_LEADER_EPOCH) > leader_epoch:
         return False
     return sc.is_in_place(scan_state, data, at, size) and bt.last_offset(data, at) < scan_state[a.UNTIL_OFFSET]
+
+
+@inlined
+def _doubt(scan_state: Any, source: Any, staged: Any, count: Any, doubts: Any, at: Any) -> None:
+    """Note a batch if one of its staged records may not be understood."""
+    for i in range(count):
+        if not _is_understood(scan_state, source, staged, U(i)):
+            doubts[0] += 1
+            doubts[U(doubts[0])] = at
+            break
+
+
+@part
+def _is_understood(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
+    """Whether the programs read a staged record's key and value through, and its names are UTF-8."""
+    key, key_size = staged[i, a.KEY], staged[i, a.KEY_SIZE]
+    if key_size < 2:
+        return False
+    number = be16(source, key)
+    if 0 <= number < a.KEY_TYPES:
+        if walk(scan_state, scan_state[a.KEY_PROGRAMS + number], source, key + 2, key + key_size) < 0:
+            return False
+        for note in range(1 if number == 2 else 2):
+            name = scan_state[a.NOTES + note] + 2
+            if not is_utf8(source, name, be16(source, name - 2)):
+                return False
+    return sc.value_kind(scan_state, source, key, key_size, staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]) >= 0
 
 
 @inlined

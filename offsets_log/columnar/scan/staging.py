@@ -88,7 +88,7 @@ def _is_newer_key(scan_state: Any, number: Any, data: Any, key: Any, size: Any) 
 
 
 @inlined
-def _value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any, size: Any) -> Any:
+def value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any, size: Any) -> Any:
     """Return VALUE or TOMBSTONE for a record that the programs can read through, else −1.
 
     Keys and values of the newer kinds of groups must end with their last field: one version number may have several
@@ -155,7 +155,7 @@ def _stage_records(
             return oc.NEEDS_ROOM
     for item in range(n, n + count):
         i = U(item)
-        kind = _value_kind(
+        kind = value_kind(
             scan_state, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
         )
         if kind < 0:

@@ -1,0 +1,79 @@
+"""A start that reads with kernels, and each segment once, finds what one finds that reads batch by batch, each time."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import google_crc32c
+import pytest
+
+from offsets_log.broker import bulk
+from offsets_log.broker.log_file import LogFile
+from offsets_log.broker.producers import ProducerState
+from offsets_log.broker.recovery import OpenLog, Start, open_log
+from offsets_log.log_format import batch as b
+from offsets_log.log_format.partition_log import PartitionLog, Segment
+from tests.cleaner.test_bulk import random_log
+
+FIELDS = range(b.ATTRIBUTES_POSITION, b.BATCH_HEADER_SIZE)
+
+
+class EachTime(Start):
+    """Reads a segment as often as a broker does."""
+
+    def _read_once(self, file: LogFile, producers: ProducerState) -> int:
+        return self.read(file, producers)
+
+
+def mutated(batch: bytes, random: Random) -> bytes:
+    """A batch of which a byte of the header or of a record is another, with the right checksum."""
+    data = bytearray(batch)
+    data[random.choice((*FIELDS, *range(b.BATCH_HEADER_SIZE, len(data))))] = random.choice((0, 1, 16, 255))
+    data[b.CRC_POSITION : b.CRC_POSITION + 4] = google_crc32c.value(bytes(data[b.ATTRIBUTES_POSITION :])).to_bytes(4)
+    return bytes(data)
+
+
+def some_log(seed: int) -> PartitionLog:
+    """Transactions in several segments, which may overlap; some batches are mutated, some bytes damaged."""
+    random = Random(seed)
+    batches, begins = random_log(random)
+    for at in range(len(batches)):
+        if random.random() < (0, 0.02, 0.2)[seed % 3]:
+            batches[at] = mutated(batches[at], random)
+    cuts = sorted({0, *(random.randrange(len(batches)) for _ in range(4))})
+    segments = []
+    for start, end in zip(cuts, [*cuts[1:], len(batches)], strict=True):
+        data = bytearray(b"".join(batches[start : min(end + (random.random() < 0.1), len(batches))]))
+        if seed % 5 == 4 and random.random() < 0.3:
+            data[random.randrange(len(data))] ^= 1
+        segments.append(Segment(f"{start}.log", begins[start], bytes(data)))
+    return PartitionLog(0, tuple(segments))
+
+
+def facts(opened: OpenLog) -> Any:
+    """All that a start finds."""
+    files = [
+        (file.base_offset, file.size_bytes, file.index.encode(), file.times.encode(), file.aborted.entries)
+        for file in opened.files.values()
+    ]
+    state = opened.producers
+    known = state.entries, state.ongoing, state.completed, state.snapshots.by_offset, state.map_end_offset
+    return files, opened.cuts, str(opened.refusal), opened.leader_epochs, opened.end_offset, known
+
+
+@pytest.mark.parametrize("most", [1, 256])
+@pytest.mark.parametrize("seed", range(60))
+def test_recovery_by_kernels(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``D-2``, ``CL-43``, ``CL-58``."""
+    monkeypatch.setattr(bulk, "MOST_PRODUCERS", most)
+    monkeypatch.setattr(bulk, "ENDED_AT_ONCE", 2)
+    log = some_log(seed)
+    for is_clean in (False, True):
+        how: dict[str, Any] = {"finds_by_base_offset": True, "index_interval_bytes": 200}
+        found = [
+            facts(open_log(log, stopped_cleanly=is_clean, in_bulk=in_bulk, kind=kind, **how))
+            for in_bulk, kind in ((False, EachTime), (False, None), (True, None))
+        ]
+        assert found[0] == found[1]
+        assert found[0] == found[2]
