@@ -23,7 +23,7 @@ from offsets_log.columnar.wire.primitives import be16, be64
 
 OF_KEY = a.KEY_AT
 """From this column on ``latest`` has what is known of the key's line, in place of what a replay has there."""
-OF_GROUP = tally.ACTIVE_MS + 1
+OF_GROUP = tally.COMMITTED_MS + 1
 """From this column on ``writers`` have what is known of the group's line."""
 assert OF_GROUP + sampling.LINE_COLUMNS <= tally.WRITER_SIZE
 WAITING = a.UNENDED_OFFSET
