@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMMANDS, COMPACT, construct_path
+from benchmarks.commands import COMMANDS, COMPACT, DAMAGED, construct_path
 from benchmarks.inputs import Log, generated_log
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -62,6 +62,11 @@ SUBJECTS = (
     Subject("decode, old", COMMANDS["decode"].measure, mix="old"),
     Subject("compact, damaged", COMPACT.measure, mix="damaged"),
     Subject("decode, damaged", COMMANDS["decode"].measure, mix="damaged"),
+    Subject("groups, old", COMMANDS["groups"].measure, mix="old"),
+    Subject("check, old", COMMANDS["check, all releases"].measure, mix="old"),
+    Subject("check, modern", COMMANDS["check, all releases"].measure, mix="modern"),
+    Subject("check, damaged", DAMAGED["check"].measure, mix="damaged"),
+    Subject("rebuild, damaged", DAMAGED["rebuild"].measure, mix="damaged"),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.checking.report import Report
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.partial import OffsetAndMetadata
     from offsets_log.replay.partition_count import PartitionCount
     from offsets_log.replay.releases import Release
     from offsets_log.rows.tables import Row
@@ -105,7 +107,7 @@ def command(
             now_ms=now,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
-            more=_stranded(session, lag, releases[-1]),
+            more=_stranded(session, lag, checks, releases[-1]),
         )
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
@@ -153,16 +155,26 @@ def _coordinator_in_words(release: Release, other: str) -> str:
     )
 
 
-def _stranded(session: Session, lag: bool | None, release: Release) -> Iterator[Row]:
+def _stranded(session: Session, lag: bool | None, checks: Sequence[PartitionCheck], release: Release) -> Iterator[Row]:
     """Rows of offsets that lead to no record, of those that a release serves."""
     if not lag_logs(session, lag):
         return
     from offsets_log.checking.stranded import stranded_findings
 
+    inputs = session.inputs
+    for check in checks:
+        values = check.served(release) or _read_again(session, check.log, release)
+        shown = (value for value in values if inputs.shows_group(value.group) and inputs.shows_topic(value.topic))
+        for finding in stranded_findings(inputs.iter_stranded(shown)):
+            yield finding.row(check.log.offsets_partition)
+
+
+def _read_again(session: Session, log: PartitionLog, release: Release) -> Iterator[OffsetAndMetadata]:
+    """All offsets that a release would serve if no record ended its load."""
+    from offsets_log.rows.survey import Survey
+
     again = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
-    for log, state, _ in again.engine.load_all(release.profile, whole_groups=False):
-        for finding in stranded_findings(session.inputs.iter_stranded(state.iter_served())):
-            yield finding.row(log.offsets_partition)
+    return again.engine.load(log, release.profile, Survey.of(log)).iter_served()
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:
