@@ -179,6 +179,7 @@ COMMANDS = {
     "rescue": Command("rescue", (), "rescue", _plans_all_offsets),
     "expire": Command("expire", ("-o", "jsonl"), "expire.jsonl", _has_rows),
     "diff": Command("diff", ("--from-offset", "1000", "-o", "jsonl"), "diff.jsonl", _has_rows),
+    "groups": Command("groups", ("-o", "jsonl"), "groups.jsonl", _has_rows),
     "top of some groups": Command("top", ("-g", "*1*", "-o", "jsonl"), "top.jsonl", _has_rows),
     "top by clients": Command("top", ("--per", "client", "-o", "jsonl"), "top.jsonl", _has_rows),
     "report": Command("report", (), "report.html", _has_rows),
@@ -194,6 +195,13 @@ COMMANDS = {
     "compact of a dump-log text": Command("compact", ("-o", "parquet"), "offsets.parquet", _serves, is_of_text=True),
 }
 """What is measured besides `compact` → the command."""
+
+
+DAMAGED = {
+    "check": Command("check", ("-o", "json"), "check.json", _has_rows),
+    "rebuild": COMMANDS["rebuild"],
+}
+"""The same of logs that are damaged, where not every release loads all."""
 
 
 def construct_state(log: Log) -> CoordinatorState:

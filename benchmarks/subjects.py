@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bounds, peers
-from benchmarks.commands import COMMANDS, COMPACT, LAG, construct_path
+from benchmarks.commands import COMMANDS, COMPACT, DAMAGED, LAG, construct_path
 from benchmarks.inputs import Log, generated_log, whole_data_directory
 from benchmarks.timing import Measured, NotMeasuredError
 
@@ -67,6 +67,11 @@ SUBJECTS = (
     Subject("compact, damaged", COMPACT.measure, mix="damaged"),
     Subject("decode, damaged", COMMANDS["decode"].measure, mix="damaged"),
     Subject("compact --lag of a data directory", LAG.measure, mix=WHOLE),
+    Subject("groups, old", COMMANDS["groups"].measure, mix="old"),
+    Subject("check, old", COMMANDS["check, all releases"].measure, mix="old"),
+    Subject("check, modern", COMMANDS["check, all releases"].measure, mix="modern"),
+    Subject("check, damaged", DAMAGED["check"].measure, mix="damaged"),
+    Subject("rebuild, damaged", DAMAGED["rebuild"].measure, mix="damaged"),
     Subject("construct path, in process", construct_path, at_most=CONSTRUCT_BYTES),
     Subject("aiokafka + struct", peers.aiokafka, kind=PYTHON),
     Subject("Kafka 4.3 coordinator's load", peers.coordinator_load, kind=KAFKA),

@@ -74,6 +74,7 @@ class Brokers:
             shutdown=self.shutdown,
             until=self.session.inputs.until(log),
             release=self.session.inputs.reading.kafka,
+            in_bulk=self.session.engine.replay_loads,
         )
         outcomes = {stop: by_profile[self.profile] for stop, by_profile in found.items()}
         return {} if all(outcome.holds(state) for outcome in outcomes.values()) else outcomes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from cli.session import Session
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.checking.report import Report
+    from offsets_log.log_format.partition_log import PartitionLog
+    from offsets_log.replay.partial import OffsetAndMetadata
     from offsets_log.replay.partition_count import PartitionCount
     from offsets_log.replay.releases import Release
     from offsets_log.rows.tables import Row
@@ -106,7 +108,7 @@ def command(
             now_ms=now,
             keep_group=session.inputs.shows_group,
             absent=session.inputs.absent,
-            more=_stranded(session, lag, releases[-1], max((check.newest_ms for check in checks), default=-1), now),
+            more=_stranded(session, lag, checks, releases[-1], now),
         )
         format_name = chosen_format(output)
         with destination(output, session.inputs.files) as stream:
@@ -155,29 +157,36 @@ def _coordinator_in_words(release: Release, other: str) -> str:
 
 
 def _stranded(
-    session: Session, lag: bool | None, release: Release, newest_ms: int, now_ms: int | None
+    session: Session, lag: bool | None, checks: Sequence[PartitionCheck], release: Release, now_ms: int | None
 ) -> Iterator[Row]:
-    """Rows of offsets that lead to no record, of those that a release serves.
+    """Yield rows of offsets that lead to no record, among those that a release serves.
 
     Args:
-        newest_ms: of the offsets topic's records.
-        now_ms: as ``--now`` says; by default the newest record's of all logs.
+        now_ms: as ``--now`` says; by default the newest record's time of all logs.
     """
-    logs = lag_logs(session, lag)
+    logs, inputs = lag_logs(session, lag), session.inputs
     if not logs:
         return
     from offsets_log.checking.stranded import stranded_findings
 
-    again = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
-    found = [
-        (log.offsets_partition, list(session.inputs.iter_stranded(state.iter_served())))
-        for log, state, _ in again.engine.load_all(release.profile, whole_groups=False)
-    ]
+    found = []
+    for check in checks:
+        values = check.served(release) or _read_again(session, check.log, release)
+        shown = (value for value in values if inputs.shows_group(value.group) and inputs.shows_topic(value.topic))
+        found.append((check.log.offsets_partition, list(inputs.iter_stranded(shown))))
     if now_ms is None:
-        now_ms = max(newest_ms, logs.newest_timestamp_ms or -1)
+        now_ms = max([logs.newest_timestamp_ms or -1, *(check.newest_ms for check in checks)])
     for offsets_partition, stranded in found:
         for finding in stranded_findings(stranded, now_ms):
             yield finding.row(offsets_partition)
+
+
+def _read_again(session: Session, log: PartitionLog, release: Release) -> Iterator[OffsetAndMetadata]:
+    """Return all offsets that a release would serve if no record ended its load."""
+    from offsets_log.rows.survey import Survey
+
+    again = session.bounded(session.inputs.reading.until_offset, session.inputs.reading.until_time)
+    return again.engine.load(log, release.profile, Survey.of(log)).iter_served()
 
 
 def _partitions_in_words(partitions: PartitionCount) -> str:

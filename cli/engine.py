@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from cli.clean_rounds import Rounds
+    from offsets_log.broker.loading import ReplayInBulk
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
@@ -197,14 +198,14 @@ class Engine:
 
     def check_in_bulk(self, releases: Sequence[Release], shutdown: str | None) -> Iterator[PartitionCheck]:
         """Load all partitions up to the bounds by the rules of releases, in their order."""
-        from offsets_log.checking.bulk import check_logs
+        from offsets_log.checking.bulk import check_logs, profiles_of
         from offsets_log.checking.bulk_answers import partition_check
         from offsets_log.columnar.folds.offsets import scan
 
         self.compile_first(scan)
         checked = check_logs(
             self.inputs.logs,
-            releases,
+            profiles_of(releases),
             note=self.account.noting,
             until=self.inputs.until,
             release=self.inputs.reading.kafka,
@@ -214,8 +215,23 @@ class Engine:
         for replayed, state in checked:
             until = self.inputs.until(replayed.log)
             yield partition_check(
-                replayed, state, releases, until=until, release=self.inputs.reading.kafka, shutdown=shutdown
+                replayed,
+                state,
+                releases,
+                until=until,
+                release=self.inputs.reading.kafka,
+                shutdown=shutdown,
+                in_bulk=self.replay_loads,
             )
+
+    @property
+    def replay_loads(self) -> ReplayInBulk | None:
+        """Return how to replay what brokers load; None for logs that are too small for kernels."""
+        if not self.is_bulk:
+            return None
+        from offsets_log.checking.bulk_loads import replay_loads
+
+        return replay_loads
 
     def export_in_bulk(self, write: Write, *, is_filtered: bool = False, **how: Any) -> int:
         """Write all records up to the bounds in parts, as Arrow tables or otherwise; return how many there are.

@@ -7,10 +7,10 @@ for the replay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from offsets_log.broker.batches import FileBatch
 from offsets_log.broker.failures import BrokerError
@@ -25,7 +25,8 @@ from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import Record, iter_records
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
 from offsets_log.replay.fold import FoundProblems, replay_into
-from offsets_log.replay.partial import OffsetAndMetadata, PartialState
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
+from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import OFFSET_AND_GROUP_TYPES, Profile, way_of
 from offsets_log.replay.refusal import without_skipped
 
@@ -152,6 +153,18 @@ class Loading:
         self.moved[self._last] = record.offset
         return replace(record, offset=self._last)
 
+    @property
+    def end_offset(self) -> int | None:
+        """The offset where the log that is loaded ends; None if only the replay tells."""
+        return (self.opened.end_offset or 0) if self.until.record_offset is None else None
+
+    def refusal(self, problem: Problem | None) -> Problem | None:
+        """Return a problem of the replay with the record's own offset."""
+        return None if problem is None else self._in_log(problem)
+
+    def _in_log(self, problem: Problem) -> Problem:
+        return replace(problem, record_offset=self.moved.get(problem.record_offset, problem.record_offset))
+
     def in_log_offsets(self, state: CoordinatorState) -> CoordinatorState:
         """Return the state with the records' own offsets."""
 
@@ -161,19 +174,31 @@ class Loading:
                 for value in values
             )
 
-        end_offset = state.end_offset if self.until.record_offset is not None else self.opened.end_offset
         if self.moved:
-            problems = tuple(
-                replace(problem, record_offset=self.moved.get(problem.record_offset, problem.record_offset))
-                for problem in state.problems
-            )
             state = replace(
                 state,
                 committed=moved_back(state.committed),
                 pending=moved_back(state.pending),
-                problems=problems,
+                problems=tuple(map(self._in_log, state.problems)),
             )
-        return replace(state, end_offset=end_offset or 0)
+        return replace(state, end_offset=state.end_offset if self.end_offset is None else self.end_offset)
+
+
+class ReplayedLoad(Protocol):
+    """What a load has replayed, by the rules of every release that reads the same."""
+
+    def failure(self, profile: Profile) -> Problem | None:
+        """Return the first problem, which ends the load of a release."""
+
+    def served(self, profile: Profile) -> Mapping[GroupTopicPartition, int]:
+        """Return the committed offsets of groups that exist."""
+
+    def finished(self, profile: Profile) -> CoordinatorState:
+        """Return what coordinators hold by the rules of a release, with problems as far as its load came."""
+
+
+ReplayInBulk = Callable[[Sequence[Loading]], Mapping[int, ReplayedLoad]]
+"""Replays loads with kernels, and returns the replays by ``id`` of the load; none of a load that is not plain."""
 
 
 class HeldByProfiles:
@@ -208,6 +233,14 @@ class HeldByProfiles:
             if kind is not None:
                 self._kinds.add(kind)
 
+    def failure(self, profile: Profile) -> Problem | None:
+        """Return the first problem, which ends the load of a release."""
+        return self.finished(profile).failure
+
+    def served(self, profile: Profile) -> dict[GroupTopicPartition, int]:
+        """Return the committed offsets of groups that exist."""
+        return {value.key: value.committed_offset for value in self.finished(profile).iter_served()}
+
     def finished(self, profile: Profile) -> CoordinatorState:
         """Return what coordinators hold by the rules of a release, with problems as far as its load came."""
         if profile not in self._finished:
@@ -228,10 +261,12 @@ def _kind_of(event: LogEvent) -> tuple[int, int | None] | None:
     return None
 
 
-def replay_all(loadings: Sequence[Loading]) -> list[HeldByProfiles]:
+def replay_all(loadings: Sequence[Loading], in_bulk: ReplayInBulk | None = None) -> list[ReplayedLoad]:
     """Replay loads, and return for each what it leaves; loads that read the same have one replay in common."""
-    held: dict[int, HeldByProfiles] = {}
-    left = list(loadings)
+    held: dict[int, ReplayedLoad] = {}
+    if in_bulk is not None:
+        held |= in_bulk(loadings)
+    left = [loading for loading in loadings if id(loading) not in held]
     while left:
         found, alike = _replay_together(left)
         held |= {id(loading): _as_answered(loading, found) for loading in alike}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
-from offsets_log.broker.loading import HeldByProfiles, Loading, Way, replay_all
+from offsets_log.broker.loading import Loading, ReplayedLoad, ReplayInBulk, Way, replay_all
 from offsets_log.broker.recovery import OpenLog, open_log
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 
@@ -29,15 +30,18 @@ class Outcome:
         failure: what ends the load early; None if it ends with the log.
         file, position: where the cause lies that ends the load or keeps the broker from starting, if it is not a
             record.
-        state: what is held after the load.
         answers: what clients get for every group of the partition instead of its offsets; None if they get the offsets.
+        profile, loading, replayed: the rules of the release, its load, and the replay of the load, which may be shared
+            with others that read the same.
     """
 
     opened: OpenLog
     ends: bool
     failure: Problem | None
-    state: CoordinatorState
     answers: str | None
+    profile: Profile
+    loading: Loading = field(compare=False, repr=False)
+    replayed: ReplayedLoad = field(compare=False, repr=False)
     file: str | None = None
     position: int | None = None
 
@@ -50,6 +54,16 @@ class Outcome:
     def ok(self) -> bool:
         """Whether the broker starts and the load ends with the log."""
         return self.starts and self.ends and self.failure is None
+
+    @property
+    def state(self) -> CoordinatorState:
+        """What is held after the load."""
+        state = self.loading.in_log_offsets(self.replayed.finished(self.profile))
+        return state if self.answers is None else state.emptied()
+
+    def served(self) -> Mapping[GroupTopicPartition, int]:
+        """Return the committed offsets that clients get."""
+        return self.replayed.served(self.profile) if self.answers is None else {}
 
     def in_words(self) -> str:
         """Describe what a broker does, as the rest of a sentence."""
@@ -70,11 +84,15 @@ class Outcome:
 
         It does if the only damage is a torn tail.
         """
+        if not self.starts or not self.ends or self.answers is not None:
+            return False
+        refused = self.loading.refusal(self.replayed.failure(self.profile))
+        if refused != read.failure or self.loading.end_offset not in (None, read.end_offset):
+            return False
         mine, others = (
-            (it.failure, it.end_offset, it.groups.keys(), set(it.committed), set(it.pending))
-            for it in (self.state, read)
+            (it.end_offset, it.groups.keys(), set(it.committed), set(it.pending)) for it in (self.state, read)
         )
-        return self.starts and self.ends and self.answers is None and mine == others
+        return mine == others
 
     def equals(self, other: Outcome) -> bool:
         """Whether clients see no difference between the two."""
@@ -82,9 +100,9 @@ class Outcome:
         return mine == others and self._serves_as(other)
 
     def _serves_as(self, other: Outcome) -> bool:
-        ours, theirs = self.state, other.state
-        is_shared = ours.committed is theirs.committed and ours.groups is theirs.groups
-        return is_shared or set(ours.iter_served()) == set(theirs.iter_served())
+        if self.replayed is other.replayed and self.profile == other.profile:
+            return True
+        return set(self.state.iter_served()) == set(other.state.iter_served())
 
 
 def on_brokers(
@@ -94,6 +112,7 @@ def on_brokers(
     *,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
+    in_bulk: ReplayInBulk | None = None,
 ) -> dict[bool, dict[Profile, Outcome]]:
     """Start brokers of several releases over a partition after several kinds of shutdown, and load it.
 
@@ -103,6 +122,7 @@ def on_brokers(
         stops: for each kind whether the broker was stopped cleanly.
         until: how much of the open log is loaded.
         release: the release that wrote the log; decides where layouts share a version number.
+        in_bulk: replays plain loads with kernels, which recover plain batches too then.
 
     Returns:
         The outcomes by stop and rules.
@@ -111,7 +131,7 @@ def on_brokers(
     for profile in profiles:
         alike.setdefault(Way.of(profile), []).append(profile)
     opened = {
-        (stop, finds): open_log(log, stopped_cleanly=stop, finds_by_base_offset=finds)
+        (stop, finds): open_log(log, stopped_cleanly=stop, finds_by_base_offset=finds, in_bulk=in_bulk is not None)
         for stop in stops
         for finds in {way.finds_by_base_offset for way in alike}
     }
@@ -120,7 +140,7 @@ def on_brokers(
         for stop in stops
         for way, some in alike.items()
     }
-    held = dict(zip(loadings, replay_all(list(loadings.values())), strict=True))
+    held = dict(zip(loadings, replay_all(list(loadings.values()), in_bulk), strict=True))
     outcomes: dict[bool, dict[Profile, Outcome]] = {stop: {} for stop in stops}
     for (stop, way), loading in loadings.items():
         for profile in loading.profiles:
@@ -128,20 +148,27 @@ def on_brokers(
     return outcomes
 
 
-def _outcome(loading: Loading, profile: Profile, held: HeldByProfiles) -> Outcome:
+def _outcome(loading: Loading, profile: Profile, replayed: ReplayedLoad) -> Outcome:
     opened = loading.opened
-    state = loading.in_log_offsets(held.finished(profile))
-    failure, error = state.failure, opened.refusal or loading.error
+    failure, error = loading.refusal(replayed.failure(profile)), opened.refusal or loading.error
     ends = loading.reading.ends or (failure is not None and not failure.is_served)
     if error is not None and (failure is None or failure.is_served):
         failure = Problem(error.record_offset or loading.reading.next_offset, error.rule, error.problem)
     answers = _answers(profile, failure, starts=opened.refusal is None, ends=ends)
     if answers is None and loading.written is not None and loading.written.answered_batches is None:
         answers = UNKNOWN_SERVER_ERROR
-    if answers is not None:
-        state = state.emptied()
     file, position = (error.file, error.position) if error is not None else (None, None)
-    return Outcome(opened, ends, failure, state, answers, file, position)
+    return Outcome(
+        opened=opened,
+        ends=ends,
+        failure=failure,
+        answers=answers,
+        profile=profile,
+        loading=loading,
+        replayed=replayed,
+        file=file,
+        position=position,
+    )
 
 
 def answer_after_failure(profile: Profile) -> str:

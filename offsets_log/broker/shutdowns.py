@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from offsets_log.broker.loading import ReplayInBulk
 from offsets_log.broker.outcome import Outcome, on_brokers
 from offsets_log.broker.recovery import has_nothing_beside, open_log
 from offsets_log.events import EVERYTHING, Until
@@ -28,6 +29,7 @@ def outcomes_by_shutdown(
     shutdown: str | None = None,
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
+    in_bulk: ReplayInBulk | None = None,
 ) -> dict[str, dict[Profile, Outcome]]:
     """Return what brokers make of a partition after each kind of shutdown that is possible.
 
@@ -35,15 +37,19 @@ def outcomes_by_shutdown(
         is_damaged: whether something was read that is no whole batch, or no record of one.
         is_sound: whether all was read, and nothing that recovery would change (`recovery.has_nothing_beside`).
         shutdown: the kind of shutdown; None for what the data directory shows.
-        until, release: see `on_brokers`.
+        until, release, in_bulk: see `on_brokers`.
 
     Returns:
         Nothing if brokers change nothing and load what is read here, or if there are no files.
     """
     stops = _stops(log, shutdown)
-    if not _is_on_disk(log) or (not is_damaged and _is_opened_as_it_is(log, stops, is_sound=is_sound)):
+    if not _is_on_disk(log):
         return {}
-    found = on_brokers(log, profiles, [SHUTDOWNS[stop] for stop in stops], until=until, release=release)
+    if not is_damaged and _is_opened_as_it_is(log, stops, is_sound=is_sound, in_bulk=in_bulk is not None):
+        return {}
+    found = on_brokers(
+        log, profiles, [SHUTDOWNS[stop] for stop in stops], until=until, release=release, in_bulk=in_bulk
+    )
     return {stop: found[SHUTDOWNS[stop]] for stop in stops}
 
 
@@ -71,11 +77,13 @@ def _is_on_disk(log: PartitionLog) -> bool:
     )
 
 
-def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str], *, is_sound: bool) -> bool:
+def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str], *, is_sound: bool, in_bulk: bool) -> bool:
     first, last = log.segments[0], log.segments[-1]
     if (log.checkpoints.log_start_offset or 0) > (first.base_offset or 0) or (last is not first and not last.buffer):
         return False
     if is_sound and has_nothing_beside(log):
         return True
-    opened = (open_log(log, stopped_cleanly=SHUTDOWNS[stop], finds_by_base_offset=True) for stop in stops)
+    opened = (
+        open_log(log, stopped_cleanly=SHUTDOWNS[stop], finds_by_base_offset=True, in_bulk=in_bulk) for stop in stops
+    )
     return all(it.refusal is None and not it.cuts for it in opened)

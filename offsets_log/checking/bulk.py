@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
 from offsets_log.checking.loads import LargeBatch, large_batches
@@ -19,7 +20,7 @@ from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, 
 from offsets_log.columnar.scan.reading import ScanPlace as LogPlace
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
 from offsets_log.errors import Damage, OffsetsLogError
-from offsets_log.events import EVERYTHING, BatchStart, Event, LogEvent, TailFound, Until
+from offsets_log.events import EVERYTHING, BatchEnd, BatchStart, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, NO_PRODUCER_ID, RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.record import first_offset
@@ -28,7 +29,11 @@ from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.fold import FoundProblems, replay_into
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
+from offsets_log.replay.refusal import is_told_by_kind
 from offsets_log.replay.releases import Release
+
+_Kind = tuple[str | int, int | None, int | None]
+"""The compression of a batch; or the type, the value version and the layout of a record."""
 
 
 @dataclass(slots=True)
@@ -75,6 +80,8 @@ class CheckedState(InspectedState):
         first_types: record type → its first record: an offset if a kernel has read it, else its place.
         passed: record type → its first record whose key alone was read on the slow path.
         unusual_batches: number of batches read on the slow path that a recovery might not take as they are.
+        unordered_batches: number of those whose records' offsets go back.
+        judged: kinds of what was read on the slow path → whose verdict on more of a kind is open, a bit each.
     """
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
@@ -86,7 +93,12 @@ class CheckedState(InspectedState):
         self.first_types: dict[int, int | FindingPlace] = {}
         self.passed: dict[int, FindingPlace] = {}
         self.large_batches: list[LargeBatch] = []
-        self.unusual_batches = 0
+        self.unusual_batches = self.unordered_batches = 0
+        self.judged: dict[_Kind, int] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As `ColumnarState.__getstate__`."""
+        return super().__getstate__() | {"judged": {}}
 
     def saw(self, events: Sequence[LogEvent], note: Note, batch_at: int) -> None:
         """Note a batch that was read on the slow path and replayed."""
@@ -96,9 +108,9 @@ class CheckedState(InspectedState):
         self.large_batches += large_batches(events)
         for number, (place, _) in self.seen.names.types.items():
             self.first_types.setdefault(number, place)
-        for event in events:
-            if isinstance(event, Event) and event.decoded is not None:
-                self._first_on_slow_path(event.decoded.group)
+        records = (event.decoded for event in events if isinstance(event, Event))
+        for group in {record.group for record in records if record is not None}:
+            self._first_on_slow_path(group)
 
     def saw_passed(self, events: Sequence[LogEvent], note: Note) -> None:
         """Note a record whose key was read on the slow path; the kernel reads the rest of its batch."""
@@ -112,8 +124,30 @@ class CheckedState(InspectedState):
     def _see(self, events: Sequence[LogEvent], note: Note) -> None:
         for event in events:
             self.seen.saw(event, note)
-        for profile in self.profiles:
-            self._first_problem(profile, events)
+        asked = 0
+        for event in events:
+            asked |= self._asked_of(event)
+        for number, profile in enumerate(self.profiles):
+            if asked >> number & 1:
+                self._first_problem(profile, events)
+
+    def _asked_of(self, event: LogEvent) -> int:
+        """Return whose verdict on an event is open, a bit each: all for the first of a kind, then few or none."""
+        everybody = (1 << len(self.profiles)) - 1
+        if isinstance(event, BatchEnd):
+            return 0
+        kind = _kind_of(event)
+        if kind is None:
+            return everybody
+        if kind not in self.judged:
+            record = event.decoded if isinstance(event, Event) else None
+            self.judged[kind] = sum(
+                1 << number
+                for number, profile in enumerate(self.profiles)
+                if record is not None and not is_told_by_kind(record, profile)
+            )
+            return everybody
+        return self.judged[kind]
 
     def _first_problem(self, profile: Profile, events: Sequence[LogEvent]) -> None:
         first, found = self.first_problems.get(profile), FoundProblems(profile)
@@ -156,6 +190,7 @@ class CheckedState(InspectedState):
             self.first_problems[profile] = min(ours, problem, key=lambda problem: problem.record_offset)
         self.large_batches += right.large_batches
         self.unusual_batches += right.unusual_batches
+        self.unordered_batches += right.unordered_batches
         self.offsets.groups |= right.offsets.groups
         self._join_seen(right.seen)
         return self
@@ -173,6 +208,19 @@ class CheckedState(InspectedState):
         layout.ends |= other.ends
         layout.damaged_files |= other.damaged_files
         layout.damages += other.damages
+
+
+def _kind_of(event: LogEvent) -> _Kind | None:
+    """Return what a batch or a record has in common with others; None if it is judged alone.
+
+    Of magic 0 and 1 the first one of a kind need not have the lowest offset.
+    """
+    match event:
+        case BatchStart(batch=batch) if batch.magic == NEWEST_MAGIC:
+            return batch.compression, None, None
+        case Event(damage=None, decoded=record) if record is not None and event.batch.magic == NEWEST_MAGIC:
+            return record.record_type, record.value_version, id(record.layout)
+    return None
 
 
 def _offset_of(first: int | FindingPlace) -> int:
@@ -212,6 +260,10 @@ class _CheckedPiece(InspectedPiece):
     def saw(self, events: Sequence[LogEvent], batch_at: int) -> None:
         self.state.saw(events, self.note, batch_at)
         self.state.unusual_batches += not _is_usual(events, self.cursor.last_offset)
+        offsets = (event.record.offset for event in events if isinstance(event, Event))
+        self.state.unordered_batches += any(
+            one >= other for one, other in pairwise((self.cursor.last_offset, *offsets))
+        )
 
     def pass_over(self, events: Iterator[LogEvent]) -> None:
         self.state.saw_passed(list(events), self.note)
@@ -233,7 +285,7 @@ class _CheckingReplay(Replay):
 
 def check_logs(
     logs: Sequence[PartitionLog],
-    releases: Sequence[Release],
+    rules: Sequence[Profile],
     *,
     note: Callable[[PartitionLog], Note],
     until: Callable[[PartitionLog], Until] = lambda log: EVERYTHING,
@@ -242,10 +294,10 @@ def check_logs(
     pieces: int | None = None,
     advance: Advance = lambda size_bytes: None,
 ) -> Iterator[tuple[Replayed, CheckedState]]:
-    """Check all logs, reading each once, in order; arguments as in `replay_logs`."""
+    """Check all logs by rules that differ, reading each once, in order; other arguments as in `replay_logs`."""
 
     class Checking(_CheckingReplay):
-        profiles = profiles_of(releases)
+        profiles = tuple(rules)
 
     seen: dict[int, list[Seen]] = {id(log): [] for log in logs}
 
@@ -259,7 +311,7 @@ def check_logs(
         return tell
 
     replays = replay_logs(
-        logs, releases[0].profile, note=noting, until=until, release=release, threads=threads, pieces=pieces,
+        logs, rules[0], note=noting, until=until, release=release, threads=threads, pieces=pieces,
         advance=advance, replay=Checking,
     )  # fmt: skip
     for replayed in replays:
@@ -299,8 +351,22 @@ def complete(state: CheckedState, seen: Sequence[Seen]) -> None:
 
 def is_sound(log: PartitionLog, state: CheckedState, until: Until) -> bool:
     """Whether the files hold nothing unusual, as defined in `broker.recovery.has_nothing_beside`."""
+    return until == EVERYTHING and not state.unusual_batches and _is_whole(log, state)
+
+
+def is_loaded_as_read(log: PartitionLog, state: CheckedState) -> bool:
+    """Whether a load reads the records of these files as they were read here: with the same offsets and contents.
+
+    A load asks less of control records than a reading does, and gives records new offsets where offsets go back.
+    """
+    has_bad_control = any(found.rule == "records:C2" for found in state.seen.layout.damages)
+    return not state.unordered_batches and not has_bad_control and _is_whole(log, state)
+
+
+def _is_whole(log: PartitionLog, state: CheckedState) -> bool:
+    """Whether the segments hold whole batches only, and each segment begins where the one before ends, or later."""
     layout = state.seen.layout
-    if until != EVERYTHING or state.unusual_batches or layout.damaged_files or layout.tails:
+    if layout.damaged_files or layout.tails:
         return False
     ends = [layout.ends.get(segment.file) for segment in log.segments]
     if not all(map(_begins_in_place, log.segments)):

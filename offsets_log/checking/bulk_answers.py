@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from offsets_log.broker.loading import ReplayInBulk
 from offsets_log.checking.bulk import CheckedState, is_sound
+from offsets_log.checking.bulk_offsets import HeldOffsets, ServedOffsets
 from offsets_log.checking.bulk_places import Finder
 from offsets_log.checking.loads import Held, concluded
 from offsets_log.checking.names import Names
@@ -26,7 +28,7 @@ from offsets_log.log_format.java_text import REPLACEMENT
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
 from offsets_log.replay.coordinator_state import in_order, settle_groups
 from offsets_log.replay.group import Group
-from offsets_log.replay.partial import GroupTopicPartition
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile, groups_way_of
 from offsets_log.replay.refusal import is_skipped, refusal_of_batch, verdict_on, without_skipped
@@ -137,41 +139,6 @@ def _complete_groups(state: CheckedState, names: Sequence[str], other: Names, fi
 # ------------------------------------------------------------------------------ what coordinators hold
 
 
-@dataclass(frozen=True, slots=True)
-class _Offsets:
-    """The offsets by one set of rules; groups have their numbers in the first state.
-
-    Attributes:
-        committed, pending: whether each group has such offsets.
-        counts: number of committed offsets of each group.
-        firsts: lowest record offset of these.
-        open: (producer id, group) of each pending offset.
-    """
-
-    state: ColumnarState
-    committed: npt.NDArray[np.bool_]
-    pending: npt.NDArray[np.bool_]
-    counts: a.Int64s
-    firsts: a.Int64s
-    open: Sequence[tuple[int, int]]
-
-    @classmethod
-    def of(cls, state: ColumnarState, number_of: Mapping[str, int]) -> _Offsets:
-        """Return the offsets of a state."""
-        count = len(number_of)
-        numbers = np.array([number_of[name] for name in tl.group_names(state)], np.int64)
-        rows = state.arrays.rows
-        live = rows[vl.find(state).committed]
-        groups = numbers[live[:, a.GROUP]] if len(live) else np.zeros(0, np.int64)
-        counts = np.bincount(groups, minlength=count)
-        firsts = np.full(count, np.iinfo(np.int64).max)
-        np.minimum.at(firsts, groups, live[:, a.RECORD_OFFSET])
-        open_ = [(it[0], int(numbers[rows[it[1], a.GROUP]])) for it in vl.iter_open(state)]
-        pending = np.zeros(count, np.bool_)
-        pending[[group for _, group in open_]] = True
-        return cls(state, counts > 0, pending, counts, firsts, open_)
-
-
 class Coordinators:
     """What coordinators hold at the end of a load of one log, by the rules of each release."""
 
@@ -184,7 +151,7 @@ class Coordinators:
         self.firsts = firsts
         self.names = tl.group_names(state)
         self._number_of = {name: number for number, name in enumerate(self.names)}
-        self._offsets: dict[int, _Offsets] = {}
+        self._offsets: dict[int, HeldOffsets] = {}
         self._settled_groups: dict[tuple[Profile, frozenset[str], frozenset[str]], Settled] = {}
         self._committed: dict[int, dict[GroupTopicPartition, int]] = {}
         self._timelines = dict(self._mixed_timelines(scanner))
@@ -204,21 +171,35 @@ class Coordinators:
             end_offset=self.state.end_offset,
             orphans={self.names[i]: (int(offsets.counts[i]), int(offsets.firsts[i])) for i in orphans},
             pending=pending,
-            served=lambda: self._served(offsets.state, {self.names[i] for i in np.flatnonzero(exists).tolist()}),
+            served=lambda: ServedOffsets(
+                offsets.count_of(exists), lambda: self._committed_of(offsets.state), lambda: self._existing(exists)
+            ),
+            values=lambda: self._served(offsets.state, exists),
         )
 
-    def _offsets_of(self, profile: Profile) -> _Offsets:
+    def _offsets_of(self, profile: Profile) -> HeldOffsets:
         state = self.state.of_way(profile)
         if id(state) not in self._offsets:
-            self._offsets[id(state)] = _Offsets.of(state, self._number_of)
+            self._offsets[id(state)] = HeldOffsets.of(state, self._number_of)
         return self._offsets[id(state)]
 
-    def _served(self, state: ColumnarState, groups: Collection[str]) -> dict[GroupTopicPartition, int]:
+    def _committed_of(self, state: ColumnarState) -> dict[GroupTopicPartition, int]:
+        """Return all committed offsets of a state."""
         if id(state) not in self._committed:
-            with Scanner() as scanner:
-                values = vl.offsets_at(self.layout, state, scanner, vl.committed_places(state, vl.find(state)))
-                self._committed[id(state)] = {value.key: value.committed_offset for value in values}
-        return {key: offset for key, offset in self._committed[id(state)].items() if key[0] in groups}
+            self._committed[id(state)] = {value.key: value.committed_offset for value in self._values(state)}
+        return self._committed[id(state)]
+
+    def _values(self, state: ColumnarState) -> Iterator[OffsetAndMetadata]:
+        with Scanner() as scanner:
+            yield from vl.offsets_at(self.layout, state, scanner, vl.committed_places(state, vl.find(state)))
+
+    def _existing(self, exists: npt.NDArray[np.bool_]) -> set[str]:
+        """Return the names of groups that exist."""
+        return {self.names[number] for number in np.flatnonzero(exists).tolist()}
+
+    def _served(self, state: ColumnarState, exists: npt.NDArray[np.bool_]) -> Iterator[OffsetAndMetadata]:
+        groups = self._existing(exists)
+        return (value for value in self._values(state) if value.group in groups)
 
     # ------------------------------------------------------------------------------ what ends a load
 
@@ -264,7 +245,7 @@ class Coordinators:
         behind = [[], [GroupEvent(1, None)]]
         return [Timeline([*first, *last]) for last in behind for first in before], numbers
 
-    def _settled(self, profile: Profile, offsets: _Offsets) -> tuple[npt.NDArray[np.bool_], list[Problem]]:
+    def _settled(self, profile: Profile, offsets: HeldOffsets) -> tuple[npt.NDArray[np.bool_], list[Problem]]:
         """Return whether each group exists, and the problems a load would have met."""
         exists, fails = self._settled_plain(profile, offsets)
         timelines = {name: without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
@@ -284,7 +265,7 @@ class Coordinators:
         return exists, self._by_first_record(profile, problems)
 
     def _settled_plain(
-        self, profile: Profile, offsets: _Offsets
+        self, profile: Profile, offsets: HeldOffsets
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return for groups without records on the slow path whether each exists, and whether a load fails on it."""
         cases = self._shape_of * 4 + offsets.committed * 2 + offsets.pending
@@ -329,16 +310,20 @@ def partition_check(
     until: Until = EVERYTHING,
     release: tuple[int, int] | None = None,
     shutdown: str | None = None,
+    in_bulk: ReplayInBulk | None = None,
 ) -> PartitionCheck:
-    """Return the check of a log that was read in bulk; arguments as in `PartitionCheck.read`."""
+    """Return the check of a log that was read in bulk.
+
+    Args:
+        until, release, shutdown: see `PartitionCheck.read`.
+        in_bulk: replays what brokers load, see `broker.outcome.on_brokers`.
+    """
     log, layout = replayed.log, state.seen.layout
     is_whole = not (layout.damaged_files or layout.tails)
     finder = Finder(log, replayed.layout, is_whole=is_whole, until=until, release=release)
     found = complete(state, finder)
-    with Scanner() as scanner:
-        coordinators = Coordinators(replayed, state, scanner, finder, found.first_records)
-    held = {profile: coordinators.held(profile) for profile in state.profiles}
-    check = PartitionCheck(log, releases)
+    held = _held(replayed, state, finder, found.first_records)
+    check = PartitionCheck(log, releases, in_bulk=in_bulk)
     check.conclude(
         concluded(releases, held, state.large_batches, finder.places),
         state.seen,
@@ -350,3 +335,15 @@ def partition_check(
         shutdown=shutdown,
     )
     return check
+
+
+def held_by_profiles(replayed: Replayed, state: CheckedState, release: tuple[int, int] | None) -> dict[Profile, Held]:
+    """Return what coordinators hold at the end of a load of a whole log, by the rules of each release."""
+    finder = Finder(replayed.log, replayed.layout, is_whole=True, until=EVERYTHING, release=release)
+    return _held(replayed, state, finder, _first_records(state, finder))
+
+
+def _held(replayed: Replayed, state: CheckedState, finder: Finder, firsts: Sequence[Event]) -> dict[Profile, Held]:
+    with Scanner() as scanner:
+        coordinators = Coordinators(replayed, state, scanner, finder, firsts)
+    return {profile: coordinators.held(profile) for profile in state.profiles}

@@ -18,7 +18,7 @@ from offsets_log.events import BatchEnd, BatchStart, LogEnd, LogEvent
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.pipeline import replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
-from offsets_log.replay.partial import GroupTopicPartition, PartialState
+from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.refusal import is_skipped
@@ -116,6 +116,7 @@ class Held:
         orphans: group that does not exist → number of its offsets, and the first one's record offset.
         pending: producer id → the group of each offset in its open transaction.
         served: returns the served offsets by key.
+        values: returns the served offsets whole; None if records after one that ends the load were not replayed.
     """
 
     failure: Problem | None
@@ -123,6 +124,7 @@ class Held:
     orphans: Mapping[str, tuple[int, int]]
     pending: Mapping[int, Sequence[str]]
     served: Callable[[], Mapping[GroupTopicPartition, int]]
+    values: Callable[[], Iterator[OffsetAndMetadata]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,9 @@ def dry_run(log: PartitionLog, events: Iterable[list[LogEvent]], releases: Seque
         for profile, state in running.items():
             if not state.problems:  # records after the one that ends a load change nothing
                 state.merge(replay(piece, profile, on_damage=lambda damage: None))
-    held = {profile: _held(finish(state), end_offset) for profile, state in running.items()}
+    held = {
+        profile: _held(finish(state), end_offset, is_whole=not state.problems) for profile, state in running.items()
+    }
     return concluded(releases, held, large, lambda record_offsets: find_places(log, record_offsets))
 
 
@@ -213,7 +217,7 @@ def _end_of(piece: Iterable[LogEvent]) -> int:
     return max(ends)
 
 
-def _held(state: CoordinatorState, end_offset: int) -> Held:
+def _held(state: CoordinatorState, end_offset: int, *, is_whole: bool) -> Held:
     record_offsets: dict[str, list[int]] = {}
     for value in state.iter_orphans():
         record_offsets.setdefault(value.group, []).append(value.record_offset)
@@ -226,6 +230,7 @@ def _held(state: CoordinatorState, end_offset: int) -> Held:
         orphans={group: (len(found), min(found)) for group, found in record_offsets.items()},
         pending=pending,
         served=lambda: {value.key: value.committed_offset for value in state.iter_served()},
+        values=state.iter_served if is_whole else None,
     )
 
 
@@ -301,8 +306,7 @@ def _served(outcome: Outcome, read: Held) -> str:
     """Return how what the broker answers compares to what can be read."""
     if outcome.answers is not None:
         return NOTHING
-    served = {value.key: value.committed_offset for value in outcome.state.iter_served()}
-    readable = read.served()
+    served, readable = outcome.served(), read.served()
     if readable and not served:
         return NOTHING
     return ALL if served == readable else SOME

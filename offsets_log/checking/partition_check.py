@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from offsets_log.broker.loading import ReplayInBulk
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
 from offsets_log.checking.findings import SEVERITIES, Finding
 from offsets_log.checking.loads import DryRun, Load, dry_run, judged
@@ -12,6 +13,7 @@ from offsets_log.checking.watched import Watched
 from offsets_log.events import EVERYTHING, LogEvent, Until, pieces
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.replay.fold import OnDamage
+from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.releases import Release
 
@@ -19,12 +21,16 @@ from offsets_log.replay.releases import Release
 class PartitionCheck:
     """One partition on several releases. `read` it, then ask for `loads` and `findings`.
 
+    Args:
+        in_bulk: replays what brokers load, see `broker.outcome.on_brokers`.
+
     Attributes:
         seen: what was seen of it.
     """
 
-    def __init__(self, log: PartitionLog, releases: Sequence[Release]) -> None:
+    def __init__(self, log: PartitionLog, releases: Sequence[Release], *, in_bulk: ReplayInBulk | None = None) -> None:
         self.log = log
+        self._in_bulk = in_bulk
         self.releases = tuple(releases)
         self._transactions, self._buried = OpenTransactions(), BuriedOffsets()
         self.seen = Watched(self._transactions, self._buried)
@@ -87,6 +93,7 @@ class PartitionCheck:
             shutdown=shutdown,
             until=until,
             release=release,
+            in_bulk=self._in_bulk,
         )
         if outcomes:
             self._run = judged(run, outcomes, self.log)
@@ -95,6 +102,11 @@ class PartitionCheck:
     def loads(self) -> tuple[Load, ...]:
         """What each release makes of it."""
         return self._run.loads
+
+    def served(self, release: Release) -> Iterator[OffsetAndMetadata] | None:
+        """Yield the offsets that a release serves of what was read; None if the replay did not go to the end."""
+        values = self._run.held[release.profile].values
+        return None if values is None else values()
 
     @property
     def groups(self) -> Collection[str]:

@@ -227,8 +227,7 @@ INSPECTED_FIRST = INSPECTED_OF + INSPECTED_KINDS  # the offset of the first of e
 INSPECTED_AT = INSPECTED_FIRST + INSPECTED_KINDS  # where its batch begins in the log
 FORMATS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each format begins in the log
 IS_READ_AGAIN = FORMATS_AT + FORMAT_IDS  # all batches up to STOP were found whole before
-NEEDS_TIME = IS_READ_AGAIN + 1  # batches without timestamps are for `log_format`
-NEEDED = NEEDS_TIME + 1  # records of the batch for which there was no room
+NEEDED = IS_READ_AGAIN + 1  # records of the batch for which there was no room
 CODE = NEEDED + 1
 """From here on the programs."""
 

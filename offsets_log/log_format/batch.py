@@ -64,6 +64,8 @@ LEGACY_HEADER = c.Struct(
     "attributes" / p.INT8,
     "timestamp" / c.If(c.this.magic > 0, p.INT64),
 )
+LEGACY_NUMBERS = struct.Struct(">qiIbb")
+"""The fields of `LEGACY_HEADER` that both magics have, all at once."""
 
 LOG_OVERHEAD = 8 + 4
 """Bytes of baseOffset and batchLength: they stand before the bytes that the length counts."""
@@ -211,16 +213,18 @@ def decode_batch_header(raw: bytes, position: int = 0) -> RecordBatch:
             base_sequence=header["base_sequence"],
             records_count=header["records_count"],
         )
-    header = LEGACY_HEADER.parse(raw)
-    timestamp = NO_TIMESTAMP if magic == 0 else header.timestamp
+    offset, _, crc, _, attributes = LEGACY_NUMBERS.unpack_from(raw)
+    timestamp = NO_TIMESTAMP
+    if magic > 0:
+        timestamp = int.from_bytes(raw[LEGACY_NUMBERS.size : LEGACY_HEADER_SIZE[1]], signed=True)
     return RecordBatch(
         position=position,
         raw=raw,
         magic=magic,
-        crc=header.crc,
-        attributes=header.attributes,
-        base_offset=header.offset,
-        last_offset=header.offset,
+        crc=crc,
+        attributes=attributes,
+        base_offset=offset,
+        last_offset=offset,
         base_timestamp_ms=timestamp,
         max_timestamp_ms=timestamp,
     )

@@ -81,6 +81,15 @@ def verdict_on(
     return Problem(record.offset, rule, problem, group)
 
 
+def is_told_by_kind(record: CoordinatorRecord, profile: Profile) -> bool:
+    """Whether a record's type, value version and layout alone decide if the release refuses it.
+
+    A value in a layout of another release may be read in the release's own one, or not: its bytes decide (``B-9``).
+    """
+    layout = record.layout
+    return layout is None or record.record_type not in profile.known_types or layout.is_written_by(profile.release)
+
+
 def _is_read_as_newest(record: Record, number: int, profile: Profile) -> bool:
     """Whether a value of an unknown newer version reads as the newest one this release knows (``records:Y4``)."""
     if not profile.reads_newer_as_newest or record.value is None or record.value[:1] > b"\x7f":

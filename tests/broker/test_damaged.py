@@ -15,8 +15,11 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from offsets_log.broker.outcome import on_brokers
 from offsets_log.broker.shutdowns import outcomes_by_shutdown
+from offsets_log.checking.bulk_loads import BulkLoad, replay_loads
 from offsets_log.disk.reader import open_logs
 from offsets_log.events import EVERYTHING, Until
+from offsets_log.replay.coordinator_state import CoordinatorState
+from offsets_log.replay.profile import PROFILES as PROFILES_OF_OPTIONS
 from offsets_log.replay.profile import RELEASES
 from offsets_log.replay.releases import release_named
 from tests.conftest import read_json_lines, unpack_once
@@ -146,6 +149,32 @@ def test_releases_and_stops_that_share_a_replay_are_as_alone(
                     for profile, outcome in by_profile.items():
                         alone = on_brokers(log, (profile,), (stop,), until=until)[stop][profile]
                         assert replace(outcome, opened=alone.opened) == alone, profile.name
+                        assert outcome.state == alone.state, profile.name
+
+
+@pytest.mark.parametrize("name", ["unclean-no-index-501-1-4.3.0", "clean-502-1-4.3.0"])
+def test_loads_in_bulk_are_as_those_record_by_record(name: str, damaged: Damaged) -> None:
+    """By all releases and after both stops; also where only some of the loads are plain enough for kernels."""
+    profiles, in_bulk = tuple(dict.fromkeys(RELEASES.values())), 0
+    with open_logs([str(damaged(name)[0])]) as disk:
+        for log in disk.logs[::3]:
+            expected = on_brokers(log, profiles, (True, False))
+            found = on_brokers(log, profiles, (True, False), in_bulk=replay_loads)
+            for stop, by_profile in expected.items():
+                for profile, outcome in by_profile.items():
+                    bulk = found[stop][profile]
+                    assert replace(bulk, opened=outcome.opened) == outcome, profile.name
+                    assert bulk.opened.end_offset == outcome.opened.end_offset
+                    assert bulk.opened.cuts == outcome.opened.cuts
+                    assert dict(bulk.served()) == dict(outcome.served()), profile.name
+                    in_bulk += isinstance(bulk.replayed, BulkLoad)
+                    if profile in PROFILES_OF_OPTIONS.values():
+                        assert held(bulk.state) == held(outcome.state), profile.name
+    assert in_bulk
+
+
+def held(state: CoordinatorState) -> tuple[Any, ...]:
+    return state.groups, set(state.committed), set(state.pending), state.failure, state.end_offset, state.topic_names
 
 
 def key(row: list[Any]) -> tuple[str, str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsets_log.checking.bulk import check_logs
+from offsets_log.checking.bulk import check_logs, profiles_of
 from offsets_log.checking.bulk_answers import partition_check
+from offsets_log.checking.bulk_loads import replay_loads
 from offsets_log.checking.partition_check import PartitionCheck
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.pipeline import iter_events
+from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.releases import Release, known_releases, release_named
 from tests.columnar.engines import what
@@ -46,20 +49,31 @@ def answer(check: PartitionCheck) -> dict[str, Any]:
     }
 
 
-def by_construct(log: PartitionLog, releases: Sequence[Release], until: Until) -> dict[str, Any]:
+Answer = tuple[dict[str, Any], list[OffsetAndMetadata] | None]
+"""What `answer` returns, and the offsets that the last release serves; None where its load was not read to its end."""
+
+
+def served(check: PartitionCheck) -> list[OffsetAndMetadata] | None:
+    values = check.served(check.releases[-1])
+    return None if values is None else sorted(values, key=attrgetter("key"))
+
+
+def by_construct(log: PartitionLog, releases: Sequence[Release], until: Until) -> Answer:
     seen: list[Any] = []
     check = PartitionCheck(log, releases)
     events = list(iter_events(log, until=until))
     check.read(events, seen.append, until=until)
-    return answer(check) | {"seen": list(map(what, seen))}
+    return answer(check) | {"seen": list(map(what, seen))}, served(check)
 
 
-def in_bulk(log: PartitionLog, releases: Sequence[Release], until: Until, pieces: int) -> dict[str, Any]:
+def in_bulk(log: PartitionLog, releases: Sequence[Release], until: Until, pieces: int) -> Answer:
     seen: list[Any] = []
-    checked = check_logs([log], releases, note=lambda log: seen.append, until=lambda log: until, pieces=pieces)
+    checked = check_logs(
+        [log], profiles_of(releases), note=lambda log: seen.append, until=lambda log: until, pieces=pieces
+    )
     ((replayed, state),) = checked
-    check = partition_check(replayed, state, releases, until=until)
-    return answer(check) | {"seen": [what(item) for item in seen if isinstance(item, Damage)]}
+    check = partition_check(replayed, state, releases, until=until, in_bulk=replay_loads)
+    return answer(check) | {"seen": [what(item) for item in seen if isinstance(item, Damage)]}, served(check)
 
 
 def assert_equal(
@@ -68,9 +82,11 @@ def assert_equal(
     until: Until = EVERYTHING,
     pieces: Sequence[int] = (1,),
 ) -> None:
-    expected = by_construct(log, releases, until)
+    expected, values = by_construct(log, releases, until)
     for count in pieces:
-        assert in_bulk(log, releases, until, count) == expected
+        found, also = in_bulk(log, releases, until, count)
+        assert found == expected
+        assert values is None or also == values
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

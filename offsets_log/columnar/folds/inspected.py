@@ -19,7 +19,7 @@ from offsets_log.columnar.folds import transactions
 from offsets_log.columnar.folds.known import rules_of
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.events import LogEvent
+from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.fold import replay_into
@@ -52,6 +52,7 @@ class InspectedState(ColumnarState):
         self.ways = tuple(dict.fromkeys(map(way_of, profiles)))
         super().__init__(self.ways[0])
         self.others: list[ColumnarState] = []
+        self._numbers: dict[str, int] = {}
         scan_state = self.arrays.scan_state
         scan_state[a.IS_INSPECTED] = a.ALONE if len(self.ways) > 1 else a.WITH_OTHERS
         scan_state[a.MOST_BYTES] = most_bytes
@@ -70,10 +71,19 @@ class InspectedState(ColumnarState):
         """Return the state of a profile's way."""
         return [self, *self.others][self.ways.index(way_of(profile)) if self.others else 0]
 
+    def group_number(self, name: str) -> int:
+        """As `ColumnarState.group_number`; a name is looked up once."""
+        if name not in self._numbers:
+            self._numbers[name] = super().group_number(name)
+        return self._numbers[name]
+
     def replay_on_slow_path(self, events: Sequence[LogEvent]) -> None:
         """Replay what was read on the slow path; damage is told otherwise, and what ends a load too."""
-        for state in (self, *self.others):
-            replay_into(state, events, on_damage=lambda damage: None)
+        replay_into(self, events, on_damage=lambda damage: None)
+        self.problems.clear()
+        of_offsets = [event for event in events if not _is_of_group(event)] if self.others else []
+        for state in self.others:
+            replay_into(state, of_offsets, on_damage=lambda damage: None)
             state.problems.clear()
 
     def open_transaction(self, producer_id: int, record_offset: int, timestamp_ms: int, batch_at: int) -> None:
@@ -106,6 +116,11 @@ class InspectedState(ColumnarState):
         for state, other in zip(self.others, right.others, strict=True):
             state.merge(other)
         return self
+
+
+def _is_of_group(event: LogEvent) -> bool:
+    """Whether an event is a record that does nothing to offsets."""
+    return isinstance(event, Event) and event.decoded is not None and not event.decoded.is_offset_commit
 
 
 class _OtherState(ColumnarState):

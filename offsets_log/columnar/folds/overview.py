@@ -24,7 +24,7 @@ from offsets_log.columnar.wire.primitives import be16, be64
 
 OF_KEY = a.KEY_AT
 """The first column of ``latest`` with facts of the key's line, in place of what a replay has there."""
-OF_GROUP = tally.ACTIVE_MS + 1
+OF_GROUP = tally.COMMITTED_MS + 1
 """The first column of ``writers`` with facts of the group's line."""
 assert OF_GROUP + sampling.LINE_COLUMNS <= tally.WRITER_SIZE
 WAITING = a.UNENDED_OFFSET

@@ -59,16 +59,13 @@ class Counting(ColumnarState):
     Attributes:
         counts, writers, minutes: see `tally`.
         accepted_bytes: of the batches the kernel took.
-        untimed: group → latest commit time, of records without a time.
+        untimed: group → latest commit time, of records without a time that were read on the slow path.
     """
 
     def __init__(self, profile: Profile, per: int, **how: Any) -> None:
         super().__init__(profile, **how)
         self.counts = np.zeros(tally.COUNTS, np.int64)
         self.counts[nm.PER] = per
-        self.arrays.scan_state[a.NEEDS_TIME] = (
-            per == nm.PER_GROUP
-        )  # of commits without a time the commit's own is asked
         self.writers = np.zeros((a.LEAST_KEYS, tally.WRITER_SIZE), np.int64)
         self.minutes = np.zeros((LEAST_RUNS, tally.RUN_SIZE), np.int64)
         self.accepted_bytes = 0
@@ -148,10 +145,14 @@ class Counting(ColumnarState):
     def last_activity(self) -> dict[str, int]:
         """Group → time of its newest record with a value, where groups are counted (`investigate.groups`)."""
         found = dict(self.untimed)
-        active = self.writers[: self.writers_count, [tally.ACTIVE, tally.ACTIVE_MS]].tolist()
-        for name, (is_active, time_ms) in zip(self.writer_names(), active, strict=True):
-            if is_active and name != nm.NOBODYS_NAME:
-                found[name.decode()] = max(time_ms, found.get(name.decode(), time_ms))
+        active = self.writers[: self.writers_count, [tally.ACTIVE, tally.ACTIVE_MS, tally.COMMITTED_MS]].tolist()
+        for raw, (known, *times) in zip(self.writer_names(), active, strict=True):
+            if raw == nm.NOBODYS_NAME:
+                continue
+            name = raw.decode()
+            for bit, time_ms in zip((tally.HAS_RECORD_TIME, tally.HAS_COMMIT_TIME), times, strict=True):
+                if known & bit:
+                    found[name] = max(time_ms, found.get(name, time_ms))
         return {group: time_ms for group, time_ms in found.items() if time_ms > nm.NO_TIME}
 
     @property

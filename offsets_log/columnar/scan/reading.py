@@ -21,11 +21,12 @@ from offsets_log.columnar.jit.compiled import kernel
 from offsets_log.columnar.jit.kinds import Bytes, Number
 from offsets_log.columnar.scan.layout import Layout, Scanner
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.errors import Damage
+from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.events import LogEnd, LogEvent, TailFound, Until, batch_events
-from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.completeness import Missing, missing_before, missing_between
 from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import Tail
 from offsets_log.pipeline import log_end, tail_found
 
@@ -93,7 +94,11 @@ class ScanOrder:
             position = int(_seek(data, cut.position))
         if position < 0:
             return None
-        base_offset = int.from_bytes(data[position : position + 8].tobytes(), signed=True)
+        batch = _batch_at(data, position)
+        try:
+            base_offset = batch.base_offset if batch.magic == bt.NEWEST_MAGIC else first_offset(batch)
+        except OffsetsLogError:
+            return None
         return Cursor(ScanPlace(cut.segment_index, position), base_offset - 1, base_offset)
 
     def _step_to(self, cut: ScanPlace) -> int:
@@ -272,6 +277,12 @@ class Reading(ABC):
     def int32_at(self, index: int, at: int) -> int:
         """Return a signed 32-bit integer of a segment."""
         return int.from_bytes(self.order.layout.data[index][at : at + 4].tobytes(), signed=True)
+
+
+def _batch_at(data: a.Bytes, position: int) -> RecordBatch:
+    """Return the whole batch at a position."""
+    size = int.from_bytes(data[position + bt.LENGTH : position + bt.LOG_OVERHEAD].tobytes(), signed=True)
+    return decode_batch_header(data[position : position + bt.LOG_OVERHEAD + size].tobytes(), position)
 
 
 def _bound(given: int | None) -> int:

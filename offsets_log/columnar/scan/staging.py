@@ -183,10 +183,8 @@ def find_in_window(scan_state: Any, table: Any, at: Any) -> Any:
 
 @inlined
 def _is_for_others(scan_state: Any, data: Any, at: Any, size: Any) -> Any:
-    """Whether a batch must be left to the slow path because of a bound, a missing time or its size."""
+    """Whether a batch must be left to the slow path because of a bound or its size."""
     if bt.last_offset(data, at) >= scan_state[a.UNTIL_OFFSET]:
-        return True
-    if scan_state[a.NEEDS_TIME] and bt.max_timestamp(data, at) == bt.NO_TIME:
         return True
     return scan_state[a.IS_INSPECTED] != 0 and size > scan_state[a.MOST_BYTES]
 
