@@ -202,7 +202,8 @@ def test_bare_batches_are_told_by_their_records() -> None:
     log.commit(1, group="a").group(member("m"), group="a").commit(2, group="a").group(member("n"), group="a")
     selection = Selection(only("a"), record_types=frozenset({GROUP_METADATA}), is_bare=True)
     batches = [event for event in selected_events(log.log, selection) if isinstance(event, BareBatch)]
-    found = [record for batch in batches for record in batch.records]
+    seen = [it for batch in batches for it in batch.records]
+    found = [it for it in seen if not isinstance(it, Passed)]
     expected = [event for event in iter_events(log.log) if isinstance(event, Event) and event.record.offset in (1, 3)]
     assert [decoded for _, decoded in found] == [event.decoded for event in expected]
     facts = ("offset", "timestamp_ms", "key", "value")
