@@ -62,6 +62,7 @@ SUBJECTS = (
     Subject("rebuild, modern", COMMANDS["rebuild"].measure, mix="modern"),
     Subject("decode to jsonl, modern", COMMANDS["decode to jsonl"].measure, mix="modern", at_most=TEXT_BYTES),
     Subject("top of some groups, modern", COMMANDS["top of some groups"].measure, mix="modern"),
+    Subject("history, modern", COMMANDS["history"].measure, mix="modern", at_most=TEXT_BYTES),
     Subject("compact, old", COMPACT.measure, mix="old"),
     Subject("decode, old", COMMANDS["decode"].measure, mix="old"),
     Subject("compact, damaged", COMPACT.measure, mix="damaged"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from offsets_log.checking.partition_check import PartitionCheck
     from offsets_log.cleaner.settings import Settings
     from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.columnar.events.chunk import Chunk
     from offsets_log.columnar.events.export import Write
     from offsets_log.columnar.folds.overviews import OverviewState
     from offsets_log.columnar.folds.replay import Replay, Replayed
@@ -233,11 +234,19 @@ class Engine:
 
         return replay_loads
 
-    def export_in_bulk(self, write: Write, *, is_filtered: bool = False, **how: Any) -> int:
+    def export_in_bulk(
+        self,
+        write: Write,
+        *,
+        chunk: Callable[[tuple[int, int] | None], Chunk],
+        is_filtered: bool = False,
+        **how: Any,
+    ) -> int:
         """Write all records up to the bounds in parts, as Arrow tables or otherwise; return how many there are.
 
         Args:
             write: takes what a part becomes.
+            chunk: returns, for a release, what turns its records into that.
             is_filtered: only records of the groups and topics that are shown; markers belong to none.
             how: more arguments of `Export`.
         """
@@ -250,6 +259,7 @@ class Engine:
         topic = self.inputs.shows_topic if self.inputs.reading.topic else None
         export = Export(
             write,
+            chunk=chunk,
             note=self.account.noting,
             shown=Shown(group, topic) if is_filtered else ALL,
             until=self.inputs.until,

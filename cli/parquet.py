@@ -162,10 +162,12 @@ def write_events(session: Session, to: str, watch: Callable[[PartitionLog], Iter
     Args:
         watch: yields the events of a partition that are shown, and reports damage.
     """
+    from offsets_log.columnar.events.tables import TableChunk
+
     with atomic_directory(to) as directory:
         files = _EventFiles(directory)
         records = (
-            session.engine.export_in_bulk(files.write, is_filtered=True)
+            session.engine.export_in_bulk(files.write, is_filtered=True, chunk=TableChunk)
             if session.engine.is_bulk
             else _export(session, files, watch)
         )
@@ -207,7 +209,8 @@ class _EventFiles:
 
 def _parquet_writer(sink: pa.NativeFile) -> pq.ParquetWriter:
     """Open a writer of records: ascending numbers are stored as differences, all else by dictionaries."""
-    from offsets_log.columnar.events.rows import BOUNDED, RISING, SCHEMA
+    from offsets_log.columnar.events.rows import BOUNDED, RISING
+    from offsets_log.columnar.events.tables import SCHEMA
 
     return pq.ParquetWriter(
         sink,
@@ -222,7 +225,8 @@ def _parquet_writer(sink: pa.NativeFile) -> pq.ParquetWriter:
 
 
 def _export(session: Session, files: _EventFiles, watch: Callable[[PartitionLog], Iterator[LogEvent]]) -> int:
-    from offsets_log.columnar.events.rows import event_row, iter_event_tables
+    from offsets_log.columnar.events.rows import event_row
+    from offsets_log.columnar.events.tables import iter_event_tables
     from offsets_log.events import Event
 
     records = 0

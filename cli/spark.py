@@ -22,8 +22,8 @@ from cli.engine import Engine, Loaded, Surveyed, finished
 from cli.inputs import Inputs
 from cli.options import ReadOptions
 from offsets_log.checking.bulk_answers import partition_check
+from offsets_log.columnar.events.chunk import Chunk
 from offsets_log.columnar.events.rows import ALL, Shown
-from offsets_log.columnar.events.tables import Chunk, TableChunk
 from offsets_log.columnar.folds.overviews import OverviewReplay, OverviewState
 from offsets_log.columnar.folds.replay import Replayed
 from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
@@ -293,8 +293,8 @@ class SparkEngine(Engine):
         self,
         write: Write,
         *,
+        chunk: Callable[[tuple[int, int] | None], Chunk],
         is_filtered: bool = False,
-        chunk: Callable[[tuple[int, int] | None], Chunk] = TableChunk,
         finish: Callable[[int], None] = lambda number: None,
         **how: Any,
     ) -> int:

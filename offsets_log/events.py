@@ -110,7 +110,7 @@ class LogEnd:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Whole batches of which no record was asked for, from the first record to behind the last one.
+    """Records of which none was asked for, from the first to behind the last one: whole batches, or in a `BareBatch`.
 
     Attributes:
         has_holes: whether offsets between them are left out.
@@ -123,15 +123,15 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class BareBatch:
-    """A whole batch of which no more was asked for than its records, of which nothing is damaged.
+    """A whole batch of which no more was asked for than some records, and nothing is damaged.
 
     Attributes:
-        records: each with what it says, None of one that is not wanted; to be read once. Of a record only offset, time,
-            key and value are told.
+        records: each with what it says, None of one that is not wanted, and what was passed by in between, also in
+            whole batches before; to be read once. Of a record only offset, time, key and value are told.
     """
 
     offsets_partition: int | None
-    records: Iterator[tuple[Record, CoordinatorRecord | None]]
+    records: Iterator[Passed | tuple[Record, CoordinatorRecord | None]]
 
 
 LogEvent = Event | BatchStart | BatchEnd | Passed | BareBatch | Damage | Missing | TailFound | LogEnd

@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 from offsets_log.checking.bulk import CheckedState, check_piece, complete, profiles_of
 from offsets_log.columnar.choose.selected import Item, Taken, events_of, items_of_piece
 from offsets_log.columnar.choose.selection import Selection
+from offsets_log.columnar.events.chunk import Chunk
 from offsets_log.columnar.events.export import EventReading
 from offsets_log.columnar.events.rows import Shown
-from offsets_log.columnar.events.tables import Chunk
 from offsets_log.columnar.folds.replay import Replay
 from offsets_log.columnar.folds.state import ColumnarState
 from offsets_log.columnar.scan.layout import Scanner

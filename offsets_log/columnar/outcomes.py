@@ -27,7 +27,7 @@ FINISHED = 0
     NEEDS_ENTRIES,
     NEEDS_TEXTS,
     NEEDS_MEMBERS,
-    NEEDS_TEMPLATE,  # for the next line
+    NEEDS_TEMPLATE,  # of the next line, whose kind has none yet
     NEEDS_EMBEDDED,  # the text of embedded bytes that are not known
     NEEDS_OTHERS,  # the batch at the position has a producer: not all rules take it alike
     NEEDS_VERDICT,  # a group or topic was met: is it wanted

@@ -233,9 +233,13 @@ class Array(c.Construct):  # type: ignore[misc]
         return obj
 
     def reader(self) -> readers.Reader:
+        return readers.array(readers.part(self.length), self._elements(), nullable=self.nullable)
+
+    def _elements(self) -> readers.Elements:
+        if isinstance(self.element, c.FormatField):
+            return readers.numbers(self.element.fmtstr)
         element = readers.part(self.element)
-        element = readers.remembered(element) if self.is_repeated else element
-        return readers.array(readers.part(self.length), element, nullable=self.nullable)
+        return readers.each(readers.remembered(element) if self.is_repeated else element)
 
 
 def _check_null(length: int, nullable: bool, path: str) -> None:

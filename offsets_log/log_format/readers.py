@@ -139,7 +139,34 @@ def sized(length: Reader, decode: Callable[[bytes], Any], *, lowest_null: int) -
     return read_sized
 
 
-def array(length: Reader, element: Reader, *, nullable: bool) -> Reader:
+Elements = Callable[[bytes, int, int], tuple[list[Any], int]]
+"""Takes bytes, a position and a count; gives so many values and the position behind them."""
+
+
+def each(element: Reader) -> Elements:
+    """Return the reader of elements that follow each other."""
+
+    def read_each(data: bytes, at: int, count: int) -> tuple[list[Any], int]:
+        values = []
+        for _ in range(count):
+            value, at = element(data, at)
+            values.append(value)
+        return values, at
+
+    return read_each
+
+
+def numbers(form: str) -> Elements:
+    """Return the reader of integers that follow each other; the form is an order and a letter, as `struct` names it."""
+    order, letter, size = form[0], form[1:], struct.calcsize(form)
+
+    def read_numbers(data: bytes, at: int, count: int) -> tuple[list[Any], int]:
+        return list(struct.unpack_from(f"{order}{count}{letter}", data, at)), at + count * size
+
+    return read_numbers
+
+
+def array(length: Reader, elements: Elements, *, nullable: bool) -> Reader:
     """Return the reader of a count and that many elements."""
 
     def read_array(data: bytes, at: int) -> tuple[list[Any] | None, int]:
@@ -150,11 +177,7 @@ def array(length: Reader, element: Reader, *, nullable: bool) -> Reader:
             return None, at
         if count > len(data) - at:
             raise NotPlainError
-        values = []
-        for _ in range(count):
-            value, at = element(data, at)
-            values.append(value)
-        return values, at
+        return elements(data, at, count)
 
     return read_array
 

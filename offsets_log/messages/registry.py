@@ -10,7 +10,7 @@ References: ``GroupCoordinatorRecordSerde.java``, ``CoordinatorRecordType``; ``r
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
@@ -311,10 +311,14 @@ def value_version_of(value: bytes | None) -> int | None:
     return record_type_of(value)
 
 
+DecodedValue = tuple[int, dict[str, Any], Message, bytes]
+"""The version of a value, its fields, the table used, trailing bytes."""
+
+
 def decode_value(
     row: RecordType, value: bytes, release: tuple[int, int] | None = None, *, only_release: bool = False
-) -> tuple[int, dict[str, Any], Message, bytes]:
-    """Decode a record value: its version, its fields, the table used, trailing bytes.
+) -> DecodedValue:
+    """Decode a record value.
 
     Where several layouts share the version number, the one of ``release`` is tried first, then the newest; the
     first that fits the whole value is taken, and only if none does, the first that parses with bytes left over.
@@ -353,9 +357,16 @@ def decode_value(
 
 
 def decode_coordinator_record(
-    key: bytes | None, value: bytes | None, release: tuple[int, int] | None = None
+    key: bytes | None,
+    value: bytes | None,
+    release: tuple[int, int] | None = None,
+    decode: Callable[[RecordType, bytes, tuple[int, int] | None], DecodedValue] = decode_value,
 ) -> CoordinatorRecord:
     """Decode a record of ``__consumer_offsets``.
+
+    Args:
+        release: as of `decode_value`.
+        decode: decodes values like `decode_value`.
 
     Raises:
         CorruptRecordError, UnknownRecordTypeError, UnsupportedVersionError: with the field's path.
@@ -363,7 +374,7 @@ def decode_coordinator_record(
     row, key_fields, key_trailing = decode_key(key)
     if value is None:
         return CoordinatorRecord(record_type=row.number, key=key_fields, key_trailing=key_trailing)
-    version, fields, layout, trailing = decode_value(row, value, release)
+    version, fields, layout, trailing = decode(row, value, release)
     return CoordinatorRecord(
         record_type=row.number,
         key=key_fields,

@@ -83,8 +83,11 @@ class Timelines:
                 case Passed():
                     reader.passed(event)
                 case BareBatch(offsets_partition, records):
-                    for record, decoded in records:
-                        self._saw(reader, offsets_partition, record, decoded)
+                    for seen in records:
+                        if isinstance(seen, Passed):
+                            reader.passed(seen)
+                        else:
+                            self._saw(reader, offsets_partition, *seen)
                     reader.end_batch()
                 case Event():
                     if event.damage is not None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from offsets_log.columnar.events.chunk import ROOM, Room
 from offsets_log.columnar.events.export import PART_BYTES, Export
 from offsets_log.columnar.events.rows import ALL, EVENT_COLUMNS, Shown, event_row
-from offsets_log.columnar.events.tables import ROOM, Room, TableChunk
+from offsets_log.columnar.events.tables import TableChunk
 from offsets_log.columnar.folds import replay as columnar
 from offsets_log.columnar.materialize.values import finish as finish_columnar
 from offsets_log.columnar.scan.layout import Scanner

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from cli import engine as cli_engine
 from cli.main import main
 from offsets_log.columnar.events import export
-from offsets_log.columnar.events.rows import ALL, BOUNDED, RISING, SCHEMA, Shown
-from offsets_log.columnar.events.tables import Room
+from offsets_log.columnar.events.chunk import Room
+from offsets_log.columnar.events.rows import ALL, BOUNDED, RISING, Shown
+from offsets_log.columnar.events.tables import SCHEMA
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.rows.tables import DECODE_COLUMNS

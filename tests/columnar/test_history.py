@@ -34,6 +34,7 @@ from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT,
 from offsets_log.pipeline import iter_events
 from offsets_log.replay.profile import PROFILES
 from tests.builders import LogBuilder, member
+from tests.columnar import test_newer
 from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
 from tests.conftest import PACKED
@@ -135,6 +136,18 @@ def test_generated_logs(steps: Any, profile: str, shows: str, parts: int | None,
     log = build(steps).log
     shows_key: ShowsKey | None = None if parts is None else lambda key: key[2] % 2 == parts
     Asked([log, log], profile, Until(record_offset=bound), lambda name: shows in name, shows_key, chunk).check()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(test_newer.STEP, max_size=40),
+    profile=st.sampled_from(list(PROFILES)),
+    shows=st.sampled_from(["", "consumer", "s"]),
+    chunk=st.sampled_from([7, 1 << 15]),
+)
+def test_newer_kinds_of_groups(steps: Any, profile: str, shows: str, chunk: int) -> None:
+    log = test_newer.build(steps).log
+    Asked([log, log], profile, shows_group=lambda name: shows in name, chunk=chunk).check()
 
 
 def test_hostile_segments() -> None:

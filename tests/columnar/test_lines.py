@@ -21,9 +21,9 @@ from cli.main import main
 from cli.output import TEXT_FORMATS
 from cli.text_parts import Parts
 from cli.text_table import fields_of
+from offsets_log.columnar.events.chunk import Room
 from offsets_log.columnar.events.export import Export
 from offsets_log.columnar.events.rows import ALL, Shown
-from offsets_log.columnar.events.tables import Room
 from offsets_log.columnar.sinks import lines
 from offsets_log.columnar.sinks.forms import dump_log_form, form_of_rows
 from offsets_log.columnar.sinks.lines import Press

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from functools import cache
 
-from offsets_log.columnar.events.tables import Room
+from offsets_log.columnar.events.chunk import Room
 from offsets_log.columnar.sinks.lines import Press
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.replay.profile import PROFILES

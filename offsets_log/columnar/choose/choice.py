@@ -6,7 +6,8 @@ decides this once for each name.
 
 names    one row for each name that was met, of whatever: the numbers are those of `interner.intern_group`
 chosen   one row for each batch chosen, with the run of batches before it that were passed by
-told     one row for each record of these, where these are asked for; their keys and values are in ``copied``
+told     one row for each wanted record of these, where these are asked for, with the run of records before it that
+         were passed by; their keys and values are in ``copied``
 """
 
 from __future__ import annotations
@@ -51,13 +52,17 @@ TOLD = 11  # records told
 USED = 12  # bytes of their copy
 FIRST_MARKERS = 13  # whether each producer's first marker is wanted, too
 NAMES_TOLD = 14  # records of newer kinds that name topics: behind each one commits may say something new again
-COUNTS = 15
+LOOKED_AT = 15  # the batch whose records were last looked at
+COUNTS = 16
 
-# Columns of ``chosen``; FIRST is NOTHING where no record was passed by, AT where only a run is told.
-BATCH_AT, BATCH_SIZE, IS_CHOSEN, RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES, TOLD_END, CHOSEN_SIZE = range(8)
+# Columns of both: a run of records that were passed by, as in ``counts``.
+RUN_FIRST, RUN_NEXT, RUN_HAS_HOLES = range(3)
 
-# Columns of ``told``: a record of what is chosen, and where its key and value are copied to.
-TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZE, TOLD_SIZE = range(7)
+# More columns of ``chosen``; AT is NOTHING where only a run is told. The run is behind the last record that is told.
+BATCH_AT, BATCH_SIZE, IS_CHOSEN, TOLD_END, CHOSEN_SIZE = range(3, 8)
+
+# More columns of ``told``: a record of what is chosen, and where its key and value are copied to.
+TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZE, TOLD_SIZE = range(3, 10)
 
 
 TOPIC_ID_SIZE = 16
@@ -169,7 +174,11 @@ def _look(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any,
     staged: Any, source: Any, data: Any, at: Any,
 ) -> Any:  # fmt: skip
-    """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet."""
+    """Set ``counts[CHOSEN_AT]`` if the staged batch is chosen; return why this cannot be decided yet.
+
+    Records that are not wanted become PASSED; none does where the batch was looked at before, because what was new then
+    is known now.
+    """
     if bt.attributes_of(data, at) & bt.CONTROL_MASK:
         head = producer_at(scan_state, staged[0, a.STAGED_PRODUCER]) + a.HEAD_OFFSET
         if counts[WITH_MARKERS] and overflow[head] == FOLLOWED:
@@ -179,6 +188,8 @@ def _look(
             overflow[head] = MARKED
         return np.int64(oc.FINISHED)
     outcome = np.int64(oc.FINISHED)
+    is_again = counts[LOOKED_AT] == at
+    counts[LOOKED_AT] = at
     for number in range(scan_state[a.STAGED]):
         verdict = _look_at_record(
             counts, scan_state, slots, rows, groups, arena, overflow, names, source, staged, U(number)
@@ -189,6 +200,8 @@ def _look(
             counts[CHOSEN_AT] = at
         elif verdict == UNDECIDED:
             outcome = np.int64(oc.NEEDS_VERDICT)
+        elif not is_again:
+            staged[U(number), a.KIND] = a.PASSED
     if counts[CHOSEN_AT] == at and counts[WITH_MARKERS] and not _follow(scan_state, overflow, bt.producer_of(data, at)):
         return np.int64(oc.NEEDS_ROOM)
     return outcome
@@ -211,16 +224,23 @@ def follow(scan_state: Longs, overflow: Longs, producer_id: Number) -> Any:
 
 
 @inlined
-def _pass(counts: Any, scan_state: Any, staged: Any) -> None:
-    """Add the staged batch to the run of batches passed by."""
-    for number in range(scan_state[a.STAGED]):
-        offset = staged[U(number), a.OFFSET]
-        if counts[FIRST] == a.NOTHING:
-            counts[FIRST] = offset
-            counts[HAS_HOLES] = 0
-        elif offset != counts[NEXT]:
-            counts[HAS_HOLES] = 1
-        counts[NEXT] = offset + 1
+def _pass(counts: Any, offset: Any) -> None:
+    """Add a record to the run of those passed by."""
+    if counts[FIRST] == a.NOTHING:
+        counts[FIRST] = offset
+        counts[HAS_HOLES] = 0
+    elif offset != counts[NEXT]:
+        counts[HAS_HOLES] = 1
+    counts[NEXT] = offset + 1
+
+
+@inlined
+def _end_run(counts: Any, table: Any, row: Any) -> None:
+    """Note the run in a row of ``chosen`` or ``told``, and begin another."""
+    table[row, RUN_FIRST] = counts[FIRST]
+    table[row, RUN_NEXT] = counts[NEXT]
+    table[row, RUN_HAS_HOLES] = counts[HAS_HOLES]
+    counts[FIRST] = a.NOTHING
 
 
 @inlined
@@ -230,17 +250,14 @@ def _add(counts: Any, chosen: Any, at: Any, size: Any, is_chosen: Any) -> None:
     chosen[row, BATCH_AT] = at
     chosen[row, BATCH_SIZE] = size
     chosen[row, IS_CHOSEN] = is_chosen
-    chosen[row, RUN_FIRST] = counts[FIRST]
-    chosen[row, RUN_NEXT] = counts[NEXT]
-    chosen[row, RUN_HAS_HOLES] = counts[HAS_HOLES]
     chosen[row, TOLD_END] = counts[TOLD]
     counts[CHOSEN] += 1
-    counts[FIRST] = a.NOTHING
+    _end_run(counts, chosen, row)
 
 
 @part
 def _tell(counts: Any, scan_state: Any, staged: Any, source: Any, data: Any, at: Any, told: Any, copied: Any) -> Any:
-    """Copy the records of the staged batch; return False without room for all of them."""
+    """Copy the staged batch's records that are not PASSED; return False without room for all of them."""
     size = np.int64(0)
     for number in range(scan_state[a.STAGED]):
         i = U(number)
@@ -250,6 +267,10 @@ def _tell(counts: Any, scan_state: Any, staged: Any, source: Any, data: Any, at:
     time, is_counted = bt.base_time(data, at)
     for number in range(scan_state[a.STAGED]):
         i, row = U(number), U(counts[TOLD])
+        if staged[i, a.KIND] == a.PASSED:
+            _pass(counts, np.int64(staged[i, a.OFFSET]))
+            continue
+        _end_run(counts, told, row)
         told[row, TOLD_OFFSET] = staged[i, a.OFFSET]
         told[row, TOLD_TIME] = time
         told[row, TOLD_TIME_DELTA] = np.int64(staged[i, a.TIMESTAMP_DELTA]) if is_counted else np.int64(0)
@@ -292,7 +313,8 @@ def _choose(
     if is_chosen or counts[WITH_BATCHES]:
         _add(counts, chosen, at, size, is_chosen)
     if not is_chosen:
-        _pass(counts, scan_state, staged)
+        for number in range(scan_state[a.STAGED]):
+            _pass(counts, np.int64(staged[U(number), a.OFFSET]))
     sc.accept(scan_state, data, at, size, staged, np.int64(0))
     return outcome
 

@@ -25,7 +25,7 @@ from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.java_text import decode_string
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import Record, iter_records
-from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.profile import MODERN
 from offsets_log.replay.topic_names import may_name
 
@@ -60,22 +60,32 @@ class Bare:
     """The records of a batch, without the batch.
 
     Attributes:
-        told: the records, see `choice`; ``copied`` holds their keys and values.
+        told: the records that are wanted, see `choice`; ``copied`` holds their keys and values.
+        passed: records behind them that are not.
     """
 
     told: Sequence[list[int]]
     copied: bytes
+    passed: Sequence[Passed]
 
     def records(
         self, order: ScanOrder, wants: Callable[[Record], bool] | None
-    ) -> Iterator[tuple[Record, CoordinatorRecord | None]]:
-        """Yield the records, decoded where they are asked for."""
-        for offset, time_ms, time_delta, at, key_size, value_size in self.told:
+    ) -> Iterator[Passed | tuple[Record, CoordinatorRecord | None]]:
+        """Yield the records, decoded where they are asked for, and what is passed by between them."""
+        for *run, offset, time_ms, time_delta, at, key_size, value_size in self.told:
+            yield from _passed(run)
             value_at = at + key_size
             value = self.copied[value_at : value_at + value_size] if value_size >= 0 else None
-            record = Record(offset=offset, timestamp_ms=time_ms + time_delta, key=self.copied[at:value_at], value=value)
-            is_wanted = wants is None or wants(record)
-            yield record, decode_coordinator_record(record.key, value, order.release) if is_wanted else None
+            key = self.copied[at:value_at]
+            record = Record(offset=offset, timestamp_ms=time_ms + time_delta, key=key, value=value)
+            yield record, order.decode(key, value) if wants is None or wants(record) else None
+        yield from self.passed
+
+
+def _passed(run: Sequence[int]) -> Sequence[Passed]:
+    """Return a run of records as `choice` tells it; nothing where it is empty."""
+    first, following, has_holes = run
+    return () if first == a.NOTHING else (Passed(first, following, bool(has_holes)),)
 
 
 Item = Taken | Bare | Passed | Seen
@@ -107,7 +117,7 @@ def _counts(selection: Selection) -> a.Int64s:
     counts[ch.WITH_MARKERS] = selection.with_markers
     counts[ch.WITH_BATCHES] = selection.with_batches
     counts[ch.IS_BARE] = selection.is_bare
-    counts[[ch.CHOSEN_AT, ch.FIRST]] = a.NOTHING
+    counts[[ch.CHOSEN_AT, ch.LOOKED_AT, ch.FIRST]] = a.NOTHING
     return counts
 
 
@@ -275,13 +285,13 @@ class _SelectedReading(_ItemReading):
         told = self.told[: self.counts[ch.TOLD]].tolist()
         copied = self.copied[: self.counts[ch.USED]].tobytes()
         begin = 0
-        for at, size, is_chosen, first, following, has_holes, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
-            if first != a.NOTHING:
-                self.ready.append(Passed(first, following, bool(has_holes)))
+        for *run, at, size, is_chosen, end in self.chosen[: self.counts[ch.CHOSEN]].tolist():
             if at != a.NOTHING and is_chosen and self.selection.is_bare:
-                self.ready.append(Bare(told[begin:end], copied))
+                self.ready.append(Bare(told[begin:end], copied, _passed(run)))
                 begin = end
-            elif at != a.NOTHING:
+                continue
+            self.ready += _passed(run)
+            if at != a.NOTHING:
                 batch = decode_batch_header(data[at : at + size].tobytes(), at)
                 self.ready.append(Taken(index, batch, bool(is_chosen)))
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
+from offsets_log.columnar.events.chunk import Chunk
 from offsets_log.columnar.events.kernels import fill
 from offsets_log.columnar.events.rows import ALL, Shown
-from offsets_log.columnar.events.tables import Chunk, TableChunk
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, Reading, ScanOrder, ScanPlace, Seen
 from offsets_log.errors import Damage
@@ -138,7 +138,7 @@ class Export:
         self,
         write: Write,
         *,
-        chunk: Callable[[tuple[int, int] | None], Chunk] = TableChunk,
+        chunk: Callable[[tuple[int, int] | None], Chunk],
         finish: Callable[[int], None] = lambda number: None,
         part_bytes: int = PART_BYTES,
         note: Callable[[PartitionLog], Note],

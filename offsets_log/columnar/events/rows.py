@@ -7,12 +7,9 @@ not UTF-8. Headers and sequence numbers, which no coordinator writes, are in no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from offsets_log.columnar.materialize.arrow import schema_of
 from offsets_log.events import Event
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.record import as_int64
@@ -50,29 +47,8 @@ BOUNDED = (
 """Columns whose least and greatest values tell which rows can be skipped."""
 RISING = ("position", "batch_base_offset", "record_offset", "timestamp_ms", "committed_offset", "commit_timestamp_ms")
 """Columns whose numbers ascend with the log, or nearly so."""
-TEXTS = ("file", "timestamp_type", "compression", "control_type", "name", "group", "topic", "topic_id")
-"""Columns whose texts repeat often: their Arrow type is a dictionary."""
-ALWAYS = (
-    "file", "position", "batch_base_offset", "record_offset", "timestamp_ms", "timestamp_type", "magic", "compression",
-    "producer_id", "producer_epoch", "is_transactional", "is_control",
-)  # fmt: skip
-"""Columns that are never null."""
-
 ROWS_IN_TABLE = 2 * 122_880
 """Approximate number of rows of a table: two of DuckDB's row groups."""
-
-
-def _schema() -> pa.Schema:
-    text = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema(
-        [
-            pa.field(field.name, text if field.name in TEXTS else field.type, field.name not in ALWAYS)
-            for field in schema_of(EVENT_COLUMNS)
-        ]
-    )
-
-
-SCHEMA = _schema()
 
 
 def event_row(event: Event) -> Row:
@@ -149,29 +125,6 @@ def _is_told_whole(decoded: CoordinatorRecord) -> bool:
 def encodable(text: str) -> str:
     """Return a text without the surrogates by which Python represents bytes of file names that are not UTF-8."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def table_of_events(rows: Sequence[Row]) -> pa.Table:
-    """Return rows of `event_row` as a table."""
-    plain = schema_of(EVENT_COLUMNS)
-    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in plain]
-    made = [
-        column.dictionary_encode() if field.name in TEXTS else column
-        for field, column in zip(plain, columns, strict=True)
-    ]
-    return pa.Table.from_arrays(made, schema=SCHEMA)
-
-
-def iter_event_tables(rows: Iterable[Row]) -> Iterator[pa.Table]:
-    """Yield rows of `event_row` as tables of `ROWS_IN_TABLE`."""
-    held: list[Row] = []
-    for row in rows:
-        held.append(row)
-        if len(held) == ROWS_IN_TABLE:
-            yield table_of_events(held)
-            held = []
-    if held:
-        yield table_of_events(held)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,43 +11,39 @@ import pyarrow as pa
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import columns as k
-from offsets_log.columnar.events.entries import enter
-from offsets_log.columnar.events.layouts import Release, programs_of
-from offsets_log.columnar.events.rows import ROWS_IN_TABLE, SCHEMA, Shown, encodable, event_row, table_of_events
-from offsets_log.columnar.materialize.arrow import flags, numbers, repeated, strings
+from offsets_log.columnar.events.chunk import ROOM, Chunk, Mask, Room
+from offsets_log.columnar.events.layouts import Release
+from offsets_log.columnar.events.rows import EVENT_COLUMNS, ROWS_IN_TABLE, Shown, encodable, event_row
+from offsets_log.columnar.materialize.arrow import flags, numbers, repeated, schema_of, strings
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.programs import scan_state_of
 from offsets_log.events import Event, LogEvent
 from offsets_log.log_format.compression import CODECS
-from offsets_log.log_format.partition_log import Segment
-from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.registry import RECORD_TYPES
 from offsets_log.rows.tables import Row
 
 Numbers = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
+TEXTS = ("file", "timestamp_type", "compression", "control_type", "name", "group", "topic", "topic_id")
+"""Columns whose texts repeat often: their Arrow type is a dictionary."""
+ALWAYS = (
+    "file", "position", "batch_base_offset", "record_offset", "timestamp_ms", "timestamp_type", "magic", "compression",
+    "producer_id", "producer_epoch", "is_transactional", "is_control",
+)  # fmt: skip
+"""Columns that are never null."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """How much a chunk holds.
-
-    Attributes:
-        rows: of a table, more or less.
-        least_entries: distinct keys, names and topic ids that it has room for at first.
-        most_entries, most_entry_bytes: that are remembered; where more are needed the table ends and all are
-            forgotten.
-    """
-
-    rows: int = ROWS_IN_TABLE
-    least_entries: int = 1 << 12
-    most_entries: int = 1 << 20
-    most_entry_bytes: int = 1 << 28
+def _schema() -> pa.Schema:
+    text = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            pa.field(field.name, text if field.name in TEXTS else field.type, field.name not in ALWAYS)
+            for field in schema_of(EVENT_COLUMNS)
+        ]
+    )
 
 
-ROOM = Room()
-SLOW_PATH_BYTES = 1 << 24
-"""Maximum number of bytes of batches whose rows wait in Python for their table."""
+SCHEMA = _schema()
+
+
 CODEC_NAMES = [codec.name for codec in CODECS]
 TYPE_NAMES = [RECORD_TYPES[number].name if number in RECORD_TYPES else "" for number in range(a.RECORD_TYPES)]
 
@@ -96,152 +89,15 @@ def _type_names(types: Numbers, presence: Presence) -> pa.Array:
     return presence.dictionary(numbers.astype(np.int32), [TYPE_NAMES[number] for number in used.tolist()])
 
 
-# ---------------------------------------------------------------------------------------------- entries
-
-
-class _Names:
-    """Texts by number."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._column = strings([])
-
-    def column(self, numbers: Numbers, presence: Presence) -> pa.Array:
-        """Return numbers as a column; if there are many texts, only those in the column are included."""
-        if 4 * len(self.texts) > len(numbers):
-            used, numbers = np.unique(numbers, return_inverse=True)
-            texts = [self.texts[number] if number >= 0 else "" for number in used.tolist()]
-            return presence.dictionary(numbers.astype(np.int32), texts)
-        if len(self._column) < len(self.texts):
-            self._column = strings(self.texts)
-        return presence.dictionary(numbers, self._column)
-
-
-class Entries:
-    """Keys, names and topic ids by number; the names are decoded once."""
-
-    def __init__(self, least: int) -> None:
-        self.slots = np.zeros(4 * least, np.int64)
-        self.entries = np.zeros((least, k.ENTRY_COLUMNS), np.int64)
-        self.arena = a.new_arena(a.CACHE_LINE * least)
-        self.groups, self.topics, self.topic_ids = _Names(), _Names(), _Names()
-        self._understood = 0
-
-    def grow(self, scan_state: a.Int64s, counts: a.Int64s) -> None:
-        """Double the room."""
-        self.slots = np.zeros(2 * len(self.slots), np.int64)
-        self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
-        arena = a.new_arena(2 * len(self.arena))
-        arena[: len(self.arena)] = self.arena
-        self.arena = arena
-        enter(scan_state, counts, self.slots, self.entries, self.arena)
-
-    def understand(self, count: int) -> None:
-        """Decode the names and topic ids that are new."""
-        new = self.entries[self._understood : count]
-        names = {k.IS_GROUP: self.groups, k.IS_TOPIC: self.topics, k.IS_TOPIC_ID: self.topic_ids}
-        for at, size, kind in new[new[:, k.ENTRY_KIND] != k.IS_KEY][:, : k.ENTRY_KIND + 1].tolist():
-            raw = self.arena[at : at + size].tobytes()
-            names[kind].texts.append(str(Uuid(raw)) if kind == k.IS_TOPIC_ID else raw.decode())
-        self._understood = count
-
-
 # ------------------------------------------------------------------------------------------------ a chunk
-
-
-class Chunk(ABC):
-    """Collects rows: those of the kernel in columns, those of the slow path with their places among them.
-
-    Args:
-        release: the release that wrote the log, if it is known.
-    """
-
-    def __init__(self, release: Release | None = None, room: Room = ROOM) -> None:
-        self.release, self.room = release, room
-        self.scan_state = scan_state_of(programs_of(release), seed=secrets.randbits(61))
-        self.counts = np.zeros(k.COUNTS, np.int64)
-        self.longs = np.zeros((k.LONGS, room.rows), np.int64)
-        self.ints = np.zeros((k.INTS, room.rows), np.int32)
-        self.texts = np.zeros((k.TEXTS, 32 * room.rows), np.uint8)
-        self.entries = Entries(room.least_entries)
-        self._segments: list[tuple[int, Segment]] = []
-        self._slow_path: list[Any] = []
-        self._places: list[int] = []
-        self._slow_path_bytes = 0
-
-    @abstractmethod
-    def row(self, event: LogEvent, shown: Shown) -> Any:
-        """Return what is kept of an event read on the slow path, or None if it is not asked for."""
-
-    @abstractmethod
-    def made(self, offsets_partition: int | None, shown: Shown) -> Sized:
-        """Return what becomes of the rows asked for, in log order, using the chunk's memory."""
-
-    @property
-    def rows(self) -> int:
-        """The number of the kernel's rows."""
-        return int(self.counts[k.ROWS])
-
-    def __len__(self) -> int:
-        return self.rows + len(self._slow_path)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it is time for a table."""
-        return len(self) >= self.room.rows or self._slow_path_bytes >= SLOW_PATH_BYTES
-
-    def begin_segment(self, segment: Segment) -> None:
-        """Note that the kernel's rows from here on are of this segment."""
-        self._segments.append((self.rows, segment))
-
-    def add_on_slow_path(self, rows: Sequence[Any], size_bytes: int) -> None:
-        """Add the next rows, of a batch of that size."""
-        self._slow_path += rows
-        self._places += [self.rows] * len(rows)
-        self._slow_path_bytes += size_bytes
-
-    def widen(self, count: int) -> None:
-        """Make room for a batch of that many rows, or of more bytes. There must be no rows."""
-        if count > self.longs.shape[1]:
-            self.longs = np.zeros((k.LONGS, count), np.int64)
-            self.ints = np.zeros((k.INTS, count), np.int32)
-        else:
-            self.texts = np.zeros((k.TEXTS, 2 * self.texts.shape[1]), np.uint8)
-
-    @property
-    def has_many_entries(self) -> bool:
-        """Whether it is time to forget them."""
-        entries, size_bytes = self.counts[[k.ENTRIES, k.ARENA_USED]].tolist()
-        return bool(entries > self.room.most_entries or size_bytes > self.room.most_entry_bytes // 2)
-
-    def grow(self) -> None:
-        """Make room for more entries."""
-        self.entries.grow(self.scan_state, self.counts)
-
-    def begin(self) -> None:
-        """Begin another part."""
-        self.clear()
-        self._segments = []
-
-    def clear(self) -> None:
-        """Begin again after a table."""
-        self.counts[[k.ROWS, *range(k.TEXTS_USED, k.TEXTS_USED + k.TEXTS)]] = 0
-        if self.has_many_entries:
-            self.entries = Entries(self.room.least_entries)
-            self.counts[: k.HAS_BATCHES] = 0
-        self._segments = [(0, segment) for _, segment in self._segments[-1:]]
-        self._slow_path, self._places, self._slow_path_bytes = [], [], 0
-
-    def _shown(self, shown: Shown) -> Mask:
-        """Return for each row of the kernel whether it is asked for. The last name stands for no name."""
-        groups = np.array([*map(shown.shows_group, self.entries.groups.texts), False], np.bool_)
-        topics = np.array([*map(shown.shows_topic, self.entries.topics.texts), shown.topic is None], np.bool_)
-        mask: Mask = groups[self.ints[k.GROUP, : self.rows]] & topics[self.ints[k.TOPIC, : self.rows]]
-        return mask
 
 
 class TableChunk(Chunk):
     """Rows of one Arrow table with `rows.EVENT_COLUMNS`."""
+
+    def __init__(self, release: Release | None = None, room: Room = ROOM) -> None:
+        super().__init__(release, room)
+        self._names: dict[str, tuple[list[str], pa.StringArray]] = {}
 
     def row(self, event: LogEvent, shown: Shown) -> Row | None:
         """Return a record as `rows.event_row` does."""
@@ -322,11 +178,22 @@ class TableChunk(Chunk):
             "control_type": Presence(~is_data).dictionary(is_commit_marker, ["ABORT", "COMMIT"]),
             "record_type": data.column(pa.int32(), ints[k.RECORD_TYPE]),
             "name": _type_names(ints[k.RECORD_TYPE], data),
-            "group": entries.groups.column(ints[k.GROUP], data),
-            "topic": entries.topics.column(ints[k.TOPIC], commits),
+            "group": self._name_column("group", entries.groups, ints[k.GROUP], data),
+            "topic": self._name_column("topic", entries.topics, ints[k.TOPIC], commits),
             "partition": commits.column(pa.int32(), ints[k.PARTITION]),
             "is_tombstone": data.flags((kinds == k.TOMBSTONE) | (kinds == k.GROUP_TOMBSTONE)),
         }
+
+    def _name_column(self, name: str, texts: list[str], numbers: Numbers, presence: Presence) -> pa.Array:
+        """Return numbers of texts as a column; if there are many texts, only those in the column are included."""
+        if 4 * len(texts) > len(numbers):
+            used, numbers = np.unique(numbers, return_inverse=True)
+            return presence.dictionary(numbers.astype(np.int32), [texts[n] if n >= 0 else "" for n in used.tolist()])
+        known, column = self._names.get(name, ([], strings([])))
+        if known is not texts or len(column) < len(texts):
+            column = strings(texts)
+            self._names[name] = texts, column
+        return presence.dictionary(numbers, column)
 
     def _value_columns(self) -> dict[str, pa.Array]:
         longs, ints = self.longs[:, : self.rows], self.ints[:, : self.rows]
@@ -339,5 +206,30 @@ class TableChunk(Chunk):
             "metadata": committed.texts(pa.string(), ints[k.ENDS_AT + k.METADATA], self.texts[k.METADATA]),
             "commit_timestamp_ms": committed.column(pa.int64(), longs[k.COMMIT_TIMESTAMP]),
             "expire_timestamp_ms": Presence(expire != -1).column(pa.int64(), expire),
-            "topic_id": self.entries.topic_ids.column(ints[k.TOPIC_ID], Presence(ints[k.TOPIC_ID] >= 0)),
+            "topic_id": self._name_column(
+                "topic_id", self.entries.topic_ids, ints[k.TOPIC_ID], Presence(ints[k.TOPIC_ID] >= 0)
+            ),
         }
+
+
+def table_of_events(rows: Sequence[Row]) -> pa.Table:
+    """Return rows of `event_row` as a table."""
+    plain = schema_of(EVENT_COLUMNS)
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in plain]
+    made = [
+        column.dictionary_encode() if field.name in TEXTS else column
+        for field, column in zip(plain, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(made, schema=SCHEMA)
+
+
+def iter_event_tables(rows: Iterable[Row]) -> Iterator[pa.Table]:
+    """Yield rows of `event_row` as tables of `ROWS_IN_TABLE`."""
+    held: list[Row] = []
+    for row in rows:
+        held.append(row)
+        if len(held) == ROWS_IN_TABLE:
+            yield table_of_events(held)
+            held = []
+    if held:
+        yield table_of_events(held)

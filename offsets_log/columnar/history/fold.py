@@ -18,7 +18,7 @@ from offsets_log.events import Event, LogEvent, Until
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import PartitionLog
-from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.fold import replay_into
 from offsets_log.replay.topic_names import topic_names_in
 
@@ -44,15 +44,18 @@ class HistoryPiece(Piece):
         return self.history.scan(data, self.scanner)
 
     def _group_record(self, data: a.Bytes) -> None:
-        """Note a type 2 record, which the kernel has found valid."""
-        counts = self.history.counts
+        """Note a record of a group, which the kernel has found valid."""
+        history, counts = self.history, self.history.counts
         staged = self.scanner.staged[self.scan_state[a.FLUSHED]]
         source = self.scanner.window if self.scan_state[a.IN_WINDOW] else data
         key, key_size, value, size = staged[[a.KEY, a.KEY_SIZE, a.VALUE_AT, a.VALUE_SIZE]].tolist()
         raw_value = source[value : value + size].tobytes() if size >= 0 else None
-        record = decode_coordinator_record(source[key : key + key_size].tobytes(), raw_value, self.order.release)
+        record = self.order.decode(source[key : key + key_size].tobytes(), raw_value)
         group, timestamp_ms = counts[[e.OF_GROUP, e.OF_TIME]].tolist()
-        self.history.slow_path.note(record, int(staged[a.OFFSET]), timestamp_ms, group)
+        for topic_id, name in topic_names_in(record):
+            history.add_topic_name(topic_id, name, int(staged[a.OFFSET]))
+        if history.lives[group, e.GROUP_SHOWN] == e.WANTED:
+            history.slow_path.note(record, int(staged[a.OFFSET]), timestamp_ms, group)
         self.scan_state[a.FLUSHED] += 1
 
     def take(self, index: int, batch: RecordBatch) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events.records import BEFORE_TEXT, LEADER_AT, SHAPES, metadata_at
+from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import offsets as fold
 from offsets_log.columnar.history import entries as e
 from offsets_log.columnar.history import groups as gr
@@ -90,9 +91,16 @@ def _note_staged_group(
     scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, held: Any, lives: Any, counts: Any,
     entries: Any, texts: Any, members: Any, staged: Any, source: Any, i: Any, key: Any, timestamp: Any,
 ) -> Any:  # fmt: skip
-    """Note a type 2 record; return FINISHED, or what it needs first."""
-    group = rows[key, a.GROUP]
-    if lives[group, e.GROUP_SHOWN] != e.WANTED:
+    """Note a group's record; return FINISHED, or what it needs first.
+
+    Records of the newer kinds are for Python: those of groups that are shown, and all that name topics.
+    """
+    group, number = rows[key, a.GROUP], be16(source, staged[i, a.KEY])
+    is_shown = lives[group, e.GROUP_SHOWN] == e.WANTED
+    if number >= a.KEY_TYPES:
+        names = staged[i, a.KIND] == a.VALUE and newer.TYPES[U(number), newer.NAMES] != 0
+        return np.int64(oc.NEEDS_GROUP if is_shown or names else oc.FINISHED)
+    if not is_shown:
         return np.int64(oc.FINISHED)
     return gr.note_group(
         scan_state, slots, rows, groups, arena, overflow, held, lives, counts, entries, texts, members, source,
@@ -115,7 +123,7 @@ def _note_staged(
         return _note_staged_marker(scan_state, rows, overflow, held, lives, opens, counts, entries, staged, data, i)
     key = np.int64(
         fold.row_of(
-            scan_state, slots, rows, groups, arena, overflow, staged, source, number, place, np.int64(a.IS_NEWER)
+            scan_state, slots, rows, groups, arena, overflow, staged, source, number, place, np.int64(a.IS_GROUP)
         )
     )
     if key < 0:

@@ -50,7 +50,7 @@ class HistoryState(ColumnarState):
         counts: a.Int64s,
         holders_of: HoldersOf,
     ) -> None:
-        super().__init__(profile)
+        super().__init__(profile, with_newer=True)
         self.shows_group = shows_group
         self.shows_key = shows_key
         self.entries, self.texts, self.members, self.counts = entries, texts, members, counts
@@ -58,6 +58,7 @@ class HistoryState(ColumnarState):
         self.slow_path = Groups(self, holders_of)
         self.is_replayed = False
         self._decided_groups = self._decided_keys = 0
+        self._rows_held: dict[GroupTopicPartition, int] = {}
         self.held = np.zeros((0, e.HELD_SIZE), np.int64)
         self.lives = np.zeros((0, e.LIFE_SIZE), np.int64)
         self.opens = np.zeros((0, e.OPEN_SIZE), np.int64)
@@ -179,8 +180,10 @@ class HistoryState(ColumnarState):
             self._keep_columns(made - 1, value)
 
     def key_row(self, key: GroupTopicPartition) -> int:
-        """Return the row of a key, new or known."""
-        return self._row(1, key)
+        """Return the row of a key that a member holds, new or known."""
+        if key not in self._rows_held:
+            self._rows_held[key] = self._row(1, key)
+        return self._rows_held[key]
 
     def _raw_key_row(self, event: Event, record: CoordinatorRecord) -> int:
         assert event.record.key is not None

@@ -28,6 +28,8 @@ from offsets_log.log_format.completeness import Missing, missing_before, missing
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.log_format.record import first_offset
 from offsets_log.log_format.segment import Tail
+from offsets_log.messages.registry import CoordinatorRecord, decode_coordinator_record
+from offsets_log.messages.repeated import RepeatedValues
 from offsets_log.pipeline import log_end, tail_found
 
 PAUSE = 1 << 24
@@ -76,12 +78,17 @@ class ScanOrder:
         self.until = until
         self.release = release
         self.is_cancelled = threading.Event()
+        self._values = RepeatedValues()
         self._reached: dict[int, list[int]] = {}
 
     @property
     def end(self) -> ScanPlace:
         """The place after the last segment."""
         return ScanPlace(len(self.log.segments), 0)
+
+    def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord:
+        """Decode a plain record. Raises as `registry.decode_coordinator_record`."""
+        return decode_coordinator_record(key, value, self.release, self._values.decode)
 
     def begin(self, cut: ScanPlace) -> Cursor | None:
         """Return a cursor at the first batch of a segment at or after a cut; None if the way there is doubtful."""

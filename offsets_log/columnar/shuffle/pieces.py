@@ -62,7 +62,7 @@ def replay_piece(replay: Replay, bounds: Bounds, note: Note) -> tuple[Layout, Co
 def iter_event_tables(
     log: PartitionLog, bounds: Bounds, shown: Shown, until: Until, release: tuple[int, int] | None, note: Note
 ) -> Iterator[pa.Table]:
-    """Yield the records of a piece as `events.rows.SCHEMA`; each table is valid until the next is asked for.
+    """Yield the records of a piece as `events.tables.SCHEMA`; each table is valid until the next is asked for.
 
     Raises:
         InputError: the next piece does not fit after it.

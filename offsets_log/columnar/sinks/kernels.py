@@ -13,9 +13,10 @@ import numpy as np
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.jit.compiled import U, inlined, kernel, part
-from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, LongPlanes, LongRows, Longs
+from offsets_log.columnar.jit.kinds import ByteRows, Bytes, IntRows, Ints, LongPlanes, LongRows, Longs
 from offsets_log.columnar.scan.interner import is_utf8, same_bytes
 from offsets_log.columnar.sinks.json_kernels import STACK_SIZE, write_json
+from offsets_log.columnar.sinks.kinds import kind_number
 from offsets_log.columnar.sinks.writers import (
     BASE64,
     MOST_ESCAPED,
@@ -47,15 +48,15 @@ READ_EMBEDDED = 12  # which of those that are known by their bytes; as base64 wh
 ARRAY = 13  # operation behind it, which is entered behind its literal where there are no elements
 NEXT = 14  # first operation of an element, which is entered behind its literal
 
-SLOW_PATH, SKIPPED = -1, -2
-"""Values instead of where a row's program begins: the line is made on the slow path; the row has no line."""
+SLOW_PATH, NO_PROGRAM = -1, 0
+"""Values instead of where a kind's program begins: its lines are made on the slow path; it has none yet."""
 
-# Numbers of the progress, behind what `json_kernels` enters: the row whose program is the first, the next row, where
-# rows
-# end, bytes written. Then what embedded bytes are known: their number, the seed of their hashes; with how many bytes
-# of ``memory`` a raw value must begin behind its version if its fields are expanded; and which bytes are not known.
+# Numbers of the progress, behind what `json_kernels` enters: the next row, where rows end, bytes written. Then what
+# embedded bytes are known: their number, the seed of their hashes; with how many bytes of ``memory`` a raw value must
+# begin behind its version if its fields are expanded; and which bytes are not known. At last the kind that has no
+# program.
 (
-    BEGIN, ROW, END_ROW, USED, KNOWN, SEED, PREFIX, WHICH, EMBEDDED_AT, EMBEDDED_SIZE, PROGRESS_SIZE,
+    ROW, END_ROW, USED, KNOWN, SEED, PREFIX, WHICH, EMBEDDED_AT, EMBEDDED_SIZE, KIND, PROGRESS_SIZE,
 ) = range(STACK_SIZE, STACK_SIZE + 11)  # fmt: skip
 
 
@@ -238,18 +239,27 @@ def _line(
 
 @kernel
 def write_lines(
-    progress: Longs, out: Bytes, programs: Longs, ops: LongRows, literals: Bytes, steps: LongRows, step_literals: Bytes,
-    longs: LongRows, ints: IntRows, texts: ByteRows, names: Bytes, places: LongPlanes, escapes: ByteRows, slots: Longs,
-    known: LongRows, memory: Bytes,
+    progress: Longs, out: Bytes, shown: Bytes, begins: Ints, ops: LongRows, literals: Bytes, steps: LongRows,
+    step_literals: Bytes, longs: LongRows, ints: IntRows, texts: ByteRows, names: Bytes, places: LongPlanes,
+    escapes: ByteRows, slots: Longs, known: LongRows, memory: Bytes,
 ) -> Any:  # fmt: skip
-    """Append lines to ``out[:progress[USED]]`` from ``progress[ROW]`` on; return why it stopped."""
+    """Append lines to ``out[:progress[USED]]`` from ``progress[ROW]`` on; return why it stopped.
+
+    Args:
+        shown: for each row, whether it has a line; empty if all rows have.
+        begins: see `templates.Templates`.
+    """
     for n in range(progress[ROW], progress[END_ROW]):
         progress[ROW] = n
-        program = programs[n - progress[BEGIN]]
-        if program == SKIPPED:
+        if len(shown) and not shown[n]:
             continue
+        kind = kind_number(ints, n)
+        program = np.int64(begins[U(kind)])
         if program == SLOW_PATH:
             return np.int64(oc.NOT_PLAIN)
+        if program == NO_PROGRAM or program >= len(ops):
+            progress[KIND] = kind
+            return np.int64(oc.NEEDS_TEMPLATE)
         at = _line(
             progress, out, progress[USED], program, ops, literals, steps, step_literals, longs, ints, texts, names,
             places, n, escapes, slots, known, memory,

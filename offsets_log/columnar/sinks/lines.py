@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.events import columns as k
+from offsets_log.columnar.events.chunk import ROOM, Chunk, Entries, Mask, Room
 from offsets_log.columnar.events.layouts import Release
 from offsets_log.columnar.events.rows import Shown
-from offsets_log.columnar.events.tables import ROOM, Chunk, Entries, Mask, Room
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_programs import Programs
 from offsets_log.columnar.sinks.marks import Form, escapes_of, event_of, quote_of
@@ -99,7 +99,7 @@ class Names:
 
     def _kinds(self) -> Sequence[Sequence[str]]:
         """Return the texts of each kind, by its number in `events.columns`."""
-        return self.entries.groups.texts, self.entries.topics.texts, self.entries.topic_ids.texts
+        return self.entries.groups, self.entries.topics, self.entries.topic_ids
 
     def update(self) -> None:
         """Add the names that are new."""
@@ -285,21 +285,21 @@ class LineChunk(Chunk):
         """Write the lines of rows that the kernel has read."""
         templates = self.press.templates(segment, offsets_partition, self.release)
         names, progress, known, json = self._names, self._progress, self.known, self.press.json
-        programs = templates.programs(self.ints[:, begin:end])
-        if is_shown is not None:
-            programs[~is_shown[begin:end]] = sk.SKIPPED
-        progress[sk.BEGIN], progress[sk.ROW], progress[sk.END_ROW] = begin, begin, end
+        shown = np.zeros(0, np.uint8) if is_shown is None else is_shown.view(np.uint8)
+        progress[sk.ROW], progress[sk.END_ROW] = begin, end
         while True:
             outcome = sk.write_lines(
-                progress, self._out, programs, templates.ops, templates.literals, json.steps, json.literals, self.longs,
-                self.ints, self.texts, names.data, names.places, self.press.escapes, known.slots, known.known,
-                known.memory,
+                progress, self._out, shown, templates.begins, templates.ops, templates.literals, json.steps,
+                json.literals, self.longs, self.ints, self.texts, names.data, names.places, self.press.escapes,
+                known.slots, known.known, known.memory,
             )  # fmt: skip
             if outcome == oc.FINISHED:
                 return
             if outcome == oc.NOT_PLAIN:
                 yield from self._put(self._line(segment, offsets_partition, int(progress[sk.ROW])))
                 progress[sk.ROW] += 1
+            elif outcome == oc.NEEDS_TEMPLATE:
+                templates.make(int(progress[sk.KIND]))
             elif outcome == oc.NEEDS_EMBEDDED:
                 at, size = progress[[sk.EMBEDDED_AT, sk.EMBEDDED_SIZE]].tolist()
                 known.add(int(progress[sk.WHICH]), self.texts[k.RAW_VALUE, at : at + size].tobytes())

@@ -8,18 +8,17 @@ escaped.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from offsets_log.columnar import arrays as a
 from offsets_log.columnar.events import columns as k
 from offsets_log.columnar.events.layouts import Release, layouts_of
 from offsets_log.columnar.sinks import kernels as sk
 from offsets_log.columnar.sinks.json_programs import Programs
+from offsets_log.columnar.sinks.kinds import KINDS, Kind, kind_of
 from offsets_log.columnar.sinks.marks import (
     Form,
     Mark,
@@ -31,7 +30,6 @@ from offsets_log.columnar.sinks.marks import (
     split,
 )
 from offsets_log.columnar.sinks.writers import SLACK
-from offsets_log.columnar.wire import batches as bt
 from offsets_log.log_format.control_record import ControlRecord
 from offsets_log.log_format.partition_log import Segment
 from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
@@ -41,76 +39,6 @@ from offsets_log.rows.tables import Row
 WITHOUT_VALUE = frozenset({k.TOMBSTONE, k.GROUP_TOMBSTONE})
 CLASSIC_TYPE = 2
 """The record type of classic groups."""
-
-
-# -------------------------------------------------------------------------------------------------- kinds
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What rows with the same template have in common: facts of `events.columns`."""
-
-    kind: int
-    attributes: int
-    record_type: int
-    value_version: int
-    layout: int
-    has_topic_id: bool
-
-
-def _values() -> Iterator[tuple[int, int, int]]:
-    """Yield all combinations of record types, value versions and their layouts, −1 where there is none."""
-    yield -1, -1, 0
-    for number in RECORD_TYPES:
-        yield number, -1, 0
-        for version in range(a.VERSIONS):
-            for layout in range(len(layouts_of(number, version, None))):
-                yield number, version, layout
-
-
-VALUES = tuple(_values())
-VALUE_SHAPE = (a.RECORD_TYPES + 1, a.VERSIONS + 1, k.MOST_LAYOUTS)
-
-
-def _value_numbers() -> npt.NDArray[np.int64]:
-    """Return the index in `VALUES` for every combination of record type, version and layout."""
-    numbers = np.zeros(VALUE_SHAPE, np.int64)
-    for i, (number, version, layout) in enumerate(VALUES):
-        numbers[number + 1, version + 1, layout] = i
-    return numbers.ravel()
-
-
-VALUE_NUMBERS = _value_numbers()
-WIDTHS = (3, bt.OLDER_SHIFT + 2, len(VALUES).bit_length(), 1)
-"""Bits of the parts of a kind's number."""
-KINDS = 1 << sum(WIDTHS)
-
-
-def kinds_of(ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the kinds of a chunk's rows as numbers below `KINDS`."""
-    _, versions, layouts = VALUE_SHAPE
-    value = (ints[k.RECORD_TYPE] + 1) * versions + ints[k.VALUE_VERSION] + 1
-    layout = ints[k.LAYOUT] * (ints[k.KIND] == k.GROUP_VALUE)
-    parts = (
-        ints[k.KIND],
-        ints[k.ATTRIBUTES],
-        VALUE_NUMBERS[value * layouts + layout],
-        ints[k.TOPIC_ID] >= 0,
-    )
-    number = np.zeros(ints.shape[1], np.int64)
-    for part, width in zip(parts, WIDTHS, strict=True):
-        number = number << width | part
-    return number
-
-
-def kind_of(number: int) -> Kind:
-    """Return the kind of a number, the inverse of `kinds_of`."""
-    parts = []
-    for width in reversed(WIDTHS):
-        parts.append(number & (1 << width) - 1)
-        number >>= width
-    has_topic_id, value, attributes, kind = parts
-    return Kind(kind, attributes, *VALUES[value], bool(has_topic_id))
 
 
 # ------------------------------------------------------------------------------------- records of marks
@@ -301,29 +229,24 @@ class Templates:
     """The programs of all kinds of rows of a segment, made when they are needed. Threads may share it.
 
     Attributes:
+        begins: int32[KINDS], where each kind's program begins, SLOW_PATH or NO_PROGRAM; that may be behind the end of
+            what ``ops`` was when a thread took it.
         ops: int64[n, `kernels.OP_COLUMNS`], one program after the other.
         literals: bytes that they write.
     """
 
     def __init__(self, maker: Maker) -> None:
-        self.ops = np.zeros((0, sk.OP_COLUMNS), np.int64)
+        self.begins = np.zeros(KINDS, np.int32)
+        self.ops = np.zeros((1, sk.OP_COLUMNS), np.int64)  # no program begins at NO_PROGRAM
         self.literals = np.zeros(0, np.uint8)
         self._maker = maker
-        self._begins = np.full(KINDS, sk.SKIPPED, np.int32)
         self._lock = threading.Lock()
 
-    def programs(self, ints: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-        """Return where the program of each row begins, or SLOW_PATH."""
-        kinds = kinds_of(ints)
-        programs = self._begins[kinds]
-        new = np.unique(kinds[programs == sk.SKIPPED])
-        if len(new):
-            with self._lock:
-                for number in new.tolist():
-                    if self._begins[number] == sk.SKIPPED:
-                        self._begins[number] = self._add(kind_of(number))
-            programs = self._begins[kinds]
-        return programs.astype(np.int64)
+    def make(self, number: int) -> None:
+        """Make the program of a kind, unless another thread has made it."""
+        with self._lock:
+            if self.begins[number] == sk.NO_PROGRAM:
+                self.begins[number] = self._add(kind_of(number))
 
     def _add(self, kind: Kind) -> int:
         try:
