@@ -72,7 +72,7 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
 def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
     """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
 
-    Their last offsets rise.
+    Each begins behind `LATEST`, the last offset of the one before, and ends below `UNTIL_OFFSET`.
 
     Args:
         checks: whether a checksum that is wrong leaves a batch to Python.
@@ -88,12 +88,15 @@ def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> in
         if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
             return d.SLOW_PATH
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        if not fits(round_state, data, at) or last < round_state[d.LATEST]:
+        if not round_state[d.LATEST] < be64(data, at) <= last < round_state[d.UNTIL_OFFSET]:
+            return d.SLOW_PATH
+        if not fits(round_state, data, at):
             return d.SLOW_PATH
         if round_state[d.DUE] >= len(due):
             return d.NEEDS_ROOM
         _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
         round_state[d.LATEST] = last
+        round_state[d.LAST_AT] = at
         round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
         at += size
     round_state[d.POSITION] = at
