@@ -14,6 +14,7 @@ from offsets_log.data_directory.checkpoints import (
 from offsets_log.data_directory.identity import CLEAN_SHUTDOWN, PARTITION_METADATA, decode_partition_metadata
 from offsets_log.data_directory.internal_topics import INTERNAL_TOPICS
 from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
+from offsets_log.data_directory.told_ends import ToldEnds
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer
@@ -26,7 +27,7 @@ LAG_COLUMNS = (
     Column("log_end_offset", "bigint", "where consumers see the log end"),
     Column("lag", "bigint", "from the committed offset until there, as kafka-consumer-groups counts it"),
     Column("behind_ms", "bigint", "age of the first record not yet read; 0 where all was read"),
-    Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop) or log end"),
+    Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop, or pulled) or log end"),
 )
 """All null where no copy of the partition was given."""
 
@@ -88,13 +89,18 @@ class CopiedLogs:
     """
 
     def __init__(
-        self, partitions: Iterable[CopiedPartition], leaders: Mapping[TopicPartition, str] | None = None
+        self,
+        partitions: Iterable[CopiedPartition],
+        leaders: Mapping[TopicPartition, str] | None = None,
+        told: tuple[ToldEnds, list[Damage]] | None = None,
     ) -> None:
         """Args:
         leaders: of a partition the directory that its leader keeps it in, where the cluster's metadata tells.
+        told: ends of logs that have no copy, and what could not be read of them.
         """
+        self._told, damages = told or (ToldEnds(), [])
         self.notes: list[str] = []
-        self.damages: list[Damage] = []
+        self.damages: list[Damage] = list(damages)
         self._copies: dict[TopicPartition, list[CopiedPartition]] = {}
         for copy in partitions:
             self._copies.setdefault((copy.topic, copy.partition), []).append(copy)
@@ -107,7 +113,7 @@ class CopiedLogs:
 
     def __bool__(self) -> bool:
         """Whether there is a topic that users write to: the logs of internal ones alone tell no lag."""
-        return any(topic not in INTERNAL_TOPICS for topic, _ in self._copies)
+        return bool(self._told) or any(topic not in INTERNAL_TOPICS for topic, _ in self._copies)
 
     def ends(self, topic: str, partition: int) -> LogEnds | None:
         """Where the log begins and ends; None without a copy that can be read."""
@@ -131,6 +137,8 @@ class CopiedLogs:
         """As the copy that counts tells it; None where it tells none."""
         if self.ends(topic, partition) is None:
             return None
+        if (topic, partition) not in self._chosen:
+            return self._told.topic_ids.get(topic)
         copy = self._chosen[topic, partition]
         try:
             data = copy.read(PARTITION_METADATA)
@@ -150,6 +158,8 @@ class CopiedLogs:
 
     def _find(self, key: TopicPartition, dating: Collection[int] = ()) -> LogEnds | None:
         copies = self._copies.get(key, ())
+        if not copies:
+            return self._told.ends(*key)
         at_once = dating if len(copies) == 1 else ()
         found = [(copy, ends) for copy in copies if (ends := self._ends_of(copy, at_once)) is not None]
         if not found:
