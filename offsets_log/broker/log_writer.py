@@ -33,7 +33,7 @@ class PartitionLogWriter:
         producers: what is known of producers; its snapshots are those at the beginning of each segment, and at the end.
         leader_epochs: those of the batches.
         end_offset: the offset after the last batch; None before the first.
-        last_batch: the last batch that was written.
+        last: the last batch that was written, where it lies.
         segment: the one that is written; what it collects may be taken (`SegmentWriter.take_pieces`).
         records: number of records that the headers of all batches declare.
     """
@@ -45,7 +45,7 @@ class PartitionLogWriter:
     producers: ProducerState = field(default_factory=lambda: ProducerState(Snapshots({})))
     leader_epochs: LeaderEpochs = field(default_factory=dict)
     end_offset: int | None = None
-    last_batch: bytes = b""
+    last: Buffer = b""
     segment: SegmentWriter | None = None
     records: int = 0
 
@@ -66,7 +66,7 @@ class PartitionLogWriter:
         batch = entry_in_memory("", memoryview(raw), 0, len(raw))
         if batch is None or batch.size_bytes != len(raw):
             raise BrokerError(f"{len(raw)} bytes that are not one batch", rule="D-4")
-        self._append(batch, raw)
+        self._append(batch, batch.last_offset)
 
     def write_all(self, data: Buffer, begin: int = 0, until_offset: int = NO_BOUND) -> int:
         """Append the whole batches of a buffer from a position on, those with right checksums; return where they end.
@@ -83,10 +83,10 @@ class PartitionLogWriter:
         while True:
             at = run.append(view, at)
             batch = entry_in_memory("", view, at, len(view))
-            if batch is None or batch.last_offset >= until_offset:
+            if batch is None or (last_offset := batch.last_offset) >= until_offset:
                 return at
             batch.ensure_valid()
-            self._append(batch, batch.raw())
+            self._append(batch, last_offset)
             at = batch.end
             run.is_due = batch.producer_id < 0
 
@@ -95,42 +95,48 @@ class PartitionLogWriter:
         self._end_segment()
         self.producers.take_snapshot()
 
-    def _append(self, batch: FileBatch, raw: bytes) -> None:
-        if self.end_offset is not None and batch.base_offset < self.end_offset:
-            raise BrokerError(f"offset {batch.base_offset} behind a log that ends at {self.end_offset}", rule="D-8")
-        if batch.last_offset < batch.base_offset:
-            raise BrokerError(f"a batch from {batch.base_offset} to {batch.last_offset}", rule="D-8")
-        segment = self._segment_for(batch)
+    @property
+    def last_batch(self) -> bytes:
+        """The last batch that was written; empty before the first."""
+        return bytes(self.last)
+
+    def _append(self, batch: FileBatch, last_offset: int) -> None:
+        base_offset = batch.base_offset
+        if self.end_offset is not None and base_offset < self.end_offset:
+            raise BrokerError(f"offset {base_offset} behind a log that ends at {self.end_offset}", rule="D-8")
+        if last_offset < base_offset:
+            raise BrokerError(f"a batch from {base_offset} to {last_offset}", rule="D-8")
+        segment = self._segment_for(batch, base_offset, last_offset)
         if not batch.is_legacy:
             assign(self.leader_epochs, batch.partition_leader_epoch, batch.offset)
         if batch.producer_id >= 0 and (completed := self.producers.append(batch)) is not None:
             if completed.is_aborted:
                 segment.aborted.append(self.producers.aborted_entry(completed))
             self.producers.complete(completed)
-        segment.write(raw, batch.last_offset, batch.max_timestamp_ms)
-        self.end_offset = self.producers.map_end_offset = batch.next_offset
-        self.last_batch = raw
+        segment.copy(batch)
+        self.end_offset = self.producers.map_end_offset = last_offset + 1
+        self.last = batch.view[batch.position : batch.end]
         self.records += batch.records_count
 
-    def _segment_for(self, batch: FileBatch) -> SegmentWriter:
+    def _segment_for(self, batch: FileBatch, first_offset: int, last_offset: int) -> SegmentWriter:
         """Return the segment that takes a batch, a new one if necessary (``LogSegment.shouldRoll``)."""
         segment = self.segment
-        if segment is not None and self._takes(segment, batch):
+        if segment is not None and self._takes(segment, batch.size_bytes, last_offset):
             return segment
         self._end_segment()
-        base_offset = batch.base_offset if self.end_offset is None else self.end_offset
-        if batch.last_offset - base_offset >= MAX_OFFSETS_IN_SEGMENT:
-            base_offset = batch.base_offset
+        base_offset = first_offset if self.end_offset is None else self.end_offset
+        if last_offset - base_offset >= MAX_OFFSETS_IN_SEGMENT:
+            base_offset = first_offset
         if segment is not None:
             self.producers.map_end_offset = base_offset
             self.producers.take_snapshot()
         return self.begin(base_offset)
 
-    def _takes(self, segment: SegmentWriter, batch: FileBatch) -> bool:
+    def _takes(self, segment: SegmentWriter, size_bytes: int, last_offset: int) -> bool:
         index, times = segment.indexing.index, segment.indexing.times
         return (
-            segment.size_bytes + batch.size_bytes <= self.segment_bytes
-            and batch.last_offset - segment.base_offset < MAX_OFFSETS_IN_SEGMENT
+            segment.size_bytes + size_bytes <= self.segment_bytes
+            and last_offset - segment.base_offset < MAX_OFFSETS_IN_SEGMENT
             and len(index.offsets) < index.most_entries
             and len(times.offsets) < times.most_entries - 1
         )
@@ -166,7 +172,7 @@ class _Run:
         if end > at and follower.next_offset is not None:
             segment.copy_run(view, at, end)
             self.writer.end_offset = self.writer.producers.map_end_offset = follower.next_offset
-            self.writer.last_batch = bytes(view[follower.last_at : end])
+            self.writer.last = view[follower.last_at : end]
             self.writer.records += follower.records
         return end
 

@@ -241,14 +241,15 @@ class ClusterReader:
 
     def fetch(
         self, node_id: int, positions: Mapping[TopicPartition, tuple[int, int]], most_bytes: int, rack: str
-    ) -> dict[TopicPartition, dict[str, Any]]:
+    ) -> tuple[dict[TopicPartition, dict[str, Any]], float]:
         """Fetch batches from offsets on, uncommitted ones too, up to the high watermark.
 
         Args:
             positions: partition → the leader epoch it is believed to have, −1 if unknown; the offset to begin at.
 
         Returns:
-            Partition → its part of the response, of those that were asked for.
+            Partition → its part of the response, of those that were asked for; and for how many seconds the broker
+            asks to be left alone. It answers nothing of any partition then.
 
         Raises:
             OSError, ClusterError: as `ask`.
@@ -271,12 +272,13 @@ class ClusterReader:
         code = answer.get("error_code", NO_ERROR)
         if code != NO_ERROR:
             raise ClusterError(f"broker {node_id} answers {name_of(code)}")
-        return {
+        answers = {
             (topic["topic"], row["partition_index"]): row
             for topic in answer["responses"]
             for row in topic["partitions"]
             if (topic["topic"], row["partition_index"]) in positions
         }
+        return answers, answer["throttle_time_ms"] / 1000
 
     def epoch_end(self, node_id: int, key: TopicPartition, epoch: int) -> tuple[int, int]:
         """Ask for the last epoch up to one, and where its records end; −1 and −1 where the leader does not know.

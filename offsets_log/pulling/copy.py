@@ -27,6 +27,7 @@ from offsets_log.rows.tables import Row
 from offsets_log.words import counted
 
 SEGMENT_BYTES = 100 << 20
+"""``offsets.topic.segment.bytes`` by default."""
 ENDS_PATIENCE_SECONDS = 5.0
 """For the ends of users' partitions, some of which may have no leader for long."""
 TOMBSTONES_MS = 24 * 3600 * 1000
@@ -44,14 +45,13 @@ class Copy:
 
     Attributes:
         partitions: those of this run, set by `begin`.
-        segment_bytes: where segments are rolled.
+        refused: those of which it is not known where they begin or end.
     """
 
     path: Path
     facts: PullFacts
     partitions: list[PulledPartition] = field(default_factory=list)
     refused: list[PartitionFacts] = field(default_factory=list)
-    segment_bytes: int = SEGMENT_BYTES
 
     def begin(self, reader: ClusterReader, topics: Collection[str], wanted: Collection[int]) -> ClusterNow:
         """Find out what there is to pull, and open its folders.
@@ -152,7 +152,7 @@ class Copy:
             )
 
     def _open(self, facts: PartitionFacts, now: ClusterNow, start: int, end: int) -> PulledPartition:
-        folder = PartitionFolder(self.path / f"{facts.topic}-{facts.partition}", self.segment_bytes)
+        folder = PartitionFolder(self.path / f"{facts.topic}-{facts.partition}", SEGMENT_BYTES)
         topic_id = now.topics[facts.topic].topic_id
         if folder.end_offset is None:
             facts.topic_id = None if topic_id is None else str(topic_id)

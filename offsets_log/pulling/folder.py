@@ -166,7 +166,7 @@ class PartitionFolder:
         os.truncate(path, recovery.valid_bytes)
         writer = self.writer
         writer.producers, writer.leader_epochs = producers, epochs
-        writer.end_offset, writer.last_batch = producers.map_end_offset, last.raw()
+        writer.end_offset, writer.last = producers.map_end_offset, last.raw()
         writer.segment = SegmentWriter(base, recovery.indexing, aborted=file.aborted, size_bytes=recovery.valid_bytes)
         return True
 

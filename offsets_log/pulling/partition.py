@@ -98,17 +98,18 @@ class PulledPartition:
         """Another broker is asked, or the same one again after a break: its log may be another."""
         self.is_sure = not self._last
 
-    def take(self, answer: Mapping[str, Any], epoch: int) -> None:
+    def take(self, answer: Mapping[str, Any], epoch: int, *, is_empty: bool) -> None:
         """Take a part of a response without an error.
 
         Args:
             epoch: of the leader that was asked.
+            is_empty: whether the whole response has no batch: else this partition may just have had no room in it.
 
         Raises:
             UnsureError, DivergedError: it is not known to continue the copy, or does not.
             BrokerError: what comes behind the last batch appended is no valid batch.
         """
-        facts, before = self.facts, self.end_offset
+        facts = self.facts
         self._is_answered = True
         facts.high_watermark, facts.last_stable_offset = answer["high_watermark"], answer["last_stable_offset"]
         if epoch >= 0:
@@ -122,8 +123,7 @@ class PulledPartition:
         finally:
             self.folder.flush()
             self.pulled_bytes += self.folder.size_bytes - size_bytes
-        is_quiet = self.end_offset == before and not records and answer["high_watermark"] >= self.target
-        self._quiet = self._quiet + 1 if is_quiet else 0
+        self._quiet = self._quiet + 1 if is_empty and answer["high_watermark"] >= self.target else 0
         if self._quiet >= MOST_QUIET and not self.is_sure:
             raise UnsureError
 

@@ -176,19 +176,26 @@ class _Asking:
         """Send one request; return whether any copy has grown."""
         by_key = {partition.key: partition for partition in self.partitions}
         positions = {key: (self._epoch(key), partition.fetch_offset) for key, partition in by_key.items()}
-        answers = self.run_.reader.fetch(self.node_id, positions, self.run_.pace.fetch_bytes, self.run_.rack)
+        reader, pace = self.run_.reader, self.run_.pace
+        answers, seconds = reader.fetch(self.node_id, positions, pace.fetch_bytes, self.run_.rack)
         if not answers:
-            raise ClusterError("it answers nothing of what it was asked")
-        size_bytes = grown = 0
-        for key, answer in answers.items():
-            size_bytes += len(answer["records"] or b"")
-            grown += self._take(by_key[key], answer)
+            if seconds <= 0:
+                raise ClusterError("it answers nothing of what it was asked")
+            self.run_.say_once(f"broker {self.node_id} holds this client back: a quota")
+            self.is_over.wait(min(seconds, reader.patience))
+            return True
+        size_bytes = sum(len(answer["records"] or b"") for answer in answers.values())
+        grown = sum(self._take(by_key[key], answer, is_empty=not size_bytes) for key, answer in answers.items())
         self.run_.advance(grown)
-        self.run_.pace.wait(size_bytes, self.is_over)
+        pace.wait(size_bytes, self.is_over)
         return grown > 0
 
-    def _take(self, partition: PulledPartition, answer: dict[str, Any]) -> int:
-        """Take a part of a response; return by how many offsets the copy has grown."""
+    def _take(self, partition: PulledPartition, answer: dict[str, Any], *, is_empty: bool) -> int:
+        """Take a part of a response; return by how many offsets the copy has grown.
+
+        Args:
+            is_empty: whether the whole response has no batch.
+        """
         if answer["error_code"] != NO_ERROR:
             self._refused(partition, answer["error_code"])
             return 0
@@ -198,7 +205,7 @@ class _Asking:
             return 0
         before = partition.end_offset
         try:
-            partition.take(answer, self._epoch(partition.key))
+            partition.take(answer, self._epoch(partition.key), is_empty=is_empty)
         except UnsureError:
             self._compare_epochs(partition)
         except DivergedError as error:
