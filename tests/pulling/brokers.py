@@ -153,8 +153,7 @@ class Brokers:
 
     def _versions(self, node: int, body: dict[str, Any]) -> dict[str, Any]:
         rows = [
-            {"api_key": api.key, "min_version": 0, "max_version": self.newest.get(api.key, 99)}
-            for api in APIS.values()
+            {"api_key": api.key, "min_version": 0, "max_version": self.newest.get(api.key, 99)} for api in APIS.values()
         ]
         return {
             "error_code": 0, "api_keys": rows, "throttle_time_ms": 0, "supported_features": [],

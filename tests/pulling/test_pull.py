@@ -80,7 +80,9 @@ def test_a_later_run_adds_what_came_since_and_reads_nothing_twice_but_a_batch(tm
         asked = len(brokers.requests)
         (row,) = rows(pull(brokers, tmp_path))
         assert row["pulled_bytes"] == len(log.raw) - before
-        offsets = [body["topics"][0]["partitions"][0]["fetch_offset"] for _, k, body in brokers.requests[asked:] if k == 1]
+        offsets = [
+            body["topics"][0]["partitions"][0]["fetch_offset"] for _, k, body in brokers.requests[asked:] if k == 1
+        ]
         assert offsets[0] == 117
     assert copied(tmp_path) == log.raw
 
