@@ -114,7 +114,7 @@ def beside(path: Path) -> dict[str, bytes]:
 def test_cut_anywhere_and_gone_on_with_all_files_are_those_of_one_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Indexes, aborted transactions and snapshots of producers too, in segments of any size; and a broker opens them."""
+    """Indexes, aborted transactions and snapshots of producers too, in segments of any size, as a broker has them."""
     chance = random.Random(seed)
     monkeypatch.setattr(copies, "SEGMENT_BYTES", chance.choice([600, 3000, 1 << 20]))
     log = log_of(transactions())
