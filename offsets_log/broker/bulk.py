@@ -1,4 +1,4 @@
-"""Check, count and index runs of plain batches without a producer by a kernel, in the form they have in a segment."""
+"""Check, count and index runs of plain batches by a kernel, in the form they have in a segment."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from offsets_log.columnar.cleaning import round_state as d
 from offsets_log.log_format.segment import Buffer
 
 DUE_ENTRIES = 1 << 12
+MET_ENTRIES = 1 << 12
 ANY_EPOCH = 1 << 31
 NO_BOUND = (1 << 63) - 1
 
@@ -28,6 +29,8 @@ class Follower:
         until_offset: a batch that holds it or a later one ends a run.
         next_offset: the offset after the last batch of the runs so far; None before the first.
         last_at: where the last batch of the last run begins.
+        takes_producers: whether batches with a producer are taken too; else the first of them ends a run.
+        with_producers: where such batches begin, of the last run.
         records: number of records that the runs declare.
     """
 
@@ -38,13 +41,17 @@ class Follower:
     until_offset: int = NO_BOUND
     next_offset: int | None = None
     last_at: int = 0
+    takes_producers: bool = False
+    with_producers: list[int] = field(default_factory=list)
     records: int = 0
     _round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
     _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
+    _met: a.Int64s = field(init=False)
     _data: a.Bytes = field(init=False)
 
     def __post_init__(self) -> None:
         self._data = bytes_of(self.file)
+        self._met = np.zeros(MET_ENTRIES if self.takes_producers else 0, np.int64)
 
     def follow(self, position: int, leader_epoch: int = ANY_EPOCH, last_offset: int | None = None) -> int:
         """Process a run from a position on; return where it ends.
@@ -65,9 +72,11 @@ class Follower:
         round_state[d.RECORDS_READ], round_state[d.EPOCH] = 0, leader_epoch
         round_state[d.UNTIL_OFFSET] = self.until_offset
         round_state[d.LATEST] = (self.next_offset or 0) - 1 if last_offset is None else last_offset
+        self.with_producers = []
         while True:
-            round_state[d.DUE] = 0
-            why = ix.follow(round_state, self._data, self._due, self.checks)
+            round_state[d.DUE] = round_state[d.PRODUCERS] = 0
+            why = ix.follow(round_state, self._data, self._due, self._met, self.checks)
+            self.with_producers += self._met[: int(round_state[d.PRODUCERS])].tolist()
             latest = int(round_state[d.LATEST_TIME]), int(round_state[d.LATEST_TIME_OFFSET])
             indexing.take_run(self._due[: int(round_state[d.DUE])].tolist(), latest, int(round_state[d.INDEXED_AT]))
             if why != d.NEEDS_ROOM:

@@ -77,7 +77,8 @@ class PartitionLogWriter:
             until_offset: a batch that holds it or a later one is not appended, nor is what follows.
 
         Raises:
-            BrokerError: what follows is no valid batch, or it contradicts the batches before it. Those are appended.
+            BrokerError: what follows is no valid batch, or something contradicts what came before it. What was taken
+                until then is appended.
         """
         view, at, run = memoryview(data), begin, _Run(self, until_offset)
         while True:
@@ -88,7 +89,6 @@ class PartitionLogWriter:
             batch.ensure_valid()
             self._append(batch, last_offset)
             at = batch.end
-            run.is_due = batch.producer_id < 0
 
     def close(self) -> None:
         """End the log."""
@@ -109,14 +109,20 @@ class PartitionLogWriter:
         segment = self._segment_for(batch, base_offset, last_offset)
         if not batch.is_legacy:
             assign(self.leader_epochs, batch.partition_leader_epoch, batch.offset)
-        if batch.producer_id >= 0 and (completed := self.producers.append(batch)) is not None:
-            if completed.is_aborted:
-                segment.aborted.append(self.producers.aborted_entry(completed))
-            self.producers.complete(completed)
+        if batch.producer_id >= 0:
+            self.tell_producers(batch, segment)
         segment.copy(batch)
         self.end_offset = self.producers.map_end_offset = last_offset + 1
         self.last = batch.view[batch.position : batch.end]
         self.records += batch.records_count
+
+    def tell_producers(self, batch: FileBatch, segment: SegmentWriter) -> None:
+        """Note what a batch with a producer means to it and its transaction. Raises BrokerError."""
+        completed = self.producers.append(batch)
+        if completed is not None:
+            if completed.is_aborted:
+                segment.aborted.append(self.producers.aborted_entry(completed))
+            self.producers.complete(completed)
 
     def _segment_for(self, batch: FileBatch, first_offset: int, last_offset: int) -> SegmentWriter:
         """Return the segment that takes a batch, a new one if necessary (``LogSegment.shouldRoll``)."""
@@ -151,21 +157,16 @@ class PartitionLogWriter:
 
 @dataclass(slots=True)
 class _Run:
-    """Runs of plain batches on their way from one buffer into a log.
-
-    Attributes:
-        is_due: whether a run is worth looking for.
-    """
+    """Runs of plain batches on their way from one buffer into a log."""
 
     writer: PartitionLogWriter
     until_offset: int
-    is_due: bool = True
     _follower: Follower | None = None
 
     def append(self, view: memoryview, at: int) -> int:
         """Append a run to the segment that is written; return where it ends."""
         segment, end_offset = self.writer.segment, self.writer.end_offset
-        if not self.is_due or segment is None or end_offset is None or at >= len(view):
+        if segment is None or end_offset is None or at >= len(view):
             return at
         follower = self._follower_for(segment, view, at)
         end = follower.follow(at, latest_of(self.writer.leader_epochs), end_offset - 1)
@@ -174,6 +175,9 @@ class _Run:
             self.writer.end_offset = self.writer.producers.map_end_offset = follower.next_offset
             self.writer.last = view[follower.last_at : end]
             self.writer.records += follower.records
+            for position in follower.with_producers:
+                if (batch := entry_in_memory("", view, position, end)) is not None:
+                    self.writer.tell_producers(batch, segment)
         return end
 
     def _follower_for(self, segment: SegmentWriter, view: memoryview, at: int) -> Follower:
@@ -183,8 +187,8 @@ class _Run:
         if follower is None or follower.indexing is not segment.indexing:
             end = min(len(view), at + max(self.writer.segment_bytes - segment.size_bytes, 0))
             file = LogFile(segment.base_offset, "", view, end, segment.indexing.index, finds_by_base_offset=True)
-            follower = Follower(file, segment.indexing, checks=True, until_offset=self.until_offset)
-            follower.begin = segment.size_bytes - at
+            follower = Follower(file, segment.indexing, checks=True, takes_producers=True)
+            follower.begin, follower.until_offset = segment.size_bytes - at, self.until_offset
             self._follower = follower
         follower.records = 0
         return follower

@@ -69,10 +69,11 @@ def index(round_state: Longs, data: Bytes, due: LongRows, begin: Number) -> Any:
 
 
 @kernel
-def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> int:
-    """Batches of magic 2 without a producer or a new epoch, from the position on: counted, indexed as they stand.
+def follow(round_state: Longs, data: Bytes, due: LongRows, met: Longs, checks: Number) -> int:
+    """Batches of magic 2 without a new epoch, from the position on: counted, indexed as they stand.
 
-    Each begins behind `LATEST`, the last offset of the one before, and ends below `UNTIL_OFFSET`.
+    Each begins behind `LATEST`, the last offset of the one before, and ends below `UNTIL_OFFSET`. Where those with a
+    producer begin is noted; without room for any the first of them is left to Python.
 
     Args:
         checks: whether a checksum that is wrong leaves a batch to Python.
@@ -83,7 +84,10 @@ def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> in
         size = newest_at(data, at, end)
         if checks and size >= 0:
             size = bt.batch_at(data, at, end)
-        if size < 0 or be64(data, at + bt.PRODUCER_ID) >= 0:
+        if size < 0:
+            return d.SLOW_PATH
+        has_producer = be64(data, at + bt.PRODUCER_ID) >= 0
+        if has_producer and len(met) == 0:
             return d.SLOW_PATH
         if be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
             return d.SLOW_PATH
@@ -92,8 +96,11 @@ def follow(round_state: Longs, data: Bytes, due: LongRows, checks: Number) -> in
             return d.SLOW_PATH
         if not fits(round_state, data, at):
             return d.SLOW_PATH
-        if round_state[d.DUE] >= len(due):
+        if round_state[d.DUE] >= len(due) or (has_producer and round_state[d.PRODUCERS] >= len(met)):
             return d.NEEDS_ROOM
+        if has_producer:
+            met[U(round_state[d.PRODUCERS])] = at
+            round_state[d.PRODUCERS] += 1
         _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
         round_state[d.LATEST] = last
         round_state[d.LAST_AT] = at
