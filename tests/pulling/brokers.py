@@ -36,6 +36,7 @@ class Log:
 
     Attributes:
         ends: leader epoch → where its records end; of the last one the log's end.
+        follower: a replica that is nearer to whoever says where they are.
     """
 
     leader: int = 0
@@ -45,6 +46,7 @@ class Log:
     batches: list[tuple[int, bytes]] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
     error: int = 0
+    follower: int = -1
 
     def add(self, count: int = 1, **facts: Any) -> None:
         """Append a batch of so many records."""
@@ -148,7 +150,7 @@ class Brokers:
 
     def answer(self, api: Api, header: Header, node: int, body: dict[str, Any]) -> bytes:
         """The frame that a broker sends."""
-        made = {18: self._versions, 3: self._metadata, 2: self._ends, 1: self._fetched, 23: self._epochs}
+        made = {18: self._versions, 3: self._metadata, 2: self._ends, 1: self._fetched, 23: self._epochs, 17: _shaken}
         return api.encode_response(header.correlation_id, header.version, made[api.key](node, body))
 
     def _versions(self, node: int, body: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +203,7 @@ class Brokers:
 
     def _log(self, node: int, topic: str, partition: int) -> Log | None:
         log = self.logs.get((topic, partition))
-        return log if log is not None and log.leader == node else None
+        return log if log is not None and node in (log.leader, log.follower) else None
 
     def _ends(self, node: int, body: dict[str, Any]) -> dict[str, Any]:
         def answer(log: Log | None, row: dict[str, Any]) -> dict[str, Any]:
@@ -232,6 +234,9 @@ class Brokers:
                 code = int(not log.start <= row["fetch_offset"] <= log.end)
                 records = b"" if code or left <= 0 else log.read(row["fetch_offset"], left)
                 left -= len(records)
+            nearer = -1
+            if log is not None and log.follower >= 0 and body["rack_id"] and node == log.leader:
+                nearer, records = log.follower, b""
             end = -1 if code or log is None else log.end
             return {
                 "partition_index": row["partition"], "error_code": code, "high_watermark": end,
@@ -239,8 +244,12 @@ class Brokers:
                 "diverging_epoch": {"epoch": -1, "end_offset": -1},
                 "current_leader": {"leader_id": -1, "leader_epoch": -1},
                 "snapshot_id": {"epoch": -1, "end_offset": -1}, "aborted_transactions": None,
-                "preferred_read_replica": -1, "records": records,
+                "preferred_read_replica": nearer, "records": records,
             }  # fmt: skip
 
         topics = self._each(node, body["topics"], "topic", "partition", answer)
         return {"throttle_time_ms": 0, "error_code": 0, "session_id": 0, "responses": topics}
+
+
+def _shaken(node: int, body: dict[str, Any]) -> dict[str, Any]:
+    return {"error_code": 0, "mechanisms": [body["mechanism"]]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -459,3 +460,37 @@ def test_a_refused_partition_is_told_at_once(tmp_path: Path) -> None:
     with Brokers(logs).running() as brokers:
         assert "TOPIC_AUTHORIZATION_FAILED" in problem(pull(brokers, tmp_path))
     assert copied(tmp_path) == logs[OFFSETS, 0].raw
+
+
+def test_a_nearer_replica_is_read_and_its_leader_again_when_that_goes_away(tmp_path: Path) -> None:
+    """KIP-392."""
+    log = Log(follower=1).fill(40)
+    brokers = Brokers(offsets_log(p0=log), nodes=2, most_bytes=400)
+
+    def fault(node: int, header: Header, body: dict[str, Any]) -> bytes | None:
+        if header.api_key == FETCH and node == 1 and body["topics"][0]["partitions"][0]["fetch_offset"] > 60:
+            log.follower = -1
+            return b""
+        return None
+
+    brokers.fault = fault
+    with brokers.running():
+        result = pull(brokers, tmp_path, "--rack", "here")
+    assert result.exit_code == 0, result.stderr
+    assert {node for node, key, _ in brokers.requests if key == FETCH} == {0, 1}
+    assert copied(tmp_path) == log.raw
+
+
+def test_without_kafka_python_only_a_login_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an installation without the extra."""
+    monkeypatch.setitem(sys.modules, "kafka", None)
+    monkeypatch.setitem(sys.modules, "kafka.net.sasl", None)
+    log = Log().fill(3)
+    with Brokers(offsets_log(p0=log)).running() as brokers:
+        assert pull(brokers, tmp_path).exit_code == 0
+        login = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=a\nsasl.password=b\n"
+        (tmp_path / "client.properties").write_text(login)
+        result = pull(brokers, tmp_path)
+    assert result.exit_code == 1
+    assert "a login by SASL needs kafka-python: pip install 'offsets-log[restore]'" in result.stderr
+    assert copied(tmp_path) == log.raw
