@@ -111,8 +111,8 @@ class _Run:
         topics += [SHARE_GROUP_STATE] if options["with_share_state"] else []
         properties = properties_of(options["command_config"], self.say)
         with (
-            open_copy(self._to, self.say) as copy,
             closing(ClusterReader(options["bootstrap_server"], properties)) as reader,
+            open_copy(self._to, self.say) as copy,
         ):
             now = copy.begin(reader, topics, options["offsets_partition"])
             if words := copy.write_log_ends(reader, now):

@@ -21,6 +21,7 @@ from offsets_log.protocol.registry import APIS
 from offsets_log.pulling import copy as copies
 from offsets_log.pulling import folder, run
 from tests.builders import LogBuilder
+from tests.coordinator.broker import free_port
 from tests.pulling.brokers import OFFSETS, Brokers, Log, batch
 
 FETCH, EPOCHS = 1, 23
@@ -494,3 +495,11 @@ def test_without_kafka_python_only_a_login_is_missing(tmp_path: Path, monkeypatc
     assert result.exit_code == 1
     assert "a login by SASL needs kafka-python: pip install 'offsets-log[restore]'" in result.stderr
     assert copied(tmp_path) == log.raw
+
+
+def test_a_cluster_that_is_not_reached_leaves_nothing_behind(tmp_path: Path) -> None:
+    words = ["pull", "--bootstrap-server", f"127.0.0.1:{free_port()}", "--to", str(tmp_path / "copy")]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 1
+    assert "nothing listens on port" in result.stderr
+    assert not (tmp_path / "copy").exists()
