@@ -503,3 +503,17 @@ def test_a_cluster_that_is_not_reached_leaves_nothing_behind(tmp_path: Path) -> 
     assert result.exit_code == 1
     assert "nothing listens on port" in result.stderr
     assert not (tmp_path / "copy").exists()
+
+
+def test_topics_of_the_other_coordinators_come_on_request(tmp_path: Path) -> None:
+    """Filters of partitions are of the offsets topic alone."""
+    logs = offsets_log(p0=Log().fill(3), p1=Log().fill(4))
+    others = [("__transaction_state", 1), ("__share_group_state", 2)]
+    logs |= {key: Log().fill(5 + key[1]) for key in others}
+    with Brokers(logs).running() as brokers:
+        result = pull(brokers, tmp_path, "-p", "1", "--with-transaction-state", "--with-share-state")
+    assert result.exit_code == 0, result.stderr
+    pulled = [(row["topic"], row["partition"]) for row in rows(result)]
+    assert pulled == sorted([(OFFSETS, 1), *others])
+    for topic, partition in pulled:
+        assert copied(tmp_path, partition, topic) == logs[topic, partition].raw
