@@ -104,7 +104,7 @@ class Inputs:
         from offsets_log.data_directory.metadata_copies import leader_copies
 
         partitions = self._opened.user_partitions
-        return CopiedLogs(partitions, leader_copies(partitions, lambda: self.metadata))
+        return CopiedLogs(partitions, leader_copies(partitions, lambda: self.metadata), self._opened.told_ends)
 
     def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
         """Yield the given offsets that lead to no record in the other topics' logs."""

@@ -21,6 +21,7 @@ COMMANDS = {
     "groups": "cli.groups",
     "history": "cli.history",
     "info": "cli.info",
+    "pull": "cli.pull",
     "rebalances": "cli.rebalances",
     "rebuild": "cli.rebuild",
     "repair": "cli.repair",

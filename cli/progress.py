@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 BAR_FROM_BYTES = 8 << 20
 LINE_EVERY_S = 10.0
+BYTES = "bytes"
 
 Advance = Callable[[int], None]
 """Called with a number of bytes read since the last call, from any thread."""
@@ -17,19 +18,24 @@ Say = Callable[[str], None]
 
 
 @contextmanager
-def progress(total_bytes: int, say: Say, *, is_wanted: bool | None, is_quiet: bool) -> Iterator[Advance]:
+def progress(
+    total: int, say: Say, *, is_wanted: bool | None, is_quiet: bool, unit: str = BYTES, long: int = BAR_FROM_BYTES
+) -> Iterator[Advance]:
     """Show on standard error how much of the input has been read.
 
     Args:
+        total: how much there is.
         say: writes a line.
         is_wanted: None for the default: on a terminal a bar for long work, else lines for work that takes long.
+        unit: what is counted.
+        long: the least total for which a bar is shown.
     """
     if is_wanted is False or (is_wanted is None and is_quiet):
         yield lambda size_bytes: None
     elif not sys.stderr.isatty():
-        yield Lines(total_bytes, say).advance
-    elif is_wanted or total_bytes >= BAR_FROM_BYTES:
-        yield from _bar(total_bytes)
+        yield Lines(total, say, unit=unit).advance
+    elif is_wanted or total >= long:
+        yield from _bar(total, unit)
     else:
         yield lambda size_bytes: None
 
@@ -37,30 +43,50 @@ def progress(total_bytes: int, say: Say, *, is_wanted: bool | None, is_quiet: bo
 class Lines:
     """Prints a line every `LINE_EVERY_S` seconds, if anything was read meanwhile."""
 
-    def __init__(self, total_bytes: int, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
-        self._total = total_bytes
+    def __init__(self, total: int, say: Say, clock: Callable[[], float] = time.monotonic, unit: str = BYTES) -> None:
+        self._total = total
+        self._unit = unit
         self._say = say
         self._clock = clock
         self._read = 0
         self._next_s = clock() + LINE_EVERY_S
         self._lock = threading.Lock()
 
-    def advance(self, size_bytes: int) -> None:
-        """Count bytes; those that are read a second time count for nothing."""
+    def advance(self, count: int) -> None:
+        """Count what was read; what is read a second time counts for nothing."""
         with self._lock:
-            self._read = min(self._read + size_bytes, self._total)
+            self._read = min(self._read + count, self._total)
             now_s = self._clock()
             if now_s >= self._next_s:
                 self._next_s = now_s + LINE_EVERY_S
                 share = self._read * 100 // max(self._total, 1)
-                self._say(f"read {self._read / 1e6:.1f} of {self._total / 1e6:.1f} MB, {share} %")
+                self._say(f"read {self._shown(self._read)} of {self._shown(self._total)} {self._unit_shown}, {share} %")
+
+    def _shown(self, count: int) -> str:
+        return f"{count / 1e6:.1f}" if self._unit == BYTES else f"{count:,}"
+
+    @property
+    def _unit_shown(self) -> str:
+        return "MB" if self._unit == BYTES else self._unit
 
 
-def _bar(total_bytes: int) -> Iterator[Advance]:
+def _bar(total: int, unit: str) -> Iterator[Advance]:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    counts: tuple[ProgressColumn, ...] = (DownloadColumn(), TransferSpeedColumn())
+    if unit != BYTES:
+        counts = MofNCompleteColumn(), TextColumn(unit)
+    columns = (BarColumn(), *counts, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=total_bytes)
-        yield lambda size_bytes: bar.advance(task, size_bytes)
+        task = bar.add_task("reading", total=total)
+        yield lambda count: bar.advance(task, count)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from cli.account import EXIT_DAMAGED, say
+from cli.command_config import properties_of
 from cli.inputs import matcher
 from offsets_log.cluster import admin
-from offsets_log.cluster.properties import doubtful
 from offsets_log.disk.journal import growing_file
 from offsets_log.errors import ClusterLostError, InputError
-from offsets_log.java_properties import parse_properties
 from offsets_log.restore.apply import restore
 from offsets_log.restore.changes import DONE, UNCHANGED, Change, Note
 from offsets_log.restore.journal import Journal, JournalNote, read_journal
@@ -71,7 +70,7 @@ class Run:
         """Show or do the changes; what was done is in ``changes``, also when this stops early."""
 
         rows = self._rows()
-        properties = _properties(self.asked.command_config, self.say)
+        properties = properties_of(self.asked.command_config, self.say)
 
         with (
             closing(admin.Cluster(self.asked.bootstrap_server, properties)) as cluster,
@@ -183,12 +182,3 @@ class Run:
 
 def _text(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
-
-
-def _properties(command_config: str | None, say: Callable[[str], None]) -> Mapping[str, str]:
-    if command_config is None:
-        return {}
-    properties = parse_properties(Path(command_config).read_text("utf-8", "replace"), command_config)
-    for words in doubtful(properties):
-        say(f"{command_config}: {words}")
-    return properties

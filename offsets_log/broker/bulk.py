@@ -18,6 +18,7 @@ from offsets_log.log_format.segment import Buffer
 
 DUE_ENTRIES = 1 << 12
 ANY_EPOCH = 1 << 31
+NO_BOUND = (1 << 63) - 1
 MOST_PRODUCERS = 1 << 8
 """With more of them their batches are read one by one."""
 ENDED_AT_ONCE = 1 << 10
@@ -96,7 +97,10 @@ class Follower:
         checks: whether a wrong checksum ends a run.
         producers: who are told of their batches, call `give_back` before looking at it; None where these end a run.
         passes_producers: whether these are counted instead.
+        begin: how many bytes the segment has before the file's view.
+        until_offset: a batch that holds it or a later one ends a run.
         next_offset: the offset after the last batch of the runs so far; None before the first.
+        last_at: where the last batch of the last run begins.
         records: number of records that the runs declare.
     """
 
@@ -105,7 +109,10 @@ class Follower:
     checks: bool
     producers: ProducerState | None = None
     passes_producers: bool = False
+    begin: int = 0
+    until_offset: int = NO_BOUND
     next_offset: int | None = None
+    last_at: int = 0
     records: int = 0
     _round_state: a.Int64s = field(default_factory=lambda: np.zeros(d.STATE_SIZE, np.int64))
     _due: a.Int64s = field(default_factory=lambda: np.zeros((DUE_ENTRIES, d.DUE_COLUMNS), np.int64))
@@ -120,22 +127,26 @@ class Follower:
         """Have the producers know of their batches in the runs so far."""
         self._table.give_back()
 
-    def follow(self, position: int, leader_epoch: int = ANY_EPOCH) -> int:
+    def follow(self, position: int, leader_epoch: int = ANY_EPOCH, last_offset: int | None = None) -> int:
         """Process a run from a position on; return where it ends.
 
         Args:
             leader_epoch: a batch of a later epoch ends the run.
+            last_offset: a batch that begins there or before ends the run; without it, one that begins before the end
+                of the runs so far.
 
         Raises:
             BrokerError: an index cannot hold an entry that is due.
         """
         round_state, indexing = self._round_state, self.indexing
         self._table.lend()
-        round_state[d.POSITION] = round_state[d.SIZE] = position
+        round_state[d.POSITION], round_state[d.SIZE] = position, self.begin + position
         round_state[d.END], round_state[d.BASE_OFFSET] = self.file.size_bytes, self.file.base_offset
         round_state[d.INTERVAL], round_state[d.INDEXED_AT] = indexing.interval_bytes, indexing.indexed_at
         round_state[d.LATEST_TIME], round_state[d.LATEST_TIME_OFFSET] = indexing.latest
         round_state[d.RECORDS_READ], round_state[d.EPOCH] = 0, leader_epoch
+        round_state[d.UNTIL_OFFSET] = self.until_offset
+        round_state[d.LATEST] = (self.next_offset or 0) - 1 if last_offset is None else last_offset
         while True:
             round_state[d.DUE] = 0
             why = ix.follow(round_state, self._data, self._due, *self._table.arrays, self.checks)
@@ -146,7 +157,7 @@ class Follower:
             if why != oc.NEEDS_ROOM:
                 break
         if round_state[d.POSITION] > position:
-            self.next_offset = int(round_state[d.LATEST]) + 1
+            self.next_offset, self.last_at = int(round_state[d.LATEST]) + 1, int(round_state[d.LAST_AT])
         self.records += int(round_state[d.RECORDS_READ])
         return int(round_state[d.POSITION])
 

@@ -27,6 +27,7 @@ class SegmentRecovery:
     Attributes:
         in_bulk: whether a kernel reads plain batches.
         valid_bytes: position of the first bad batch, or the end.
+        indexing: the file's indexes, as they are being rebuilt.
     """
 
     file: LogFile
@@ -35,12 +36,17 @@ class SegmentRecovery:
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
     in_bulk: bool = False
     valid_bytes: int = 0
-    _indexing: Indexing = field(init=False)
+    indexing: Indexing = field(init=False)
 
     def run(self) -> None:
         """Read to the first bad batch or the end, and rebuild the file's indexes."""
-        self._indexing = Indexing.of(self.file.base_offset, self.index_interval_bytes)
-        self.file.index, self.file.times = self._indexing.index, self._indexing.times
+        self.read()
+        self.indexing.close()
+
+    def read(self) -> None:
+        """Do what `run` does, but leave the indexes open for batches that are written behind."""
+        self.indexing = Indexing.of(self.file.base_offset, self.index_interval_bytes)
+        self.file.index, self.file.times = self.indexing.index, self.indexing.times
         self.file.aborted = TransactionIndex()
         follower = self._follower() if self.in_bulk else None
         try:
@@ -53,12 +59,11 @@ class SegmentRecovery:
             pass
         if follower is not None:
             follower.give_back()
-        self._indexing.close()
 
     def _follower(self) -> Follower:
         from offsets_log.broker.bulk import Follower
 
-        return Follower(self.file, self._indexing, checks=True, producers=self.producers)
+        return Follower(self.file, self.indexing, checks=True, producers=self.producers)
 
     def _next(self, follower: Follower | None) -> FileBatch | None:
         """Return the next batch that is not read in bulk."""
@@ -77,7 +82,7 @@ class SegmentRecovery:
                 file=self.file.file,
                 position=batch.position,
             )
-        self._indexing.take(self.valid_bytes, last_offset, batch.max_timestamp_ms)
+        self.indexing.take(self.valid_bytes, last_offset, batch.max_timestamp_ms)
         self.valid_bytes = batch.end
         if not batch.is_legacy:
             assign(self.leader_epochs, batch.partition_leader_epoch, batch.offset)

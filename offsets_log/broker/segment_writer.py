@@ -98,6 +98,13 @@ class SegmentWriter:
         if self.aborted.entries:
             yield "txnindex", [self.aborted.encode()]
 
+    def take_pieces(self) -> list[Buffer]:
+        """Return the log's pieces since the last call, which are the caller's to write then."""
+        self._end_run()
+        pieces = self._pieces[:]
+        self._pieces.clear()
+        return pieces
+
     def release(self) -> None:
         """Drop the contents after they were written."""
         self._pieces.clear()

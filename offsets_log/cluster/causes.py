@@ -8,7 +8,10 @@ import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from offsets_log.cluster.broker import BrokerConnection, LoginError
 from offsets_log.errors import ClusterError
+from offsets_log.protocol.error_codes import ILLEGAL_SASL_STATE, UNSUPPORTED_SASL_MECHANISM
+from offsets_log.protocol.metadata import METADATA, NO_TOPIC
 
 CONNECT_SECONDS = 5.0
 
@@ -38,8 +41,7 @@ class _Attempt:
 
     def __init__(self, server: str, options: Mapping[str, Any], has_key: bool) -> None:
         self.server, self.options, self.has_key = server, options, has_key
-        self.host, self.port = _address(server)
-        self.has_answered = self.is_logged_in = False
+        self.host, self.port = address(server)
 
     @property
     def protocol(self) -> str:
@@ -63,45 +65,30 @@ class _Attempt:
             return f"cannot be connected to: {error.strerror or error}"
 
     def _kafka(self) -> str | None:
-        from kafka.errors import KafkaError
-        from kafka.net.compat import KafkaNetClient
-
-        client = KafkaNetClient(bootstrap_servers=[self.server], **self.options)
+        connection = BrokerConnection(self.host, self.port, self.options, CONNECT_SECONDS)
         try:
-            client._manager.run(self._ask, client._manager)
-        except (KafkaError, OSError, ValueError) as error:
-            return self._in_words(error)
-        except (ImportError, RuntimeError) as error:  # a mechanism needs a library that is missing
-            return str(error)
-        finally:
-            client.close()
+            with connection:
+                if connection.takes(METADATA):
+                    connection.ask(METADATA, NO_TOPIC)
+        except (OSError, ClusterError) as error:
+            return self._in_words(error, connection)
         return None
 
-    async def _ask(self, manager: Any) -> None:
-        from kafka.protocol.metadata import MetadataRequest
-
-        node = manager.cluster.bootstrap_brokers()[0].node_id
-        connection = manager.get_connection(
-            node, timeout_ms=CONNECT_SECONDS * 1000, pop_on_close=False, refresh_metadata_on_err=False
-        )
-        try:
-            await connection
-            self.is_logged_in = True
-            await connection.send_request(MetadataRequest(topics=[]), request_timeout_ms=CONNECT_SECONDS * 1000)
-        finally:
-            self.has_answered = connection.broker_version_data is not None
-
-    def _in_words(self, error: Exception) -> str:
+    def _in_words(self, error: Exception, connection: BrokerConnection) -> str:
         said = str(error)
         for sign, words in TLS_CAUSES:
             if sign in said:
                 certificate = REFUSED if self.has_key else MISSED
                 return words.format(said=_reason(said), host=self.host, certificate=certificate)
-        if not self.has_answered:
+        if not connection.is_secured:
+            return NOT_TLS
+        if not connection.has_answered:
             return self._without_answer(said)
-        if type(error).__name__ in LOGIN_CAUSES:
-            return LOGIN_CAUSES[type(error).__name__].format(protocol=self.protocol)
-        if not self.is_logged_in:
+        if isinstance(error, LoginError) and error.code in LOGIN_CAUSES:
+            return LOGIN_CAUSES[error.code]
+        if isinstance(error, ClusterError) and not isinstance(error, LoginError):
+            return error.problem
+        if not connection.is_logged_in:
             user, mechanism = self.options.get("sasl_plain_username"), self.options.get("sasl_mechanism")
             return (
                 f"the broker refuses the login{f' of {user!r}' if user else ''} by {mechanism}: wrong user name or "
@@ -139,13 +126,13 @@ TLS_CAUSES = (
     ("CERTIFICATE_VERIFY_FAILED", "the broker's certificate is not trusted, ssl.truststore.location: {said}"),
     ("UNEXPECTED_EOF", NOT_TLS),
     ("WRONG_VERSION_NUMBER", NOT_TLS),
-    ("Handshake failed", "TLS fails: {said}"),
+    ("[SSL", "TLS fails: {said}"),
 )
 """Part of OpenSSL's error → the cause; the first match counts."""
 
 LOGIN_CAUSES = {
-    "IllegalSaslStateError": "the port wants no login, and the client does: set security.protocol without SASL",
-    "UnsupportedSaslMechanismError": "the broker does not take the mechanism of sasl.mechanism",
+    ILLEGAL_SASL_STATE: "the port wants no login, and the client does: set security.protocol without SASL",
+    UNSUPPORTED_SASL_MECHANISM: "the broker does not take the mechanism of sasl.mechanism",
 }
 
 
@@ -167,7 +154,8 @@ def _speaks_tls(host: str, port: int) -> bool:
     return False
 
 
-def _address(server: str) -> tuple[str, int]:
+def address(server: str) -> tuple[str, int]:
+    """Return host and port. Raises ClusterError for anything but ``HOST:PORT``."""
     host, _, port = server.rpartition(":")
     if not host or not port.isdecimal():
         raise ClusterError(f"--bootstrap-server {server} is not HOST:PORT")

@@ -13,6 +13,7 @@ from offsets_log.data_directory.checkpoints import (
 )
 from offsets_log.data_directory.identity import decode_partition_metadata
 from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
+from offsets_log.data_directory.told_ends import ToldEnds
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.file_names import (
     CLEAN_SHUTDOWN,
@@ -33,7 +34,7 @@ LAG_COLUMNS = (
     Column("log_end_offset", "bigint", "the offset at which consumers see the log end"),
     Column("lag", "bigint", "from the committed offset until there, as kafka-consumer-groups counts it"),
     Column("behind_ms", "bigint", "age of the first record not yet read; 0 if all was read"),
-    Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop) or log end"),
+    Column("lag_from", "string", "what tells the end: high watermark (noted at an orderly stop, or pulled) or log end"),
 )
 """All null where no copy of the partition was given, or one of another topic of that name."""
 
@@ -109,13 +110,18 @@ class CopiedLogs:
     """
 
     def __init__(
-        self, partitions: Iterable[CopiedPartition], leaders: Mapping[TopicPartition, LeaderCopies] | None = None
+        self,
+        partitions: Iterable[CopiedPartition],
+        leaders: Mapping[TopicPartition, LeaderCopies] | None = None,
+        told: tuple[ToldEnds, list[Damage]] | None = None,
     ) -> None:
         """Args:
         leaders: of partitions with several copies who led them last, where the cluster's metadata tells.
+        told: ends of logs that have no copy, and what could not be read of them.
         """
+        self._told, damages = told or (ToldEnds(), [])
         self._notes: dict[str, None] = {}
-        self._damages: dict[str, Damage] = {}
+        self._damages = {str(one.error): one for one in damages}
         self._copies: dict[TopicPartition, list[CopiedPartition]] = {}
         for copy in partitions:
             self._copies.setdefault((copy.topic, copy.partition), []).append(copy)
@@ -150,7 +156,7 @@ class CopiedLogs:
 
     def __bool__(self) -> bool:
         """Whether there is a topic that users write to: the logs of internal ones alone tell no lag."""
-        return any(topic not in INTERNAL_TOPICS for topic, _ in self._copies)
+        return bool(self._told) or any(topic not in INTERNAL_TOPICS for topic, _ in self._copies)
 
     def ends(self, topic: str, partition: int) -> LogEnds | None:
         """Where the log begins and ends; None without a copy that can be read."""
@@ -187,6 +193,8 @@ class CopiedLogs:
         return self._topic_ids[key]
 
     def _read_topic_id(self, key: TopicPartition) -> Uuid | None:
+        if key not in self._chosen:
+            return self._told.topic_ids.get(key[0])
         copy = self._chosen[key]
         try:
             data = copy.read(PARTITION_METADATA)
@@ -205,6 +213,8 @@ class CopiedLogs:
 
     def _find(self, key: TopicPartition, dating: Collection[int] = ()) -> LogEnds | None:
         copies = self._copies.get(key, ())
+        if not copies:
+            return self._told.ends(*key)
         at_once = dating if len(copies) == 1 else ()
         found = [(copy, ends) for copy in copies if (ends := self._ends_of(copy, at_once)) is not None]
         if not found:

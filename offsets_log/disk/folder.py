@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from offsets_log.data_directory.checkpoints import decode_offset_checkpoint
 from offsets_log.data_directory.directory import LOCK
+from offsets_log.data_directory.told_ends import LOG_ENDS
 from offsets_log.errors import CorruptFileError, InputError
 from offsets_log.log_format.completeness import Missing, missing_partition
 from offsets_log.log_format.file_names import (
@@ -37,7 +38,7 @@ CHECKPOINTS = {
 }
 """Attribute of `Checkpoints` → file of a data directory with one line for each partition."""
 
-IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, META_PROPERTIES})
+IN_DATA_DIRECTORY = frozenset({*CHECKPOINTS.values(), CLEAN_SHUTDOWN, LOG_ENDS, META_PROPERTIES})
 """Files of a data directory itself that are read; a directory with any of them is a data directory."""
 
 Opener = Callable[[], Buffer]

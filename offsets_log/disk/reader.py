@@ -20,6 +20,7 @@ from typing import Self
 from offsets_log.data_directory.directory import iter_mixed_up, node_of
 from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.data_directory.metadata_copies import Clusters
+from offsets_log.data_directory.told_ends import LOG_ENDS, ToldEnds, decode_told_ends
 from offsets_log.disk.dumps import Dumps
 from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import (
@@ -34,7 +35,7 @@ from offsets_log.disk.folder import (
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.disk.replicas import Leader, choose_replica
 from offsets_log.disk.segments import select_segments
-from offsets_log.errors import Damage, InputError
+from offsets_log.errors import Damage, InputError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
@@ -75,16 +76,29 @@ class DiskLogs:
         self.damages = finder.damages + dumps.damages
         self.files = sorted(finder.files)
         self.user_partitions = finder.user_partitions
+        self._data_directories = finder.data_directories
         self._topic_files = finder.topic_files
         self._stack = stack
+
+    @cached_property
+    def told_ends(self) -> tuple[ToldEnds, list[Damage]]:
+        """Where logs begin and end by the ``log-ends.json`` of pulled copies, and what of these cannot be read."""
+        told, damages = ToldEnds(), []
+        for directory in self._data_directories:
+            if LOG_ENDS in directory.files:
+                try:
+                    told.add(decode_told_ends(directory.files[LOG_ENDS](), f"{directory.shown_path}/{LOG_ENDS}"))
+                except OffsetsLogError as error:
+                    damages.append(Damage(error, b""))
+        return told, damages
 
     @cached_property
     def topic_ids(self) -> dict[bytes, str]:
         """Topic id (16 bytes) → name, from other topics' ``partition.metadata``, else from the clusters' metadata.
 
-        Unreadable files are ignored.
+        Of a pulled copy, whose cluster told them, from its ``log-ends.json``. Unreadable files are ignored.
         """
-        ids: dict[str, bytes] = {}
+        ids: dict[str, bytes] = dict(self.told_ends[0].topic_ids)
         for topic, read in self._topic_files:
             if topic not in ids and (topic_id := topic_id_in(read)):
                 ids[topic] = topic_id

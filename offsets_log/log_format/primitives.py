@@ -307,17 +307,27 @@ def parse_prefix(struct: c.Construct, data: bytes, root: str) -> tuple[Any, byte
     Raises:
         CorruptRecordError: with the field path below ``root``.
     """
-    if (found := readers.read(struct, data)) is not None:
-        value, end = found
-        return value, data[end:]
+    value, end = parse_from(struct, data, root)
+    return value, data[end:]
+
+
+def parse_from(struct: c.Construct, data: bytes, root: str, at: int = 0) -> tuple[Any, int]:
+    """Parse what begins at a place; return the value and where it ends.
+
+    Raises:
+        CorruptRecordError: with the field path below ``root``.
+    """
+    if (found := readers.read(struct, data, at)) is not None:
+        return found
     stream = io.BytesIO(data)
+    stream.seek(at)
     try:
         value = struct.parse_stream(stream)
     except c.ConstructError as error:
         raise CorruptRecordError(
             f"{_sentence(error)} (byte {stream.tell()} of {len(data)})", field=field_of(error.path, root)
         ) from None
-    return value, stream.read()
+    return value, stream.tell()
 
 
 def parse_at(struct: c.Construct, data: bytes, at: int) -> tuple[Any, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from offsets_log.broker.failures import BrokerError
@@ -55,3 +57,53 @@ def test_a_writer_refuses_what_is_no_batch_or_goes_back() -> None:
     for wrong in (batch, batch[:-1], batch + batch, b""):
         with pytest.raises(BrokerError):
             writer.write(wrong)
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 900, 1 << 20])
+@pytest.mark.parametrize("name", NAMES)
+def test_whole_buffers_make_the_files_of_single_batches(name: str, segment_bytes: int) -> None:
+    """In buffers that end anywhere, of which the rest comes again with the next one."""
+    raws = [item.raw for _, item in iter_log(all_cases()[name].log) if isinstance(item, RecordBatch)]
+    whole, step = b"".join(raws), 1 + max(map(len, raws))
+
+    def single(writer: PartitionLogWriter) -> None:
+        for raw in raws:
+            writer.write(raw)
+
+    def buffers(writer: PartitionLogWriter) -> None:
+        at = 0
+        while at < len(whole):
+            at += writer.write_all(whole[at : at + step])
+
+    assert written(buffers, segment_bytes) == written(single, segment_bytes)
+
+
+def written(write: Callable[[PartitionLogWriter], None], segment_bytes: int) -> dict[str, object]:
+    """All that a writer makes."""
+    files: dict[str, object] = {}
+
+    def emit(segment: SegmentWriter) -> None:
+        for suffix, pieces in segment.files():
+            files[f"{segment.base_offset:020}.{suffix}"] = b"".join(map(bytes, pieces))
+
+    writer = PartitionLogWriter(emit, segment_bytes=segment_bytes, index_interval_bytes=200)
+    write(writer)
+    files |= {"last": writer.last_batch, "epochs": writer.leader_epochs, "records": writer.records}
+    writer.close()
+    return files | {"producers": writer.producers.snapshots.by_offset, "end": writer.end_offset}
+
+
+def test_a_buffer_is_taken_up_to_what_is_wrong_and_to_a_bound() -> None:
+    built = LogBuilder()
+    for offset in range(8):
+        built.commit(offset)
+    whole = b"".join(built.batches)
+    for bound in range(1, 9):
+        writer = PartitionLogWriter(lambda segment: None)
+        assert writer.write_all(whole, until_offset=bound) == sum(map(len, built.batches[:bound]))
+        assert writer.end_offset == bound
+    for wrong in (whole[:-1] + b"!", whole + built.batches[0], whole + bytes(99)):
+        writer = PartitionLogWriter(lambda segment: None)
+        with pytest.raises(BrokerError):
+            writer.write_all(wrong)
+        assert writer.end_offset in (7, 8)

@@ -74,7 +74,8 @@ def follow(
 ) -> int:  # fmt: skip
     """Count and index unchanged batches of magic 2 from a position on that have no new epoch.
 
-    Their last offsets rise; those of producers are as plain as `producers.take` asks for.
+    Each begins after `LATEST`, the last offset of the one before, and ends below `UNTIL_OFFSET`; those of producers are
+    as plain as `producers.take` asks for.
 
     Args:
         checks: whether a checksum that is wrong leaves a batch to Python.
@@ -88,7 +89,9 @@ def follow(
         if size < 0 or be32(data, at + bt.PARTITION_LEADER_EPOCH) > round_state[d.EPOCH]:
             return oc.NOT_PLAIN
         last = be64(data, at) + be32(data, at + bt.LAST_OFFSET_DELTA)
-        if not fits(round_state, data, at) or last < round_state[d.LATEST]:
+        if not round_state[d.LATEST] < be64(data, at) <= last < round_state[d.UNTIL_OFFSET]:
+            return oc.NOT_PLAIN
+        if not fits(round_state, data, at):
             return oc.NOT_PLAIN
         if round_state[d.DUE] >= len(due) or told[pr.ENDED] >= len(ended):
             return oc.NEEDS_ROOM
@@ -96,6 +99,7 @@ def follow(
             return oc.NOT_PLAIN
         _index(round_state, due, size, last, be64(data, at + bt.MAX_TIMESTAMP))
         round_state[d.LATEST] = last
+        round_state[d.LAST_AT] = at
         round_state[d.RECORDS_READ] += be32(data, at + bt.RECORDS_COUNT)
         at += size
     round_state[d.POSITION] = at

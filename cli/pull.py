@@ -1,0 +1,162 @@
+"""``offsets-log pull``: a byte-exact copy of ``__consumer_offsets`` from a live cluster, over the network."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import Output
+from cli.partition_folders import ended_by_signals
+
+if TYPE_CHECKING:
+    from offsets_log.pulling.copy import Copy
+
+
+@click.command(
+    "pull",
+    epilog="Examples: offsets-log pull --bootstrap-server localhost:9092 --to copy · "
+    "offsets-log pull --bootstrap-server broker:9093 --command-config client.properties --to copy -p 3 · "
+    "offsets-log pull --bootstrap-server localhost:9092 --to copy --max-bytes-per-second 5000000 "
+    "--with-transaction-state",
+)
+@click.option("--bootstrap-server", metavar="HOST:PORT", required=True, help="Brokers, with commas between them.")
+@click.option(
+    "--to", metavar="DIR", required=True, type=click.Path(file_okay=False),
+    help="A new directory, or one of an earlier run, which is gone on with.",
+)  # fmt: skip
+@click.option(
+    "-p", "--offsets-partition", metavar="N", type=click.IntRange(min=0), multiple=True,
+    help="Only these partitions of __consumer_offsets; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--command-config",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Properties for the connection, as for Kafka's own tools: TLS with PEM, JKS or PKCS #12 stores, SASL.",
+)
+@click.option(
+    "--max-bytes-per-second", metavar="N", type=click.IntRange(min=1),
+    help="Read no faster, from all brokers together; by default one request at a time from each.",
+)  # fmt: skip
+@click.option(
+    "--rack", metavar="R", default="", help="Where this machine is: a replica there is read, if there is one."
+)
+@click.option("--with-transaction-state", is_flag=True, help="Also __transaction_state: who has open transactions.")
+@click.option("--with-share-state", is_flag=True, help="Also __share_group_state: where share groups are.")
+@click.option(
+    "-o", "--output", type=click.Choice(("table", "jsonl", "json", "csv")),
+    help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
+)  # fmt: skip
+@click.option("--progress/--no-progress", default=None, help="How far it is.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+def command(**options: Any) -> None:
+    """Copy __consumer_offsets from a live cluster, batch by batch as the brokers have it on their disks.
+
+    DIR becomes a data directory that every other command reads: __consumer_offsets-N with segments and indexes, beside
+    them pull.json (cluster, and for each partition from where to where, high watermark, last stable offset, leader
+    epoch, times) and log-ends.json: where the partitions of all other topics began and ended, for --lag. Each partition
+    is copied up to where its log ended when the run began, open and aborted transactions and all markers with it.
+
+    The right to READ the topic is enough. Nothing is written to the cluster, and no group is joined.
+
+    Interrupted in whatever way, the same command goes on; run again later, it adds what came since. Brokers that go
+    away and leaders that change are waited for (default.api.timeout.ms, 60 s without progress). A log that was
+    truncated or made anew is told, and nothing is added to its copy.
+
+    Exit status: 0 all is there; 1 stopped by an error; 2 wrong usage; 3 some partition is not whole, as its row says,
+    or has a batch whose checksum is wrong at the broker, too.
+    """
+    from cli.account import EXIT_DAMAGED, fail
+    from cli.output import chosen_format, destination, write_rows
+    from offsets_log.errors import OffsetsLogError
+    from offsets_log.pulling.facts import PULL_COLUMNS
+
+    run = _Run(**{name: options[name] for name in ("quiet", "progress", "to")})
+    output = Output(output=options["output"], to=None)
+    try:
+        with ended_by_signals():
+            copy = run.pull(options)
+        with destination(output) as stream:
+            rows = list(copy.rows())
+            write_rows(stream, rows, [column.name for column in PULL_COLUMNS], chosen_format(output))
+    except OffsetsLogError as error:
+        fail(error)
+    run.tell(copy)
+    sys.exit(0 if all(row["whole"] and not row["damaged"] for row in rows) else EXIT_DAMAGED)
+
+
+class _Run:
+    """A run, and its words."""
+
+    def __init__(self, quiet: bool, progress: bool | None, to: str) -> None:
+        self._quiet, self._progress, self._to = quiet, progress, to
+        self._began = time.monotonic()
+
+    def pull(self, options: dict[str, Any]) -> Copy:
+        """Pull all that is asked for."""
+        from cli.command_config import properties_of
+        from offsets_log.cluster.reader import ClusterReader
+        from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
+        from offsets_log.pulling.copy import open_copy
+        from offsets_log.pulling.run import Pace, Pulling
+
+        topics = [OFFSETS_TOPIC]
+        topics += [TRANSACTION_STATE] if options["with_transaction_state"] else []
+        topics += [SHARE_GROUP_STATE] if options["with_share_state"] else []
+        properties = properties_of(options["command_config"], self.say)
+        with (
+            closing(ClusterReader(options["bootstrap_server"], properties)) as reader,
+            open_copy(self._to, self.say) as copy,
+        ):
+            now = copy.begin(reader, topics, options["offsets_partition"])
+            if words := copy.write_log_ends(reader, now):
+                self.say(words)
+            offsets = sum(max(partition.target - partition.end_offset, 0) for partition in copy.partitions)
+            with self._advancing(offsets) as advance:
+                pace = Pace(options["max_bytes_per_second"])
+                Pulling(reader, copy.partitions, pace, options["rack"], advance, self.say).run()
+        return copy
+
+    @contextmanager
+    def _advancing(self, offsets: int) -> Iterator[Callable[[int], None]]:
+        from cli.progress import progress
+
+        with progress(
+            offsets, self.say, is_wanted=self._progress, is_quiet=self._quiet, unit="offsets", long=LONG
+        ) as advance:
+            yield advance
+
+    def tell(self, copy: Copy) -> None:
+        """Say what came of it."""
+        from offsets_log.words import counted
+
+        rows = list(copy.rows())
+        for row in rows:
+            if row["problem"] is not None:
+                self.say(f"{row['topic']}-{row['partition']} is not whole: {row['problem']}")
+            if row["damaged"]:
+                damaged = counted(row["damaged"], "batch", "batches")
+                self.say(f"{row['topic']}-{row['partition']}: {damaged} with a wrong checksum, as at the broker")
+        seconds = time.monotonic() - self._began
+        pulled = sum(row["pulled_bytes"] for row in rows)
+        whole = sum(row["whole"] for row in rows)
+        self.say(
+            f"{counted(len(rows), 'partition')}, {whole} whole: {counted(pulled, 'byte')} pulled in {seconds:.1f} s"
+            + ("" if whole == len(rows) else "; the same command goes on")
+        )
+
+    def say(self, words: str) -> None:
+        """A line on standard error, unless it was asked for quiet."""
+        from cli.account import say
+
+        if not self._quiet:
+            say(words)
+
+
+LONG = 100_000
+"""Offsets from which a bar is worth showing."""
