@@ -67,6 +67,10 @@ class Inputs:
         """Topic id → name, from the folders of other topics beside the partitions, else from the cluster's metadata."""
         return self._opened.topic_ids
 
+    def close_logs(self) -> None:
+        """Close the logs' files, where they are read in another way from here on."""
+        self._opened.close()
+
     @property
     def clusters(self) -> Clusters:
         """Whose the data directories are, and what the metadata in them says."""
