@@ -44,9 +44,9 @@ def follow_compact(
         following = Following(session, follow, partial(FollowedOffsets, asked), offset_row_order)
         _write_lines(following, session, output)
         groups: set[str] = set().union(*(followed.groups for followed in following.partitions))
-        count = sum(followed.count for followed in following.partitions)
+        count = counted(sum(followed.count for followed in following.partitions), "offset")
         session.account.finish(
-            f"{counted(count, 'offset')} of {counted(len(groups), 'group')}, {_partitions(following)}; profile {profile}"
+            f"{count} of {counted(len(groups), 'group')}, {_partitions(following)}; profile {profile}"
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.following import alerts
+from offsets_log.following.alerts import Identity
 from offsets_log.following.growth import Piece
 from offsets_log.following.keeping import KeptPartition
 from offsets_log.following.pieces import PieceReader
@@ -94,7 +95,7 @@ class FollowedGroups:
         found = [*alerts.of_partition(self.kept, self.asked.rules, now_ms), *self._empty(now_ms)]
         yield from self._lasting.new(found)
 
-    def _empty(self, now_ms: int) -> Iterator[tuple[alerts.Identity, Row]]:
+    def _empty(self, now_ms: int) -> Iterator[tuple[Identity, Row]]:
         if alerts.GROUP_EMPTY not in self.asked.rules:
             return
         before_ms = now_ms - self.asked.rules[alerts.GROUP_EMPTY]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from offsets_log.columnar.scan.reading import Cursor, ScanPlace
 from offsets_log.errors import Damage, OffsetsLogError
@@ -224,7 +223,7 @@ class GrowingLog:
         return Piece(log, cursor, place.position)
 
     def _whole_batches(self, index: int, place: Place) -> tuple[bytes, int | None]:
-        """Return what may be read now, and where the header of its last batch is; nothing if that is to be waited for."""
+        """Return what may be read now, and where the header of its last batch is; nothing where more must come first."""
         file, is_last = self._files[index], index + 1 == len(self._files)
         left = file.size_bytes - place.position
         size = min(left, self.piece_bytes)

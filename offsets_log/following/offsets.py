@@ -55,10 +55,8 @@ class FollowedOffsets:
     def changes(self, now_ms: int) -> list[Row]:
         """Return the rows that changed since the last call, by group, topic and partition."""
         asked = self.asked
-        rows = []
-        for key in sorted(self.kept.keys):
-            if asked.shows_group(key[0]) and asked.shows_topic(key[1]) and (row := self._changed(key)) is not None:
-                rows.append(row)
+        shown = (key for key in sorted(self.kept.keys) if asked.shows_group(key[0]) and asked.shows_topic(key[1]))
+        rows = [row for row in map(self._changed, shown) if row is not None]
         self.kept.settle()
         return rows
 
@@ -86,8 +84,9 @@ class FollowedOffsets:
         return with_raw_texts(row, ("group", "topic"))
 
     def _rewound(self, before: OffsetAndMetadata, value: OffsetAndMetadata) -> Row:
+        step = f"from {before.committed_offset} to {value.committed_offset}"
         return alerts.alert_row(
-            alerts.REWOUND, f"the committed offset went back from {before.committed_offset} to {value.committed_offset}",
+            alerts.REWOUND, f"the committed offset went back {step}",
             group=value.group, topic=value.topic, partition=value.partition,
             offsets_partition=self.kept.offsets_partition, record_offset=value.record_offset,
         )  # fmt: skip
