@@ -69,7 +69,6 @@ class FollowedGroups:
         for group_id in sorted(touched):
             row, before = now.get(group_id), self.rows.get(group_id)
             if row is None:
-                self._last_ms.pop(group_id, None)
                 changed += [self._gone(group_id)] if self.rows.pop(group_id, None) is not None else []
             elif before is None or row | {AGE: None} != before:
                 self.rows[group_id] = row | {AGE: None}

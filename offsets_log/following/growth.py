@@ -223,7 +223,7 @@ class GrowingLog:
         return Piece(log, cursor, place.position)
 
     def _whole_batches(self, index: int, place: Place) -> tuple[bytes, int | None]:
-        """Return what may be read now, and where the header of its last batch is; nothing where more must come first."""
+        """Return what may be read now, and where the header of its last batch is; nothing where more must come."""
         file, is_last = self._files[index], index + 1 == len(self._files)
         left = file.size_bytes - place.position
         size = min(left, self.piece_bytes)
