@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from offsets_log.following.keeping import KeptPartition
@@ -56,8 +56,10 @@ class Lasting:
         self._raised = set(now)
 
 
-def of_partition(kept: KeptPartition, rules: Rules, now_ms: int) -> Iterator[tuple[Identity, Row]]:
-    """Yield what is to be said of a partition's load and its open transactions."""
+def of_partition(
+    kept: KeptPartition, rules: Rules, shows_group: Callable[[str], bool], now_ms: int
+) -> Iterator[tuple[Identity, Row]]:
+    """Yield what is to be said of a partition's load, and of open transactions of the groups that are shown."""
     failure = kept.failure if LOAD_FAILS in rules else None
     if failure is not None:
         where = f"the load of offsets partition {partition_name(kept.offsets_partition)} ends"
@@ -69,7 +71,7 @@ def of_partition(kept: KeptPartition, rules: Rules, now_ms: int) -> Iterator[tup
             ),
         )  # fmt: skip
     for value in kept.pending() if TRANSACTION_OPEN in rules else ():
-        if value.commit_timestamp_ms <= now_ms - rules[TRANSACTION_OPEN]:
+        if shows_group(value.group) and value.commit_timestamp_ms <= now_ms - rules[TRANSACTION_OPEN]:
             yield (
                 (TRANSACTION_OPEN, value.key, value.producer_id, value.record_offset),
                 alert_row(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.following import alerts
@@ -91,8 +92,8 @@ class FollowedGroups:
 
     def alerts(self, now_ms: int) -> Iterator[Row]:
         """Yield what is to be said at a time."""
-        found = [*alerts.of_partition(self.kept, self.asked.rules, now_ms), *self._empty(now_ms)]
-        yield from self._lasting.new(found)
+        lasting = alerts.of_partition(self.kept, self.asked.rules, self.asked.shows_group, now_ms)
+        yield from self._lasting.new(chain(lasting, self._empty(now_ms)))
 
     def _empty(self, now_ms: int) -> Iterator[tuple[Identity, Row]]:
         if alerts.GROUP_EMPTY not in self.asked.rules:

@@ -95,7 +95,8 @@ class FollowedOffsets:
         """Yield what is to be said at a time."""
         raised, self._alerts = self._alerts, []
         yield from raised
-        yield from self._lasting.new(alerts.of_partition(self.kept, self.asked.rules, now_ms))
+        lasting = alerts.of_partition(self.kept, self.asked.rules, self.asked.shows_group, now_ms)
+        yield from self._lasting.new(lasting)
 
     @property
     def count(self) -> int:
