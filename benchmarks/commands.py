@@ -145,9 +145,8 @@ class Command:
             out = Path(folder) / self.output
             source = _text_of(log, Path(folder)) if self.is_of_text else log.folder
             command = ["offsets-log", self.name, str(source), *self.arguments, "--quiet"]
-            command = (
-                ["sh", "-c", 'exec "$@" > "$0"', str(out), *command] if self.prints else [*command, "--to", str(out)]
-            )
+            if not self.prints:
+                command += ["--to", str(out)]
 
             def run() -> float:
                 if out.is_dir():

@@ -62,12 +62,18 @@ Order = Callable[[Row], Any]
 
 @dataclass(slots=True)
 class _Partition(Generic[Kind]):
-    """A partition that is followed; ``is_old`` while what it held at the first look is read."""
+    """A partition that is followed.
+
+    Attributes:
+        is_old: whether what it holds was there before it was followed; after a look it is not.
+        is_cut: whether a signal came while it was read.
+    """
 
     growing: GrowingLog
     followed: Kind
     note: Note
     is_old: bool
+    is_cut: bool = False
 
 
 class Following(Generic[Kind]):
@@ -115,7 +121,7 @@ class Following(Generic[Kind]):
                     break
                 stop.wait(LOOK_EVERY_S)
         for partition in self._partitions.values():
-            for seen in partition.growing.rest():
+            for seen in partition.growing.rest() if not partition.is_cut else ():
                 partition.note(seen)
 
     def _look(self, reader: PieceReader, sink: Sink, stop: threading.Event, *, is_first: bool) -> bool:
@@ -160,6 +166,7 @@ class Following(Generic[Kind]):
                 case _:
                     partition.note(found)
             if stop.is_set():
+                partition.is_cut = True
                 break
         return grew
 
