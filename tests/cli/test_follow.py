@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import subprocess
@@ -14,8 +15,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
+from rich.live import Live
 
+from cli.follow_output import LiveTable
 from cli.main import main
+from offsets_log.following.alerts import alert_row
 from tests.builders import LogBuilder, member
 from tests.conftest import json_lines
 
@@ -229,6 +234,25 @@ def test_usage_that_makes_no_sense_is_refused(data: Path, arguments: list[str], 
     found = CliRunner().invoke(main, [arguments[0], str(data), *arguments[1:]])
     assert found.exit_code == 2
     assert words in found.stderr
+
+
+def test_the_table_on_a_terminal_shows_what_fits_and_alerts_above_it() -> None:
+    rows = [{"group": f"g{number}\x1b", "last_commit_timestamp_ms": 0, "offsets": None} for number in range(9)]
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, height=8)
+    with Live(console=console, auto_refresh=False) as live:
+        table = LiveTable(live, ["group", "last_commit_timestamp_ms", "offsets"], lambda: rows)
+        table.look()
+        table.alert(alert_row("group-empty", "it is Empty", group="g1\x1b"))
+        rows[:] = rows[:1]
+        table.look()
+    assert isinstance(console.file, io.StringIO)
+    first, _, second = console.file.getvalue().partition("group-empty: g1\\x1b: it is Empty")
+    assert "g2\\x1b" in first
+    assert "1970-01-01 00:00:00.000Z" in first
+    assert "g3" not in first
+    assert "6 more" in first
+    assert "g0" in second
+    assert "more" not in second.rpartition("g0")[2]
 
 
 def test_only_directories_are_followed(data: Path) -> None:
