@@ -60,11 +60,10 @@ class LiveTable:
         """Draw the table anew."""
         rows = self.rows()
         room = max(1, self.live.console.height - 5)
-        table = Table(*self.columns, box=SIMPLE_HEAD)
+        more = f"{len(rows) - room} more" if len(rows) > room else None
+        table = Table(*self.columns, box=SIMPLE_HEAD, caption=more)
         for row in rows[:room]:
             table.add_row(*(Text(_cell(name, row.get(name))) for name in self.columns))
-        if len(rows) > room:
-            table.caption = f"{len(rows) - room} more"
         self.live.update(table, refresh=True)
 
 
