@@ -231,20 +231,14 @@ class GrowingLog:
             data = self.read(file.name, place.position, size)
             end, header_at, needed = _step(data)
             is_all = size == left or len(data) < size
-            if not is_all and needed <= size:
-                if end:
-                    return data[:end], header_at
-                size = left  # no batch begins here: whatever is known of what follows decides
-            elif not is_all:
-                if end:
-                    return data[:end], header_at
-                size = min(left, needed)
-            elif not is_last:
+            if not is_last and is_all:
                 return data, header_at
-            elif header_at is not None and _is_valid(data[header_at:end]):
+            if header_at is not None and _is_valid(data[header_at:end]):
                 return data[:end], header_at
-            else:
+            if is_all:
                 return _settled(data)
+            # What is wrong is told together with what follows it, up to the next batch that is right.
+            size = min(left, needed) if not end and needed > size else left
 
     def _missing_before(self, index: int) -> Iterator[Missing]:
         """Yield offsets that no segment holds before one at whose begin reading goes on."""

@@ -187,3 +187,32 @@ def test_generations_as_they_come_are_the_timeline_at_the_end(recording: Recordi
             mark_storms(entries, Limits())
         expected = {(entry.group_id, entry.record_offset): rebalance_row(entry) for entry in timelines}
         assert sorted(map(json.dumps, found.values())) == sorted(map(json.dumps, expected.values()))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("bulk_from", [NO_BULK, ALL_BULK])
+def test_of_damaged_logs_the_same_is_read_and_told_as_by_a_replay(
+    recording: Recording, tmp_path: Path, seed: int, bulk_from: int
+) -> None:
+    rng = random.Random(seed)
+    (source,) = [path for path in partitions(recording("kafka-4.3-mixed")) if path.name.endswith("-1")]
+    files = rolled(source, tmp_path / "source", rng, rolls=2)
+    for file in files:
+        data = bytearray(file.read_bytes())
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+    to = tmp_path / "__consumer_offsets-1"
+    asked = OffsetsAsked(profile=PROFILES["modern"], shows_topic=lambda name: True, unstable=True, rules={}, **EVERY)
+    follower = Follower(
+        to, FollowedOffsets(asked, 1), bulk_from=bulk_from, piece_bytes=rng.choice([100, 5000, 1 << 24])
+    )
+    table: dict[Any, Row] = {}
+    for _ in growing(files, to, rng, 20):
+        follower.look()
+        upsert(table, follower.followed.changes(NOW))
+    for seen in follower.growing.rest():
+        follower.seen.note(seen)
+    assert table == by_replay(to, "modern")[0]
+    expected = [damage for damage in told_by_replay(to) if isinstance(damage, tuple)]
+    assert [*map(place_of, follower.seen.damages)] == expected
