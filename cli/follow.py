@@ -19,12 +19,14 @@ from offsets_log.columnar.scan.reading import Note
 from offsets_log.disk.growing import GrowingDirectories, partition_of, read_at, segment_files
 from offsets_log.errors import InputError
 from offsets_log.following.alerts import OF_RECORDS
-from offsets_log.following.growth import GrowingLog, Piece, Replaced
+from offsets_log.following.growth import PIECE_BYTES, GrowingLog, Piece, Replaced
 from offsets_log.following.pieces import PieceReader
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.rows.tables import Row, partition_name
 
 LOOK_EVERY_S = 0.2
+PIECE_OF_ROWS_BYTES = 1 << 21
+"""How much of a log is read at a time where each of its records may become a row."""
 
 
 class Followed(Protocol):
@@ -145,7 +147,8 @@ class Following(Generic[Kind]):
 
     def _new(self, number: int | None, directory: Path, *, is_old: bool) -> _Partition[Kind]:
         told = self._told.get(number, PartitionLog(number, ()))
-        growing = GrowingLog(told, f"{directory}/", partial(read_at, directory))
+        piece_bytes = PIECE_BYTES if self._order is not None else PIECE_OF_ROWS_BYTES
+        growing = GrowingLog(told, f"{directory}/", partial(read_at, directory), piece_bytes)
         return _Partition(growing, self._make(number), self.session.account.noting(told), is_old)
 
     def _read(
