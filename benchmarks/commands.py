@@ -121,6 +121,10 @@ def _tells_generations(path: Path, truth: dict[str, Any]) -> bool:
     return bool(rows_in(path) == truth["group_metadata"])
 
 
+def _serves_each(path: Path, truth: dict[str, Any]) -> bool:
+    return bool(rows_in(path) == truth["served"]["keys"])
+
+
 def _tells_some(path: Path, truth: dict[str, Any]) -> bool:
     return 0 < rows_in(path) < truth["records"]
 
@@ -131,26 +135,33 @@ def _tells_some(path: Path, truth: dict[str, Any]) -> bool:
 @dataclass(frozen=True, slots=True)
 class Command:
     """Arguments of ``offsets-log`` between the log and ``--to``, the output's name, and how to know it is right;
-    whether it reads the log as text of kafka-dump-log."""
+    whether it reads the log as text of kafka-dump-log, and whether it prints its output instead of taking ``--to``."""
 
     name: str
     arguments: Sequence[str]
     output: str
     is_right: Callable[[Path, dict[str, Any]], bool]
     is_of_text: bool = False
+    prints: bool = False
 
     def measure(self, log: Log, repeat: int) -> Measured:
         """The whole process, from start to exit."""
         with tempfile.TemporaryDirectory(dir=log.folder.parent) as folder:
             out = Path(folder) / self.output
             source = _text_of(log, Path(folder)) if self.is_of_text else log.folder
-            command = ["offsets-log", self.name, str(source), *self.arguments, "--quiet", "--to", str(out)]
+            command = ["offsets-log", self.name, str(source), *self.arguments, "--quiet"]
+            if not self.prints:
+                command += ["--to", str(out)]
 
             def run() -> float:
                 if out.is_dir():
                     shutil.rmtree(out)
                 out.unlink(missing_ok=True)
-                return seconds_of(lambda: run_process(command, status=EXIT_DAMAGED if log.truth.get("broken") else 0))
+                status = EXIT_DAMAGED if log.truth.get("broken") else 0
+                if not self.prints:
+                    return seconds_of(lambda: run_process(command, status=status))
+                with out.open("wb") as stream:
+                    return seconds_of(lambda: run_process(command, stream, status=status))
 
             seconds = repeated(run, repeat)
             return Measured(seconds=seconds, agrees=self.is_right(out, log.truth))
@@ -184,6 +195,9 @@ COMMANDS = {
     "top by clients": Command("top", ("--per", "client", "-o", "jsonl"), "top.jsonl", _has_rows),
     "report": Command("report", (), "report.html", _has_rows),
     "rebalances": Command("rebalances", ("-o", "jsonl"), "generations.jsonl", _tells_generations),
+    "compact --follow": Command(
+        "compact", ("--follow", "--until-idle", "0s", "-o", "jsonl"), "offsets.jsonl", _serves_each, prints=True
+    ),
     "history of one group": Command("history", ("-g", BUSIEST_GROUP, "-o", "jsonl"), "history.jsonl", _tells_some),
     "history": Command("history", ("-g", "*", "-o", "jsonl"), "history.jsonl", _tells_all_commits),
     "history to parquet": Command("history", ("-g", "*", "-o", "parquet"), "history.parquet", _has_all_commits),

@@ -24,6 +24,7 @@ from offsets_log.words import counted
 
 EXIT_ERROR = 1
 EXIT_DAMAGED = 3
+EXIT_ALERT = 4
 DAMAGE_SHOWN = 5
 MAX_DAMAGES_KEPT = 100_000
 
@@ -39,6 +40,7 @@ class Account:
         unsupported: how many pieces Kafka may have written in a form that is not known here.
         damaged_logs: ``id`` of each log that holds something other than whole batches and records.
         lost: missing log that nothing explains, including absent partitions.
+        has_alerted: whether something came true that the user wanted to be alerted of.
         is_wrong: whether a command found something wrong other than damage; it decides the exit status too.
         tells_brokers: whether the command itself says what brokers make of damage.
     """
@@ -49,6 +51,7 @@ class Account:
         self.lost: list[Missing] = []
         self.corrupt = 0
         self.unsupported = 0
+        self.has_alerted = False
         self.is_wrong = False
         self.tells_brokers = False
         self.inputs = inputs
@@ -178,7 +181,9 @@ class Account:
 
     @property
     def exit_status(self) -> int:
-        """0, or 3 if something was damaged, unsupported, lost or wrong."""
+        """0, or 3 if something was damaged, unsupported, lost or wrong; 4 after an alert."""
+        if self.has_alerted:
+            return EXIT_ALERT
         return EXIT_DAMAGED if self.corrupt or self.unsupported or self.lost or self.is_wrong else 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.decide import DECIDE, DecideOptions, begin_to_decide, check_usage, is_bounded, say_of_decided
+from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LagOptions, lag_logs, lag_options, say_of_lag
 from cli.options import AS_BROKER, PROFILE, SHUTDOWN, Output, ReadOptions, gather, output_option, reading_options
 from offsets_log.words import counted
@@ -87,6 +88,7 @@ class Shown:
     ),
 )
 @lag_options
+@follow_options("rewound", "load-fails", "transaction-open:DURATION")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: ReadOptions,
@@ -96,13 +98,18 @@ def command(
     shutdown: str | None,
     asked: CompactOptions,
     lag: LagOptions,
+    follow: FollowOptions,
 ) -> None:
     """Show the latest committed offset of every group, topic and partition.
 
     One row each, as a coordinator has it after it read all that can be read here: transactions resolved, deleted
     offsets and groups gone. Sorted by group, topic and partition. A broker that starts over damaged files may read
     less, or load nothing at all: --as-broker answers what OffsetFetch would then.
+
+    --follow prints these rows and then each that changes; one with a null committed_offset is gone.
     """
+    if _follows(reading, output, follow, profile, as_broker=as_broker, shutdown=shutdown, asked=asked, lag=lag):
+        return
     from cli.output import chosen_format
     from cli.session import open_session
     from offsets_log.replay.profile import PROFILES
@@ -148,6 +155,34 @@ def command(
         names = [*(column.name for column in COMPACT_COLUMNS), "unstable"]
         names += sorted({name for row in rows for name in row} - set(names))  # raw bytes of malformed names
         _write_rows(session, output, format_name, rows, names, shown)
+
+
+def _follows(
+    reading: ReadOptions,
+    output: Output,
+    follow: FollowOptions,
+    profile: str,
+    *,
+    as_broker: bool,
+    shutdown: str | None,
+    asked: CompactOptions,
+    lag: LagOptions,
+) -> bool:
+    """Follow the logs if that is asked for; return whether it was."""
+    refused = {
+        "--as-broker": as_broker,
+        "--shutdown": shutdown,
+        "--decide": asked.decide,
+        "--table share-offsets": asked.table != TABLES[0],
+        "--lag": lag.lag,
+        "--now": lag.now_ms is not None,
+    }
+    if not is_followed(reading, output, follow, refused):
+        return False
+    from cli.follow_runs import follow_compact
+
+    follow_compact(reading, output, follow, profile, orphans=asked.orphans, unstable=asked.unstable)
+    return True
 
 
 def _write_share_offsets(reading: ReadOptions, output: Output, lag: LagOptions) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.lag import LAG, lag_logs, say_of_lag
 from cli.options import PROFILE, Duration, Output, ReadOptions, Time, output_option, reading_options
 from offsets_log.words import counted
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     default="localhost:9092",
     help="The brokers to name in that command line.",
 )
+@follow_options("group-empty:DURATION", "load-fails", "transaction-open:DURATION")
 @output_option("table", "jsonl", "json", "csv")
 def command(
     reading: ReadOptions,
@@ -52,6 +54,7 @@ def command(
     stale: int | None,
     lag: bool | None,
     bootstrap_server: str,
+    follow: FollowOptions,
 ) -> None:
     """List all groups: kind and state, members, number of offsets, age of the last commit, last activity.
 
@@ -60,7 +63,20 @@ def command(
     --stale lists what can be deleted: groups that are Empty in the log, have no open transaction and wrote nothing for
     that long. Below a table stand the fewest command lines that delete them all; the other formats have each group's
     own in the column `command`, quoted for bash.
+
+    --follow keeps the table current on a terminal; elsewhere it prints the groups and then each that changes; one with
+    a null state is gone.
     """
+    if is_followed(
+        reading,
+        Output(output=None, to=output.to) if output.output == "table" else output,
+        follow,
+        {"--stale": stale is not None, "--now": now is not None, "--lag": lag},
+    ):
+        from cli.follow_runs import follow_groups
+
+        follow_groups(reading, output, follow, profile)
+        return
     from cli.output import chosen_format, destination, shown_time, write_rows
     from cli.session import open_session
     from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, with_lags

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.options import PROFILE, TOPIC_IDS, Output, ReadOptions, output_option, reading_options
 from offsets_log.words import counted
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from offsets_log.investigate.bulk_history import OrderedHistory
     from offsets_log.investigate.history import ShowsKey
     from offsets_log.log_format.partition_log import PartitionLog
-    from offsets_log.replay.partial import GroupTopicPartition
     from offsets_log.replay.profile import Profile
     from offsets_log.rows.tables import Row
 
@@ -53,6 +54,7 @@ TABLE_COLUMNS = (
     help="Which history: share-offsets shows where share groups were, by __share_group_state in the copy.",
 )
 @click.option("--rewinds", is_flag=True, help="Only entries at which the answered offset went back.")
+@follow_options("rewound")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: ReadOptions,
@@ -63,6 +65,7 @@ def command(
     partition: tuple[int, ...],
     table: str,
     rewinds: bool,
+    follow: FollowOptions,
 ) -> None:
     """Show every commit of a group in order, what was answered after each, and who held the partition then.
 
@@ -74,6 +77,8 @@ def command(
 
     A commit does not say who sent it: the member named is the one that was assigned the partition in the group metadata
     in force. Superseded commits that the cleaner removed are missing.
+
+    --follow prints rows in the order of the logs as they come; the end of an open transaction is a row of its own.
     """
     from cli.inputs import read_topic_ids
     from cli.session import open_session
@@ -83,17 +88,18 @@ def command(
         raise click.UsageError("give the group: -g GROUP")
     asked = {*topic_partition, *partition}
     shows_all = not asked and not reading.topic
+    shows = partial(_shows_key, asked)
+    if is_followed(reading, output, follow, {"--table share-offsets": table != "offsets"}):
+        from cli.follow_runs import follow_history
+
+        follow_history(reading, output, follow, profile, shows, topic_ids=topic_ids, only_rewinds=rewinds)
+        return
     if table == "share-offsets":
         _write_share_history(reading, output, asked, rewinds=rewinds)
         return
     with open_session(reading, output, needs={"committed_offset"}) as session:
-
-        def shows_key(key: GroupTopicPartition) -> bool:
-            return session.inputs.shows_topic(key[1]) and (not asked or key[2] in asked)
-
-        asking = _Asking(
-            session, output, PROFILES[profile], None if shows_all else shows_key, read_topic_ids(topic_ids), rewinds
-        )
+        shows_key = None if shows_all else shows(session)
+        asking = _Asking(session, output, PROFILES[profile], shows_key, read_topic_ids(topic_ids), rewinds)
         counts = _answer_in_bulk(asking) if session.engine.is_bulk and session.engine.is_here else None
         counts = counts or _answer(asking)
         session.account.finish(
@@ -118,6 +124,11 @@ def _write_share_history(reading: ReadOptions, output: Output, partitions: set[i
             return is_asked and inputs.shows_group(group) and inputs.shows_topic(topic)
 
         write_history(session, output, shows, rewinds)
+
+
+def _shows_key(asked: set[int], session: Session) -> ShowsKey:
+    """Return whether a key's topic is asked for, and its partition, if some are."""
+    return lambda key: session.inputs.shows_topic(key[1]) and (not asked or key[2] in asked)
 
 
 @dataclass(frozen=True, slots=True)

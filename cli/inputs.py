@@ -71,6 +71,10 @@ class Inputs:
         """Topic id → name, from the folders of other topics beside the partitions, else from the cluster's metadata."""
         return self._opened.topic_ids
 
+    def close_logs(self) -> None:
+        """Close the logs' files, where they are read in another way from here on."""
+        self._opened.close()
+
     @property
     def clusters(self) -> Clusters:
         """The clusters of the data directories, with what their metadata says."""

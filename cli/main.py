@@ -115,7 +115,7 @@ def main() -> None:
     archive of these (.tar, .tar.gz, .tar.zst, .zip), or - for a pipe. Nothing is ever written to it.
 
     Exit status: 0 all was read; 1 stopped by an error; 2 wrong usage; 3 finished, but something was damaged or
-    unsupported (standard error says what).
+    unsupported (standard error says what); 4 an --alert of --follow came true.
 
     \b
     Completion in bash; for other shells zsh_source or fish_source:

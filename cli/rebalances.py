@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cli.follow_options import FollowOptions, follow_options, is_followed
 from cli.options import TOPIC_IDS, UNITS_MS, Output, ReadOptions, output_option, reading_options
 from offsets_log.words import counted
 
@@ -50,6 +51,7 @@ class Storm(click.ParamType):  # type: ignore[type-arg]
     multiple=True,
     help="How many partitions topics have, for --verify; else what assignments in the log show. Repeatable.",
 )
+@follow_options("rebalance-storm")
 @output_option("table", "jsonl", "json", "csv", "parquet")
 def command(
     reading: ReadOptions,
@@ -58,13 +60,22 @@ def command(
     storm: tuple[int, int],
     verifies: bool,
     topic_partitions: tuple[str, ...],
+    follow: FollowOptions,
 ) -> None:
     """Show the timeline of every group: its generations, members in and out, partitions moved.
 
     One row for each generation, or for each group epoch of the newer protocols. A generation that was joined but never
     synced is not in a log: its number is among "skipped" of the next. An assignment that differs is no damage: the exit
     status is 0. Offset commits are not read, and -t has no effect.
+
+    --follow prints a generation when it comes, and again when more is known of it: its duration, that it is part of a
+    storm.
     """
+    if is_followed(reading, output, follow, {"--verify": verifies, "--topic-partitions": topic_partitions}):
+        from cli.follow_runs import follow_rebalances
+
+        follow_rebalances(reading, output, follow, storm, topic_ids)
+        return
     from collections import Counter
 
     from cli.inputs import matcher, read_topic_ids

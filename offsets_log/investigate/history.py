@@ -66,6 +66,18 @@ HISTORY_COLUMNS = (
 ShowsKey = Callable[[GroupTopicPartition], bool]
 
 
+def change_of(before: OffsetAndMetadata | None, effective: OffsetAndMetadata | None) -> str | None:
+    """Return how an answer changed; None if it did not."""
+    if before is effective:
+        return None
+    if before is None:
+        return "new"
+    if effective is None:
+        return "deleted"
+    step = effective.committed_offset - before.committed_offset
+    return "advanced" if step > 0 else "rewound" if step < 0 else "same"
+
+
 @dataclass(slots=True)
 class Entry:
     """One event of a key.
@@ -91,14 +103,7 @@ class Entry:
     @property
     def change(self) -> str | None:
         """How the answer changed; None if it did not."""
-        if self.before is self.effective:
-            return None
-        if self.before is None:
-            return "new"
-        if self.effective is None:
-            return "deleted"
-        step = self.effective.committed_offset - self.before.committed_offset
-        return "advanced" if step > 0 else "rewound" if step < 0 else "same"
+        return change_of(self.before, self.effective)
 
 
 @dataclass(slots=True)
@@ -132,6 +137,13 @@ class History:
         for entries in self._open.values():
             for entry in entries:
                 entry.outcome = "open"
+
+    def hand_over(self) -> list[Entry]:
+        """Return the entries so far, and keep only what those that follow need."""
+        entries, self.entries = self.entries, []
+        self.state.timelines.clear()
+        self.state.problems.clear()
+        return entries
 
     def _watch(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
         """Yield each event to the replay; after each ``yield`` the event has been replayed."""

@@ -27,35 +27,45 @@ class Limits:
 
 def mark_storms(entries: list[Generation], limits: Limits) -> None:
     """Mark the entries of one group that belong to a storm, or at which members flap."""
-    _mark_storms(entries, limits)
-    returns: dict[str, deque[int]] = {}
-    gone: set[str] = set()
+    watch = StormWatch(limits)
     for entry in entries:
-        gone |= {_who(member) for member in entry.left}
-        flapping = []
-        for member in entry.joined:
-            if _who(member) not in gone or entry.timestamp_ms is None:
-                continue
-            times = returns.setdefault(_who(member), deque())
-            times.append(entry.timestamp_ms)
-            while times[0] < entry.timestamp_ms - limits.window_ms:
-                times.popleft()
-            if len(times) >= limits.returns:
-                flapping.append(member)
-        entry.flapping = tuple(flapping)
+        watch.saw(entry)
 
 
-def _mark_storms(entries: list[Generation], limits: Limits) -> None:
-    recent: deque[Generation] = deque()
-    for entry in entries:
-        if entry.timestamp_ms is None or entry.changes_members_only:
-            continue
-        recent.append(entry)
-        while (recent[0].timestamp_ms or 0) < entry.timestamp_ms - limits.window_ms:
-            recent.popleft()
-        if len(recent) >= limits.generations:
-            for each in recent:
-                each.is_storm = True
+class StormWatch:
+    """What must be remembered of a group's earlier generations to mark the next one.
+
+    Attributes:
+        recent: the generations within the window, which may yet turn out to belong to a storm.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.recent: deque[Generation] = deque()
+        self._returns: dict[str, deque[int]] = {}
+        self._gone: set[str] = set()
+
+    def saw(self, entry: Generation) -> None:
+        """Mark the next entry of the group, and the earlier ones that belong to a storm because of it."""
+        if entry.timestamp_ms is not None and not entry.changes_members_only:
+            self.recent.append(entry)
+            while (self.recent[0].timestamp_ms or 0) < entry.timestamp_ms - self.limits.window_ms:
+                self.recent.popleft()
+            if len(self.recent) >= self.limits.generations:
+                for each in self.recent:
+                    each.is_storm = True
+        self._gone |= {_who(member) for member in entry.left}
+        entry.flapping = tuple(member for member in entry.joined if self._flaps(member, entry.timestamp_ms))
+
+    def _flaps(self, member: GenerationMember, timestamp_ms: int | None) -> bool:
+        """Whether a member that joins has come back too often."""
+        if _who(member) not in self._gone or timestamp_ms is None:
+            return False
+        times = self._returns.setdefault(_who(member), deque())
+        times.append(timestamp_ms)
+        while times[0] < timestamp_ms - self.limits.window_ms:
+            times.popleft()
+        return len(times) >= self.limits.returns
 
 
 def _who(member: GenerationMember) -> str:

@@ -51,11 +51,7 @@ class Timelines:
         """
         names = TopicNames(*sources, self.topic_names)
         for entry in self:
-            if entry.kind in (CONSUMER, SHARE):
-                entry.assignment = {
-                    member_id: _named(units, entry.members.get(member_id), names)
-                    for member_id, units in entry.assignment.items()
-                }
+            entry.assignment = named_assignment(entry, names)
 
     def __iter__(self) -> Iterator[Generation]:
         """Yield the generations group by group, ordered by name, each in log order."""
@@ -71,9 +67,13 @@ class Timelines:
             return True
         return is_named_in(record.key, record.value, self.topic_names)
 
-    def read(self, events: Iterable[LogEvent], on_damage: OnDamage) -> None:
-        """Read all of one offsets partition."""
-        reader = _PartitionReader(self, self._profile)
+    def read(self, events: Iterable[LogEvent], on_damage: OnDamage, reader: PartitionReader | None = None) -> None:
+        """Read all of one offsets partition, or what follows in it.
+
+        Args:
+            reader: the one that has read the partition so far.
+        """
+        reader = reader or self.reader()
         for event in events:
             match event:
                 case Damage():
@@ -95,9 +95,13 @@ class Timelines:
                     self._saw(reader, event.offsets_partition, event.record, event.decoded)
         reader.end_batch()
 
+    def reader(self) -> PartitionReader:
+        """Who reads a partition from its begin on."""
+        return PartitionReader(self, self._profile)
+
     def _saw(
         self,
-        reader: _PartitionReader,
+        reader: PartitionReader,
         offsets_partition: int | None,
         record: Record,
         decoded: CoordinatorRecord | None,
@@ -116,13 +120,18 @@ class RecordPlace(NamedTuple):
     record: Record
 
 
-class _PartitionReader:
-    """Reads one offsets partition."""
+class PartitionReader:
+    """Reads one offsets partition.
+
+    Attributes:
+        changed: groups whose entries may have changed since somebody cleared it.
+    """
 
     def __init__(self, timelines: Timelines, profile: Profile) -> None:
         self._generations = timelines.generations
         self._profile = profile
         self._folds: dict[str, GroupFold] = {}
+        self.changed: set[str] = set()
         self._touched: dict[str, RecordPlace] = {}
         self._next_offset = 0
         self._holes = 0
@@ -152,6 +161,7 @@ class _PartitionReader:
         if fold.group is None and group_id not in self._generations:
             return
         self._touched[group_id] = place
+        self.changed.add(group_id)
         group = fold.group
         if record.value is None or group is None:
             return
@@ -266,6 +276,15 @@ def _target(kind: str, value: dict[str, Any]) -> list[Unit]:
     return [
         (bytes(row["topic_id"]), number) for row in value.get("topic_partitions", ()) for number in row["partitions"]
     ]
+
+
+def named_assignment(entry: Generation, names: TopicNames) -> dict[str, list[Unit]]:
+    """Return an entry's assignment with names for the topics that its records call by id."""
+    if entry.kind not in (CONSUMER, SHARE):
+        return entry.assignment
+    return {
+        member_id: _named(units, entry.members.get(member_id), names) for member_id, units in entry.assignment.items()
+    }
 
 
 def _named(units: list[Unit], member: GenerationMember | None, names: TopicNames) -> list[Unit]:

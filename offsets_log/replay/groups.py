@@ -41,15 +41,7 @@ GROUP_METADATA = 2
 def replay_timeline(group_id: str, timeline: Timeline, profile: Profile) -> tuple[Group | None, list[Problem]]:
     """Return the group once its records are replayed, and the problems a load would have met."""
     fold = GroupFold(group_id, profile)
-    problems: list[Problem] = []
-    for event in timeline.events:
-        if event.record is None:
-            fold.saw_offset()
-            continue
-        try:
-            fold.replay(event.record)
-        except ReplayError as error:
-            problems.append(Problem(event.record_offset, error.rule, error.problem, group_id))
+    problems = fold.replay_timeline(timeline)
     return fold.group, problems
 
 
@@ -69,6 +61,19 @@ class GroupFold:
         """Replay an offset value, which creates the group if it does not exist (``J-6``)."""
         if self.group is None and not self.profile.offsets_make_groups:
             self.group = Group(self.group_id, CLASSIC, has_record=False)
+
+    def replay_timeline(self, timeline: Timeline) -> list[Problem]:
+        """Replay the records that follow, and return the problems a load would have met."""
+        problems: list[Problem] = []
+        for event in timeline.events:
+            if event.record is None:
+                self.saw_offset()
+                continue
+            try:
+                self.replay(event.record)
+            except ReplayError as error:
+                problems.append(Problem(event.record_offset, error.rule, error.problem, self.group_id))
+        return problems
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Replay one record. Raises `ReplayError` where a load would end."""

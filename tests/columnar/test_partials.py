@@ -13,16 +13,19 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 
-from offsets_log.columnar.folds.replay import Replay
+from offsets_log.columnar.folds.replay import Piece, Replay
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.materialize.partial import partial_state
 from offsets_log.columnar.scan.layout import Scanner
-from offsets_log.columnar.scan.reading import ScanPlace
+from offsets_log.columnar.scan.reading import Cursor, ScanOrder, ScanPlace
 from offsets_log.columnar.shuffle.partials import SCHEMA, Joined, join, partial_table, table_of_partial
 from offsets_log.columnar.shuffle.pieces import Bounds, replay_piece
-from offsets_log.events import BatchStart, LogEvent
+from offsets_log.events import EVERYTHING, BatchStart, LogEvent
 from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, Segment, iter_log
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.coordinator_state import CoordinatorState, finish
+from offsets_log.replay.partial import PartialState, ProducerState
 from offsets_log.replay.profile import PROFILES, Profile
 from tests.columnar.test_equal_engines import EACH_PROFILE, STEPS, build
 from tests.conftest import RECORDINGS, log_directories, read_partitions
@@ -132,3 +135,38 @@ def test_generated_logs_in_pieces(profile: Profile, steps: Any) -> None:
 def test_an_empty_log_and_one_of_a_marker_alone() -> None:
     for log in (PartitionLog(0, (Segment("empty.log", 0, b""),)), build([("end", "", 0, 7, 1)]).log):
         check(log, PROFILES["modern"], 2, 1, tables_of_pieces)
+
+
+@EACH_PROFILE
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_the_plain_state_of_each_piece_joins_to_that_of_a_replay(
+    recording: Callable[[str], Path], name: str, profile: Profile
+) -> None:
+    for directory in log_directories(recording(name)):
+        for log in read_partitions(directory).values():
+            found = PartialState(profile)
+            for begin, last_offset, end in cut(log, 3):
+                order, state = ScanOrder(log, EVERYTHING, None), ColumnarState(profile)
+                with Scanner() as scanner:
+                    cursor = Cursor(begin, last_offset, last_offset + 1, entered=begin.segment_index)
+                    Piece(order, cursor, scanner, lambda seen: None, state).run(end, lambda size_bytes: None)
+                    found.merge(partial_state(order.layout, state, scanner))
+            assert plain(found) == plain(replay(iter_events(log), profile, on_damage=lambda damage: None))
+
+
+def cut(log: PartitionLog, count: int) -> Iterator[tuple[ScanPlace, int, ScanPlace]]:
+    """So many pieces of a log: where each begins, the offset read before, where it ends."""
+    found = places(log)
+    begins = [(ScanPlace(0, 0), -1), *sorted({found[len(found) * i // count] for i in range(1, count) if found})]
+    ends = [place for place, _ in begins[1:]] + [ScanPlace(len(log.segments), 0)]
+    for (begin, last_offset), end in zip(begins, ends, strict=True):
+        if begin < end:
+            yield begin, last_offset, end
+
+
+def plain(state: PartialState) -> tuple[Any, ...]:
+    """What a state comes to; what later pieces alone ask of producers is left out where there is nothing."""
+    producers = {each: found for each, found in state.producers.items() if found != ProducerState()}
+    served = finish(state)
+    problems = sorted(map(repr, served.problems))
+    return state.keys, producers, served.groups, problems, state.topic_names

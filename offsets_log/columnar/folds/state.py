@@ -1,7 +1,7 @@
 """The effects of a piece of a log on offsets and groups in arrays: `replay.partial.PartialState` in bulk.
 
 The same methods take records that were read on the slow path, one by one, so that `pipeline.replay` folds into either;
-`offsets` takes whole segments. `merge` joins neighbouring pieces, `to_partial` gives the plain state.
+`offsets` takes whole segments. `merge` joins neighbouring pieces, `materialize.partial` gives the plain state.
 
 Over 400 lines: one class, with all arrays that kernels fill and join.
 """

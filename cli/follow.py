@@ -1,0 +1,216 @@
+"""Follow logs that grow: look at their directories, read what is new, print what it changes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from cli.follow_options import FollowOptions
+from cli.session import Session
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Note
+from offsets_log.disk.growing import GrowingDirectories, partition_of, read_at, segment_files
+from offsets_log.errors import InputError
+from offsets_log.following.alerts import OF_RECORDS
+from offsets_log.following.growth import PIECE_BYTES, GrowingLog, Piece, Replaced
+from offsets_log.following.pieces import PieceReader
+from offsets_log.log_format.partition_log import PartitionLog
+from offsets_log.rows.tables import Row, partition_name
+
+LOOK_EVERY_S = 0.2
+PIECE_OF_ROWS_BYTES = 1 << 21
+"""How much of a log is read at a time where each of its records may become a row."""
+
+
+class Followed(Protocol):
+    """What is followed of one partition: see `offsets_log.following`."""
+
+    def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
+        """Take what is new in the log."""
+
+    def begin_again(self) -> None:
+        """Forget the state, because the log is another one."""
+
+    def changes(self, now_ms: int) -> list[Row]:
+        """Return the rows since the last call."""
+
+    def alerts(self, now_ms: int) -> Iterator[Row]:
+        """Yield what is to be said at a time."""
+
+
+class Sink(Protocol):
+    """Where rows and alerts go."""
+
+    def show(self, rows: list[Row]) -> None:
+        """Show rows that changed."""
+
+    def alert(self, row: Row) -> None:
+        """Show an alert."""
+
+    def look(self) -> None:
+        """Let others see all that was shown since the last look."""
+
+
+Kind = TypeVar("Kind", bound=Followed)
+Order = Callable[[Row], Any]
+
+
+@dataclass(slots=True)
+class _Partition(Generic[Kind]):
+    """A partition that is followed.
+
+    Attributes:
+        is_old: whether what it holds was there before it was followed; after a look it is not.
+        is_cut: whether a signal came while it was read.
+    """
+
+    growing: GrowingLog
+    followed: Kind
+    note: Note
+    is_old: bool
+    is_cut: bool = False
+
+
+class Following(Generic[Kind]):
+    """One run of a command with ``--follow``.
+
+    Args:
+        make: offsets partition → what is followed of it.
+        order: of the rows of one look; None to show the rows of each piece of a log when it is read.
+
+    Raises:
+        InputError: something else was given than directories of partitions.
+    """
+
+    def __init__(
+        self, session: Session, options: FollowOptions, make: Callable[[int | None], Kind], order: Order | None = None
+    ) -> None:
+        self.session = session
+        self.options = options
+        self._make = make
+        self._order = order
+        self._told = {log.offsets_partition: log for log in session.inputs.logs}
+        self._directories = GrowingDirectories(
+            [_directory(log) for log in session.inputs.logs], session.inputs.reading.offsets_partition
+        )
+        self._partitions: dict[int | None, _Partition[Kind]] = {}
+        session.inputs.topic_ids  # noqa: B018 - while the files are open that say it
+        session.inputs.close_logs()
+
+    @property
+    def partitions(self) -> list[Kind]:
+        """What was followed of each partition."""
+        return [partition.followed for partition in self._partitions.values()]
+
+    def run(self, sink: Sink) -> None:
+        """Go on until a signal comes, or nothing new for as long as was asked for."""
+        idle_s = None if self.options.until_idle is None else self.options.until_idle / 1000
+        with Scanner() as scanner, _stopping() as stop:
+            reader = PieceReader(scanner, self.session.inputs.reading.kafka)
+            newest, is_first = time.monotonic(), True
+            while not stop.is_set():
+                if self._look(reader, sink, stop, is_first=is_first):
+                    newest = time.monotonic()
+                is_first = False
+                if idle_s is not None and time.monotonic() - newest >= idle_s:
+                    break
+                stop.wait(LOOK_EVERY_S)
+        for partition in self._partitions.values():
+            for seen in partition.growing.rest() if not partition.is_cut else ():
+                partition.note(seen)
+
+    def _look(self, reader: PieceReader, sink: Sink, stop: threading.Event, *, is_first: bool) -> bool:
+        """Look at all partitions once; whether there was something new."""
+        grew = False
+        for number, directory in self._directories.look().items():
+            if number not in self._partitions:
+                self._partitions[number] = self._new(number, directory, is_old=is_first)
+            grew |= self._read(self._partitions[number], directory, reader, sink, stop)
+        if is_first and stop.is_set():
+            self.session.account.say("ended before the end of the logs was reached")
+            return grew
+        now_ms = int(time.time() * 1000)
+        if grew or is_first:
+            rows = [row for followed in self.partitions for row in followed.changes(now_ms)]
+            sink.show(rows if self._order is None else sorted(rows, key=self._order))
+        for partition in self._partitions.values():
+            self._alert(partition, sink, now_ms)
+        sink.look()
+        return grew
+
+    def _new(self, number: int | None, directory: Path, *, is_old: bool) -> _Partition[Kind]:
+        told = self._told.get(number, PartitionLog(number, ()))
+        piece_bytes = PIECE_BYTES if self._order is not None else PIECE_OF_ROWS_BYTES
+        growing = GrowingLog(told, f"{directory}/", partial(read_at, directory), piece_bytes)
+        return _Partition(growing, self._make(number), self.session.account.noting(told), is_old)
+
+    def _read(
+        self, partition: _Partition[Kind], directory: Path, reader: PieceReader, sink: Sink, stop: threading.Event
+    ) -> bool:
+        grew = False
+        for found in partition.growing.grown(segment_files(directory)):
+            grew = True
+            match found:
+                case Piece():
+                    partition.followed.take(found, reader, partition.note)
+                    if self._order is None:
+                        sink.show(partition.followed.changes(int(time.time() * 1000)))
+                case Replaced():
+                    self._tell(found)
+                    partition.is_old = True
+                    partition.followed.begin_again()
+                case _:
+                    partition.note(found)
+            if stop.is_set():
+                partition.is_cut = True
+                break
+        return grew
+
+    def _tell(self, replaced: Replaced) -> None:
+        words = (
+            f"offsets partition {partition_name(replaced.offsets_partition)} is another log than the one that was read "
+            f"up to record offset {replaced.next_offset}: {replaced.why}; it is read from its begin"
+        )
+        if self.session.inputs.reading.strict:
+            raise InputError(words)
+        self.session.account.is_wrong = True
+        self.session.account.say(words)
+
+    def _alert(self, partition: _Partition[Kind], sink: Sink, now_ms: int) -> None:
+        for row in partition.followed.alerts(now_ms):
+            if not (partition.is_old and row["rule"] in OF_RECORDS):
+                self.session.account.has_alerted = True
+                sink.alert(row)
+        partition.is_old = False
+
+
+def _directory(log: PartitionLog) -> Path:
+    """The directory of a log's segments, if that is what was named."""
+    files = [Path(segment.file) for segment in log.segments]
+    directory = files[0].parent
+    is_whole = log.selection is None or partition_of(directory) is None
+    if not is_whole or any(file.suffix not in (".log", ".swap") or not file.is_file() for file in files):
+        raise InputError("--follow is of directories: a data directory, or partitions of one", file=str(files[0]))
+    return directory
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set; a second one ends the process as it would without this."""
+    stop = threading.Event()
+    with ExitStack() as stack:
+
+        def end(number: int, frame: object) -> None:
+            stop.set()
+            stack.close()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            stack.callback(signal.signal, number, signal.signal(number, end))
+        yield stop

@@ -1,0 +1,146 @@
+"""The commands that have ``--follow``, following."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cli.follow import Following
+from cli.follow_options import FollowOptions
+from cli.follow_output import Lines, live_table
+from cli.inputs import read_topic_ids
+from cli.options import Output, ReadOptions
+from cli.output import chosen_format, destination, quiet_pipe
+from cli.session import Session, open_session
+from offsets_log.investigate.groups import GROUPS_COLUMNS, groups_row_order
+from offsets_log.replay.profile import PROFILES
+from offsets_log.rows.tables import Row, offset_row_order
+from offsets_log.words import counted
+
+if TYPE_CHECKING:
+    from offsets_log.following.groups import FollowedGroups
+    from offsets_log.investigate.history import ShowsKey
+    from offsets_log.replay.partial import GroupTopicPartition
+
+
+def follow_compact(
+    reading: ReadOptions, output: Output, follow: FollowOptions, profile: str, *, orphans: bool, unstable: bool
+) -> None:
+    """``compact --follow``."""
+    from offsets_log.following.offsets import FollowedOffsets, OffsetsAsked
+
+    with open_session(replace(reading, progress=False), output) as session:
+        asked = OffsetsAsked(
+            profile=PROFILES[profile],
+            shows_group=session.inputs.shows_group,
+            shows_topic=session.inputs.shows_topic,
+            orphans=orphans,
+            unstable=unstable,
+            rules=follow.rules,
+        )
+        following = Following(session, follow, partial(FollowedOffsets, asked), offset_row_order)
+        _write_lines(following, session, output)
+        groups: set[str] = set().union(*(followed.groups for followed in following.partitions))
+        count = counted(sum(followed.count for followed in following.partitions), "offset")
+        session.account.finish(
+            f"{count} of {counted(len(groups), 'group')}, {_partitions(following)}; profile {profile}"
+        )
+
+
+def follow_groups(reading: ReadOptions, output: Output, follow: FollowOptions, profile: str) -> None:
+    """``groups --follow``."""
+    from offsets_log.following.groups import FollowedGroups, GroupsAsked
+
+    with open_session(replace(reading, progress=False), output) as session:
+        asked = GroupsAsked(
+            profile=PROFILES[profile],
+            shows_group=session.inputs.shows_group,
+            shows_topic=session.inputs.shows_topic,
+            rules=follow.rules,
+        )
+        following = Following(session, follow, partial(FollowedGroups, asked), groups_row_order)
+        if chosen_format(output) == "table":
+            columns = [column.name for column in GROUPS_COLUMNS]
+            with quiet_pipe(), live_table(columns, partial(_rows_of_groups, following)) as sink:
+                following.run(sink)
+        else:
+            _write_lines(following, session, output)
+        count = sum(len(followed.rows) for followed in following.partitions)
+        session.account.finish(f"{counted(count, 'group')}, {_partitions(following)}; profile {profile}")
+
+
+def _rows_of_groups(following: Following[FollowedGroups]) -> list[Row]:
+    """All groups as they are now, those that wrote last first."""
+    now_ms = int(time.time() * 1000)
+    rows = [row for followed in following.partitions for row in followed.aged_rows(now_ms)]
+    return sorted(rows, key=lambda row: -(row["last_activity_timestamp_ms"] or 0))
+
+
+def follow_history(
+    reading: ReadOptions,
+    output: Output,
+    follow: FollowOptions,
+    profile: str,
+    shows_key: Callable[[Session], ShowsKey],
+    *,
+    topic_ids: str | None,
+    only_rewinds: bool,
+) -> None:
+    """``history --follow``."""
+    from offsets_log.following.commits import CommitsAsked, FollowedCommits
+
+    with open_session(replace(reading, progress=False), output) as session:
+        asked = CommitsAsked(
+            profile=PROFILES[profile],
+            shows_group=session.inputs.shows_group,
+            shows_key=shows_key(session),
+            topic_ids=(read_topic_ids(topic_ids), session.inputs.topic_ids),
+            only_rewinds=only_rewinds,
+            rules=follow.rules,
+        )
+        following = Following(session, follow, partial(FollowedCommits, asked))
+        _write_lines(following, session, output)
+        keys: set[GroupTopicPartition] = set().union(*(followed.keys for followed in following.partitions))
+        session.account.finish(
+            f"{counted(sum(followed.commits for followed in following.partitions), 'commit')}, "
+            f"{counted(sum(followed.rewinds for followed in following.partitions), 'rewind')}, "
+            f"{counted(len(keys), 'topic partition')} of {counted(len({key[0] for key in keys}), 'group')}; "
+            f"profile {profile}"
+        )
+
+
+def follow_rebalances(
+    reading: ReadOptions, output: Output, follow: FollowOptions, storm: tuple[int, int], topic_ids: str | None
+) -> None:
+    """``rebalances --follow``."""
+    from offsets_log.following.generations import FollowedGenerations, GenerationsAsked
+    from offsets_log.rebalance.storms import Limits
+
+    with open_session(replace(reading, progress=False), output) as session:
+        asked = GenerationsAsked(
+            shows_group=session.inputs.shows_group,
+            limits=Limits(storm[0], window_ms=storm[1]),
+            topic_ids=(read_topic_ids(topic_ids), session.inputs.topic_ids),
+            rules=follow.rules,
+        )
+        following = Following(session, follow, partial(FollowedGenerations, asked))
+        _write_lines(following, session, output)
+        found = following.partitions
+        groups: set[str] = set().union(*(followed.groups for followed in found))
+        session.account.finish(
+            f"{counted(sum(followed.count for followed in found), 'generation')} of {counted(len(groups), 'group')}, "
+            f"{_partitions(following)}; {sum(followed.storms for followed in found)} in storms, "
+            f"{sum(followed.flapping for followed in found)} with flapping members"
+        )
+
+
+def _write_lines(following: Following, session: Session, output: Output) -> None:  # type: ignore[type-arg]
+    with destination(output, session.inputs.files) as stream:
+        following.run(Lines(stream))
+
+
+def _partitions(following: Following) -> str:  # type: ignore[type-arg]
+    return counted(len(following.partitions), "partition")

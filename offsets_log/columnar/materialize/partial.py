@@ -1,0 +1,81 @@
+"""Turn what kernels know of a run of records into the plain state of that run, which needs no log any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.materialize.timelines import names_told, timelines
+from offsets_log.columnar.materialize.values import committed_places, find, iter_open, offsets_at, topic_names
+from offsets_log.columnar.scan.layout import Layout, Scanner
+from offsets_log.messages.registry import decode_coordinator_record
+from offsets_log.replay.partial import (
+    NO_OFFSET,
+    EndTransactionMarker,
+    GroupTopicPartition,
+    KeyState,
+    PartialState,
+    ProducerState,
+)
+
+
+def partial_state(layout: Layout, state: ColumnarState, scanner: Scanner) -> PartialState:
+    """Return what `pipeline.replay` makes of the same records.
+
+    Args:
+        state: of a run that may begin in the middle of a log, so not one with `ColumnarState.newer`.
+    """
+    assert not state.newer
+    partial = PartialState(state.profile)
+    found, opened = find(state), list(iter_open(state))
+    open_places = found.pending[:, [2, 3, 1, 1]]
+    values = offsets_at(layout, state, scanner, np.concatenate([committed_places(state, found), open_places]))
+    tombstones = state.arrays.rows[found.committed, a.TOMBSTONE_OFFSET].tolist()
+    for tombstone_offset, value in zip(tombstones, values, strict=False):  # the open ones follow
+        partial.keys[value.key] = KeyState(value, NO_OFFSET if tombstone_offset == a.NEVER else tombstone_offset)
+    partial.keys.update(_ended(state))
+    partial.producers = _producers(state)
+    for (producer_id, *_), value in zip(opened, values, strict=True):
+        partial.producers[producer_id].open[value.key] = value
+    partial.timelines = dict(timelines(layout, state, scanner, True))
+    partial.problems = state.problems
+    partial.topic_names = topic_names(state, names_told(layout, state, scanner))
+    partial.end_offset = state.end_offset
+    return partial
+
+
+def _ended(state: ColumnarState) -> Iterator[tuple[GroupTopicPartition, KeyState]]:
+    """Yield the keys of which only a tombstone is known."""
+    rows = state.arrays.rows[: state.arrays.scan_state[a.ROWS]]
+    is_canonical = rows[:, a.TARGET] == np.arange(len(rows))
+    has_no_value = rows[:, a.RECORD_OFFSET] == a.NEVER
+    for row in np.flatnonzero(is_canonical & has_no_value & (rows[:, a.TOMBSTONE_OFFSET] != a.NEVER)).tolist():
+        yield _key(state, row), KeyState(None, int(rows[row, a.TOMBSTONE_OFFSET]))
+
+
+def _producers(state: ColumnarState) -> dict[int, ProducerState]:
+    """Return the producers with their first markers and what their tombstones cancelled; open values are left out."""
+    s = state.arrays
+    found = [ProducerState() for _ in range(int(s.scan_state[a.PRODUCERS]))]
+    rows = s.region("producers")[: len(found)].tolist()
+    opened = s.region("opened")
+    for producer, row in zip(found, rows, strict=True):
+        if row[a.HEAD_OFFSET] != a.NOTHING:
+            producer.head = EndTransactionMarker(bool(row[a.HEAD_COMMITS]), row[a.HEAD_OFFSET])
+            continue
+        number = row[a.NEWEST]
+        while number != a.NOTHING:
+            if opened[number, a.OPEN_CANCELS]:
+                producer.cancelled.add(_key(state, int(opened[number, a.OPEN_ROW])))
+            number = int(opened[number, a.OPEN_OLDER])
+    for number, row in s.region("cancelled")[: s.scan_state[a.CANCELLED]].tolist():
+        found[number].cancelled.add(_key(state, row))
+    return {row[a.PRODUCER_ID]: producer for row, producer in zip(rows, found, strict=True)}
+
+
+def _key(state: ColumnarState, row: int) -> GroupTopicPartition:
+    fields = decode_coordinator_record(state.arrays.text_at(int(state.arrays.rows[row, a.KEY_AT])), None).key
+    return fields["group"], fields["topic"], fields["partition"]

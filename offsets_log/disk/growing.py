@@ -1,0 +1,98 @@
+"""Look at directories of partitions again and again while their files grow."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from offsets_log.disk.folder import DirectoryName
+from offsets_log.disk.local import input_errors, real_path
+from offsets_log.following.growth import SegmentFile
+
+_SEGMENT = re.compile(r"([0-9]{20})\.log(\.swap)?")
+
+
+class GrowingDirectories:
+    """The partition directories of `__consumer_offsets` in some directories, also those that are yet to come.
+
+    Args:
+        known: directories of partitions that are there now.
+        partitions: those asked for; empty for all.
+    """
+
+    def __init__(self, known: Iterable[Path], partitions: Collection[int]) -> None:
+        self._known = {partition_of(path): path for path in known}
+        self._above = {path.parent for path in self._known.values() if DirectoryName.parse(path.name).is_offsets}
+        self._partitions = partitions
+
+    def look(self) -> dict[int | None, Path]:
+        """Return the partitions that are there, and where."""
+        for above in self._above:
+            for name in _names(above):
+                parsed = DirectoryName.parse(name)
+                is_asked = not self._partitions or parsed.partition in self._partitions
+                if parsed.is_offsets and not parsed.leftover and is_asked:
+                    self._known.setdefault(parsed.partition, above / name)
+        return self._known
+
+
+def partition_of(path: Path) -> int | None:
+    """Return the partition that a directory's name tells."""
+    parsed = DirectoryName.parse(path.name if DirectoryName.parse(path.name).topic else real_path(path).name)
+    return parsed.partition if parsed.is_offsets else None
+
+
+def segment_files(directory: Path) -> list[SegmentFile]:
+    """Return the segments in a directory, by base offset; none if it is not there.
+
+    Sizes are looked at when all names are known: a segment with one behind it has its last size then.
+    """
+    found: dict[int, str] = {}
+    for name in _names(directory):
+        match = _SEGMENT.fullmatch(name)
+        if match and not (match[2] and int(match[1]) in found):  # a .swap takes the place of a segment that is gone
+            found[int(match[1])] = name
+    files = []
+    for base_offset, name in sorted(found.items()):
+        try:
+            status = os.stat(directory / name)  # noqa: PTH116 - a Path of each costs more than the call
+        except FileNotFoundError:
+            continue
+        files.append(SegmentFile(base_offset, name, status.st_size, status.st_mtime_ns))
+    return files
+
+
+def read_at(directory: Path, name: str, position: int, size: int) -> bytes:
+    """Read a piece of a file; less of it, or nothing, if that is not there.
+
+    Nothing is mapped: a file that is cut off while it is read ends no process.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    path = directory / name
+    with input_errors(path):
+        try:
+            with path.open("rb", buffering=0) as file:
+                return _read(file.fileno(), position, size)
+        except FileNotFoundError:
+            return b""
+
+
+def _read(descriptor: int, position: int, size: int) -> bytes:
+    pieces: list[bytes] = []
+    while size > 0 and (piece := os.pread(descriptor, size, position)):
+        pieces.append(piece)
+        position, size = position + len(piece), size - len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _names(directory: Path) -> list[str]:
+    """Names in a directory; none where it is not there."""
+    with input_errors(directory):
+        try:
+            return os.listdir(directory)  # noqa: PTH208 - Path.iterdir makes a Path of each
+        except (FileNotFoundError, NotADirectoryError):
+            return []

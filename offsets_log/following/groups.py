@@ -1,0 +1,110 @@
+"""Follow the groups of a partition: which rows of `groups` are new, other ones, or gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from offsets_log.columnar.scan.reading import Note
+from offsets_log.following import alerts
+from offsets_log.following.alerts import Identity
+from offsets_log.following.growth import Piece
+from offsets_log.following.keeping import KeptPartition
+from offsets_log.following.pieces import PieceReader
+from offsets_log.investigate.groups import GROUPS_COLUMNS, can_be_deleted, groups_rows, is_stale
+from offsets_log.log_format.java_text import MalformedString
+from offsets_log.replay.profile import Profile
+from offsets_log.rows.tables import Row, to_base64
+
+AGE = "commit_age_ms"
+"""The column that time alone changes: that is no change of a group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsAsked:
+    """What of a partition is followed."""
+
+    profile: Profile
+    shows_group: Callable[[str], bool]
+    shows_topic: Callable[[str], bool]
+    rules: alerts.Rules
+
+
+class FollowedGroups:
+    """The groups of one partition.
+
+    Attributes:
+        rows: group → its row as it was last told, but for its age.
+    """
+
+    def __init__(self, asked: GroupsAsked, offsets_partition: int | None) -> None:
+        self.asked = asked
+        self.kept = KeptPartition(asked.profile, offsets_partition)
+        self.rows: dict[str, Row] = {}
+        self._last_ms: dict[str, int] = {}
+        self._active: set[str] = set()
+        self._lasting = alerts.Lasting()
+
+    def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
+        """Take what is new in the log."""
+        last_ms: dict[str, int] = {}
+        self.kept.add(reader.effect(piece, self.asked.profile, note, last_ms))
+        for group_id, time_ms in last_ms.items():
+            self._active.add(group_id)
+            self._last_ms[group_id] = max(time_ms, self._last_ms.get(group_id, time_ms))
+
+    def begin_again(self) -> None:
+        """Forget the state, because the log is another one; the next changes say what differs."""
+        self.kept = KeptPartition(self.asked.profile, self.kept.offsets_partition)
+        self._last_ms = {}
+        self._active |= self.rows.keys()
+
+    def changes(self, now_ms: int) -> list[Row]:
+        """Return the rows that changed since the last call, by group; their ages are those of a time."""
+        touched = {group_id for group_id in self.kept.groups | self._active if self.asked.shows_group(group_id)}
+        state = self.kept.of_groups(touched).showing(self.asked.shows_group, self.asked.shows_topic)
+        rows = groups_rows(state, self.kept.offsets_partition, self._last_ms, now_ms)
+        now = {row["group"]: row for row in rows}
+        changed = []
+        for group_id in sorted(touched):
+            row, before = now.get(group_id), self.rows.get(group_id)
+            if row is None:
+                changed += [self._gone(group_id)] if self.rows.pop(group_id, None) is not None else []
+            elif before is None or row | {AGE: None} != before:
+                self.rows[group_id] = row | {AGE: None}
+                changed.append(row)
+        self.kept.settle()
+        self._active = set()
+        return changed
+
+    def aged_rows(self, now_ms: int) -> Iterator[Row]:
+        """Yield all rows with their ages at a time."""
+        for row in self.rows.values():
+            last_commit_ms = row["last_commit_timestamp_ms"]
+            yield row if last_commit_ms is None else row | {AGE: now_ms - last_commit_ms}
+
+    def _gone(self, group_id: str) -> Row:
+        """Return the row of a group that does not exist: nothing but its name."""
+        row: Row = dict.fromkeys(column.name for column in GROUPS_COLUMNS)
+        row |= {"group": group_id, "offsets_partition": self.kept.offsets_partition}
+        return row | ({"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {})
+
+    def alerts(self, now_ms: int) -> Iterator[Row]:
+        """Yield what is to be said at a time."""
+        lasting = alerts.of_partition(self.kept, self.asked.rules, self.asked.shows_group, now_ms)
+        yield from self._lasting.new(chain(lasting, self._empty(now_ms)))
+
+    def _empty(self, now_ms: int) -> Iterator[tuple[Identity, Row]]:
+        if alerts.GROUP_EMPTY not in self.asked.rules:
+            return
+        before_ms = now_ms - self.asked.rules[alerts.GROUP_EMPTY]
+        for group_id, row in self.rows.items():
+            if can_be_deleted(row) and is_stale(row, before_ms):
+                what = f"the group is Empty and has written nothing since {row['last_activity_timestamp_ms']}"
+                yield (
+                    (alerts.GROUP_EMPTY, group_id),
+                    alerts.alert_row(
+                        alerts.GROUP_EMPTY, what, group=group_id, offsets_partition=self.kept.offsets_partition
+                    ),
+                )

@@ -1,0 +1,113 @@
+"""Read the pieces of a growing log: record by record, or by kernels where a piece is so large that it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass
+
+from offsets_log.columnar.choose.selected import events_of, items_of_piece
+from offsets_log.columnar.choose.selection import Selection
+from offsets_log.columnar.folds.naming import PER_GROUP
+from offsets_log.columnar.folds.replay import Piece as BulkPiece
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.folds.writers import Count, WritersState
+from offsets_log.columnar.materialize.partial import partial_state
+from offsets_log.columnar.scan.layout import Scanner
+from offsets_log.columnar.scan.reading import Note, ScanOrder
+from offsets_log.errors import Damage
+from offsets_log.events import EVERYTHING, Event, LogEvent, batch_events
+from offsets_log.following.growth import Piece, moved
+from offsets_log.investigate.groups import Activity
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import LogWalk
+from offsets_log.log_format.record import Record
+from offsets_log.pipeline import replay
+from offsets_log.replay.partial import PartialState
+from offsets_log.replay.profile import MODERN, Profile
+
+BULK_FROM_BYTES = 1 << 20
+"""A piece of so many bytes is read by kernels."""
+
+Wants = Callable[[Record], bool]
+
+
+@dataclass(slots=True)
+class PieceReader:
+    """How pieces are read.
+
+    Args:
+        scanner: the buffers of kernels, entered.
+        release: the Kafka release that wrote the log, where layouts share a version number.
+        bulk_from: a piece of so many bytes is read by kernels.
+    """
+
+    scanner: Scanner
+    release: tuple[int, int] | None = None
+    bulk_from: int = BULK_FROM_BYTES
+
+    def is_bulk(self, piece: Piece) -> bool:
+        """Whether a piece is read by kernels."""
+        return piece.log.bytes_to_read >= self.bulk_from
+
+    def events(self, piece: Piece, wants: Wants | None = None) -> Iterator[LogEvent]:
+        """Yield all events of a piece; ``wants`` as in `pipeline.iter_events`."""
+        log, cursor = piece.log, piece.cursor
+        segment = log.segments[0]
+        for item, last_offset in LogWalk(log).items(0, 0, cursor.last_offset):
+            match item:
+                case Damage():
+                    cursor.is_broken = True
+                    yield moved(item, piece.position)
+                case RecordBatch():
+                    cursor.last_offset, cursor.next_offset, cursor.is_broken = last_offset, item.next_offset, False
+                    for event in batch_events(log, segment, item, EVERYTHING, self.release, wants):
+                        yield _in_place(event, piece)
+
+    def chosen(self, piece: Piece, selection: Selection) -> Iterator[LogEvent]:
+        """Yield the events that a question about few records needs, as `selected_events` does."""
+        if not self.is_bulk(piece):
+            yield from self.events(piece)
+            return
+        order = self._order(piece)
+        for item in items_of_piece(order, piece.cursor, order.end, self.scanner, selection):
+            for event in events_of(order, item):
+                yield _in_place(event, piece)
+
+    def effect(self, piece: Piece, profile: Profile, note: Note, last_ms: dict[str, int] | None = None) -> PartialState:
+        """Return what the records of a piece do.
+
+        Args:
+            last_ms: where it is noted when each group last wrote, if that is asked for.
+        """
+        if not self.is_bulk(piece):
+            activity = Activity()
+            activity.last_ms = {} if last_ms is None else last_ms
+            return replay(activity.watch(self.events(piece)), profile, on_damage=note)
+        if last_ms is not None:
+            self._note_activity(piece, last_ms)
+        order, state = self._order(piece), ColumnarState(profile, release=self.release)
+        bulk = BulkPiece(order, piece.cursor, self.scanner, _moving(note, piece.position), state)
+        bulk.run(order.end, lambda size_bytes: None)
+        return partial_state(order.layout, state, self.scanner)
+
+    def _order(self, piece: Piece) -> ScanOrder:
+        return ScanOrder(piece.log, EVERYTHING, self.release)
+
+    def _note_activity(self, piece: Piece, last_ms: dict[str, int]) -> None:
+        order = self._order(piece)
+        state = WritersState(MODERN, PER_GROUP, release=self.release, with_newer=True)
+        Count.piece(order, copy(piece.cursor), self.scanner, lambda seen: None, state).run(order.end, lambda size: None)
+        for group, time_ms in state.last_activity().items():
+            last_ms[group] = max(time_ms, last_ms.get(group, time_ms))
+
+
+def _in_place(event: LogEvent, piece: Piece) -> LogEvent:
+    damage = event.damage if isinstance(event, Event) else event
+    if isinstance(damage, Damage):
+        moved(damage, piece.position)
+    return event
+
+
+def _moving(note: Note, position: int) -> Note:
+    return lambda seen: note(moved(seen, position) if isinstance(seen, Damage) else seen)
