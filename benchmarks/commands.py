@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.inputs import Log
 from benchmarks.timing import Measured, repeated, run_process, seconds_of
-from cli.json_lines import EXIT_DAMAGED
+from cli.account import EXIT_DAMAGED
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import Damage
 from offsets_log.pipeline import iter_events, replay

@@ -25,11 +25,11 @@ from cli.options import (
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
-    ended_by_signals,
     folder_options,
     partition_of,
     tell,
 )
+from cli.signals import ended_by_signals
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

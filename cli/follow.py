@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from cli.follow_options import FollowOptions
 from cli.session import Session
+from cli.signals import stopping
 from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.disk.growing import GrowingDirectories, partition_of, read_at, segment_files
@@ -112,7 +111,7 @@ class Following(Generic[Kind]):
     def run(self, sink: Sink) -> None:
         """Go on until a signal comes, or nothing new for as long as was asked for."""
         idle_s = None if self.options.until_idle is None else self.options.until_idle / 1000
-        with Scanner() as scanner, _stopping() as stop:
+        with Scanner() as scanner, stopping() as stop:
             reader = PieceReader(scanner, self.session.inputs.reading.kafka)
             newest, is_first = time.monotonic(), True
             while not stop.is_set():
@@ -199,18 +198,3 @@ def _directory(log: PartitionLog) -> Path:
     if not is_whole or any(file.suffix not in (".log", ".swap") or not file.is_file() for file in files):
         raise InputError("--follow is of directories: a data directory, or partitions of one", file=str(files[0]))
     return directory
-
-
-@contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second one ends the process as it would without this."""
-    stop = threading.Event()
-    with ExitStack() as stack:
-
-        def end(number: int, frame: object) -> None:
-            stop.set()
-            stack.close()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            stack.callback(signal.signal, number, signal.signal(number, end))
-        yield stop

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -139,22 +138,6 @@ def tell(
         rows = [row | {name: "; ".join(map(words, row[name])) for name, words in shown_as.items()} for row in rows]
     with destination(to_stdout) as stream:
         write_rows(stream, rows, columns, format_name)
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Turn a request to end to an exception, as Ctrl-C does, so that incomplete outputs are removed."""
-
-    def stop(number: int, frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), stop) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
 
 
 def check_target(to: str | None, *, dry_run: bool) -> None:

@@ -6,15 +6,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.options import Output
-from cli.partition_folders import ended_by_signals
+from cli.signals import ended_by_signals, stopping
 
 if TYPE_CHECKING:
     from offsets_log.pulling.copy import Copy
+    from offsets_log.pulling.run import Pulling
 
 
 @click.command(
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 )
 @click.option("--with-transaction-state", is_flag=True, help="Also __transaction_state: who has open transactions.")
 @click.option("--with-share-state", is_flag=True, help="Also __share_group_state: where share groups are.")
+@click.option("--follow", is_flag=True, help="Go on as the logs grow, until a signal: the copy is never far behind.")
 @click.option(
     "-o", "--output", type=click.Choice(("table", "jsonl", "json", "csv")),
     help="Format of what is told, a row a partition; by default table on a terminal and jsonl in a pipe.",
@@ -67,6 +70,9 @@ def command(**options: Any) -> None:
     Interrupted in whatever way, the same command goes on; run again later, it adds what came since. Brokers that go
     away and leaders that change are waited for (default.api.timeout.ms, 60 s without progress). A log that was
     truncated or made anew is told, and nothing is added to its copy.
+
+    --follow keeps the copy current until SIGINT or SIGTERM; what was pulled by then is whole. Other commands with
+    --follow may read the directory meanwhile.
 
     Exit status: 0 all is there; 1 stopped by an error; 2 wrong usage; 3 some partition is not whole, as its row says,
     or has a batch whose checksum is wrong at the broker, too.
@@ -119,7 +125,11 @@ class _Run:
             offsets = sum(max(partition.target - partition.end_offset, 0) for partition in copy.partitions)
             with self._advancing(offsets) as advance:
                 pace = Pace(options["max_bytes_per_second"])
-                Pulling(reader, copy.partitions, pace, options["rack"], advance, self.say).run()
+                pulling = Pulling(reader, copy.partitions, pace, options["rack"], advance, self.say)
+                if options["follow"]:
+                    _follow(pulling, copy)
+                else:
+                    pulling.run()
         return copy
 
     @contextmanager
@@ -160,3 +170,12 @@ class _Run:
 
 LONG = 100_000
 """Offsets from which a bar is worth showing."""
+
+
+def _follow(pulling: Pulling, copy: Copy) -> None:
+    """Pull until a signal comes, and beyond where the logs ended when the run began."""
+    for partition in copy.partitions:
+        partition.follow()
+    pulling.note = partial(copy.note, pulling.reader)
+    with stopping() as pulling.stop:
+        pulling.run()

@@ -12,12 +12,12 @@ from cli.options import TOPIC_ID, ReadOptions
 from cli.partition_folders import (
     PartitionFolders,
     check_target,
-    ended_by_signals,
     folder_name,
     folder_options,
     partition_of,
     tell,
 )
+from cli.signals import ended_by_signals
 from offsets_log.words import counted
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ class BrokerConnection:
         self._client_id = str(options.get("client_id", CLIENT_ID))
         self._versions: dict[int, tuple[int, int]] = {}
         self._socket: socket.socket | None = None
-        self._closing = threading.Lock()
+        self._closing, self._asking = threading.Lock(), threading.Lock()
         self._buffer = bytearray()
         self._next_id = 0
 
@@ -140,7 +140,7 @@ class BrokerConnection:
         return found
 
     def ask(self, api: Api, body: Mapping[str, Any], version: int | None = None) -> dict[str, Any]:
-        """Send a request and return the response.
+        """Send a request and return the response; one thread at a time.
 
         Args:
             version: the newest that both sides know, unless it is given.
@@ -151,6 +151,10 @@ class BrokerConnection:
         """
         if version is None:
             version = self.version_of(api)
+        with self._asking:
+            return self._ask(api, body, version)
+
+    def _ask(self, api: Api, body: Mapping[str, Any], version: int) -> dict[str, Any]:
         self._next_id += 1
         header = Header(api.key, version, self._next_id, self._client_id)
         if self._socket is None:

@@ -92,7 +92,7 @@ class Pauses:
 
 
 class ClusterReader:
-    """A cluster; close it after use. Each broker is asked by one thread at a time.
+    """A cluster; close it after use. Threads may share it: each broker is asked one thing at a time.
 
     Attributes:
         patience: how many seconds to ask again without any progress.

@@ -12,6 +12,7 @@ from offsets_log.data_directory.directory import LOCK, DataDirectory, Identity
 from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.metadata_copies import Clusters
+from offsets_log.data_directory.told_ends import LOG_ENDS
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.file_names import CLEAN_SHUTDOWN, HIGH_WATERMARKS
 from offsets_log.messages.internal_topics import INTERNAL_TOPICS
@@ -21,7 +22,7 @@ from offsets_log.words import counted
 OTHER_TOPICS = "other topics"
 """Those whose newest records are not told one by one."""
 
-IN_ORDER, NOT_IN_ORDER = "stopped in order", "running or killed"
+IN_ORDER, NOT_IN_ORDER, PULLED = "stopped in order", "running or killed", "pulled from a running cluster"
 """How a broker was left. What a running one has on its disk is what a killed one leaves."""
 
 INDEXES_LOOKED_AT = 200
@@ -32,7 +33,7 @@ CARD_COLUMNS = (
     Column("cluster_id", "string", "the cluster's id by meta.properties, as are the next two; null if it does not say"),
     Column("node_id", "int", "the id of the broker or controller"),
     Column("directory_id", "string", "the id of this one of its directories, since Kafka 3.7"),
-    Column("left", "string", f"{IN_ORDER}, {NOT_IN_ORDER}; null where the files do not tell"),
+    Column("left", "string", f"{IN_ORDER}, {NOT_IN_ORDER}, {PULLED}; null where the files do not tell"),
     Column("left_shown_by", "array<string>", "the facts that show it"),
     Column(
         "metadata_version",
@@ -166,6 +167,8 @@ def _how_left(directory: DataDirectory, logs: _Logs) -> Row:
 
     An orderly stop leaves its mark, and cuts indexes to their entries; newer releases then remove the lock.
     """
+    if LOG_ENDS in directory.files:
+        return {"left": PULLED, "left_shown_by": [f"{LOG_ENDS} is there"]}
     reasons: list[str] = []
     is_clean = CLEAN_SHUTDOWN in directory.files
     if is_clean:

@@ -1,8 +1,7 @@
 """Register record types: from the first two bytes of a key to the tables of its key and value (``records.md`` §8).
 
 `decode_coordinator_record` reads a record's key and value, `encode_coordinator_record` returns the same bytes again.
-Decoding is liberal: anything readable is read, even if a broker would refuse to load it (a type 0 key with any value
-version).
+Decoding is liberal: it reads what a broker would refuse to load, such as a type 0 key with any value version.
 
 References: ``GroupCoordinatorRecordSerde.java``, ``CoordinatorRecordType``; ``records:Y1``–``Y6``.
 """

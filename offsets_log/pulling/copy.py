@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,6 +108,16 @@ class Copy:
         why = next(iter(refused.values()), "no answer")
         return f"{counted(missing, 'partition')} of users' topics told no end, so that --lag will not know it: {why}"
 
+    def note(self, reader: ClusterReader) -> None:
+        """Write where the copy and users' partitions end by now, while a run goes on.
+
+        Raises:
+            OutputError: a file cannot be written.
+        """
+        self._write()
+        with suppress(ClusterError):  # the next time may be better
+            self.write_log_ends(reader, reader.metadata())
+
     def end(self) -> Iterator[str]:
         """Close all folders, and write what was pulled; yield what a user has to know of it.
 
@@ -118,7 +128,7 @@ class Copy:
             facts = partition.facts
             since = facts.ended_ms or facts.began_ms or now_ms()
             facts.end_offset, facts.bytes = partition.end_offset, partition.folder.size_bytes
-            facts.problem, facts.whole = partition.problem, partition.is_done and partition.problem is None
+            facts.problem, facts.whole = partition.problem, partition.is_whole
             facts.ended_ms = now_ms()
             partition.folder.close()
             if facts.ended_ms - since > TOMBSTONES_MS and partition.has_gaps:

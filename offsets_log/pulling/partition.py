@@ -9,6 +9,7 @@ from typing import Any
 from offsets_log.broker.batches import entry_in_memory
 from offsets_log.broker.failures import BrokerError, InvalidBatchError
 from offsets_log.broker.leader_epochs import latest_of
+from offsets_log.broker.log_writer import NO_BOUND
 from offsets_log.data_directory.checkpoints import TopicPartition
 from offsets_log.pulling.facts import PartitionFacts
 from offsets_log.pulling.folder import PartitionFolder
@@ -31,6 +32,7 @@ class PulledPartition:
 
     Attributes:
         target: where the log ended when the run began.
+        is_followed: whether it is gone on with for as long as the run lasts.
         is_sure: whether the copy's last batch was met again in the log of the leader that is asked now.
         first_offset: where this run began.
         pulled_bytes: of this run.
@@ -44,6 +46,7 @@ class PulledPartition:
     folder: PartitionFolder
     target: int
     first_offset: int = 0
+    is_followed: bool = False
     is_sure: bool = False
     pulled_bytes: int = 0
     problem: str | None = None
@@ -68,8 +71,18 @@ class PulledPartition:
     @property
     def is_done(self) -> bool:
         """Whether nothing more is asked for."""
-        is_whole = self.end_offset >= self.target or self._quiet >= MOST_QUIET
-        return self.problem is not None or (self.is_sure and self._is_answered and is_whole)
+        is_read = self.end_offset >= self.target or self._quiet >= MOST_QUIET
+        return self.problem is not None or (self._is_continued and is_read and not self.is_followed)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the copy goes as far as the log did when the run began, or when a run that follows it last asked."""
+        return self.problem is None and (self._is_continued if self.is_followed else self.is_done)
+
+    @property
+    def _is_continued(self) -> bool:
+        """Whether a broker has answered, and its log goes on where the copy ends."""
+        return self.is_sure and self._is_answered
 
     @property
     def has_gaps(self) -> bool:
@@ -93,6 +106,10 @@ class PulledPartition:
     @property
     def _last(self) -> bytes:
         return self.folder.writer.last_batch
+
+    def follow(self) -> None:
+        """Go on beyond where the log ended when the run began."""
+        self.is_followed, self.target = True, NO_BOUND
 
     def doubt(self) -> None:
         """Another broker is asked, or the same one again after a break: its log may be another."""
@@ -122,7 +139,8 @@ class PulledPartition:
             self._append(records)
         finally:
             self.folder.flush()
-            self.pulled_bytes += self.folder.size_bytes - size_bytes
+            facts.end_offset, facts.bytes = self.end_offset, self.folder.size_bytes
+            self.pulled_bytes += facts.bytes - size_bytes
         self._quiet = self._quiet + 1 if is_empty and answer["high_watermark"] >= self.target else 0
         if self._quiet >= MOST_QUIET and not self.is_sure:
             raise UnsureError

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from offsets_log.pulling.partition import DivergedError, PulledPartition, Unsure
 FETCH_BYTES = 16 << 20
 """Of a response, but for a first batch that is larger."""
 LEAST_FETCH_BYTES = 1 << 16
+NOTE_EVERY_S = 10.0
 
 Advance = Callable[[int], None]
 
@@ -58,6 +59,8 @@ class Pulling:
         rack: where this machine is: brokers may name a replica that is nearer (KIP-392).
         advance: told by how many offsets a copy has grown.
         tell: told what happens on the way, one sentence each.
+        note: called every `NOTE_EVERY_S` seconds of a round.
+        stop: ends the run; what was pulled by then is written.
     """
 
     reader: ClusterReader
@@ -66,6 +69,8 @@ class Pulling:
     rack: str = ""
     advance: Advance = lambda count: None
     tell: Callable[[str], None] = lambda words: None
+    note: Callable[[], None] = lambda: None
+    stop: threading.Event = field(default_factory=threading.Event)
     _told: set[str] = field(default_factory=set)
 
     def run(self) -> None:
@@ -75,7 +80,7 @@ class Pulling:
             OutputError: a file cannot be written.
         """
         pauses = Pauses(self.reader.patience)
-        while left := [partition for partition in self.partitions if not partition.is_done]:
+        while not self.stop.is_set() and (left := [one for one in self.partitions if not one.is_done]):
             try:
                 now = self.reader.metadata()
             except ClusterLostError as error:
@@ -83,7 +88,7 @@ class Pulling:
                 return
             if self._round(now, left):
                 pauses.go_on()
-            elif not all(partition.is_done for partition in left) and not pauses.wait():
+            elif not self.stop.is_set() and not all(partition.is_done for partition in left) and not pauses.wait():
                 _give_up(left, f"no progress for {self.reader.patience:.0f} s")
                 return
 
@@ -105,12 +110,20 @@ class Pulling:
             asking = [_Asking(self, now, node_id, some, is_over) for node_id, some in by_node.items()]
             asked = [pool.submit(one.run) for one in asking]
             try:
+                self._wait(asked, is_over, are_all=sum(map(len, by_node.values())) == len(left))
                 grown = [future.result() for future in asked]
             except BaseException:
                 is_over.set()
                 self.reader.close()  # ends what the other threads wait for
                 raise
         return any(grown)
+
+    def _wait(self, asked: Sequence[Future[bool]], is_over: threading.Event, *, are_all: bool) -> None:
+        """Wait for a round's end; one that leaves out partitions, which have no leader, ends soon."""
+        while wait(asked, NOTE_EVERY_S).not_done:
+            self.note()
+            if not are_all:
+                is_over.set()
 
     def _look_at(self, partition: PulledPartition, now: ClusterNow) -> None:
         """Notice a topic that was made anew under the same name."""
@@ -149,8 +162,8 @@ class _Asking:
         """Ask until all partitions are done or the round is over; return whether any copy has grown."""
         grown_at = time.monotonic()
         try:
-            while not self.is_over.is_set() and self.partitions:
-                if self._ask():
+            while not self.is_over.is_set() and not self.run_.stop.is_set() and self.partitions:
+                if self._ask() or self.partitions[0].is_followed:
                     grown_at, self._has_grown = time.monotonic(), True
                 elif time.monotonic() - grown_at > self.run_.reader.patience:
                     self.is_over.set()

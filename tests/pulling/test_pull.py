@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -517,3 +521,39 @@ def test_topics_of_the_other_coordinators_come_on_request(tmp_path: Path) -> Non
     assert pulled == sorted([(OFFSETS, 1), *others])
     for topic, partition in pulled:
         assert copied(tmp_path, partition, topic) == logs[topic, partition].raw
+
+
+def test_a_followed_copy_grows_with_the_log_until_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "NOTE_EVERY_S", 0.05)
+    logs = offsets_log(p0=Log().fill(5), p1=Log(), p2=Log().fill(3))
+
+    def noted() -> list[int]:
+        return [row["end_offset"] for row in json.loads((tmp_path / "copy" / "pull.json").read_text())["partitions"]]
+
+    def until(is_so: Callable[[], bool]) -> None:
+        began = time.monotonic()
+        while not is_so():
+            assert time.monotonic() - began < 30
+            time.sleep(0.02)
+
+    def write() -> None:
+        try:
+            for batches in (1, 2, 3):
+                for (_, partition), log in sorted(logs.items()):
+                    log.fill(batches)
+                    until(lambda raw=log.raw, partition=partition: copied(tmp_path, partition) == raw)
+            until(lambda: noted() == [33, 18, 27])
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with Brokers(logs).running() as brokers, ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        result = pull(brokers, tmp_path, "--follow")
+        writing.result()
+        assert result.exit_code == 0, result.stderr
+        assert [(row["end_offset"], row["whole"]) for row in rows(result)] == [(33, True), (18, True), (27, True)]
+        assert {key for _, key, _ in brokers.requests} <= READS
+        logs[OFFSETS, 2].truncate(9)
+        again = pull(brokers, tmp_path, "--follow", "-p", "2")  # ends by itself: nothing is left to follow
+        assert again.exit_code == 3
+        assert "truncated" in again.stderr
