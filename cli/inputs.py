@@ -124,7 +124,9 @@ class Inputs:
         from offsets_log.disk.reader import open_partitions
 
         with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
-            return replay_transaction_log(logs, home_of=self.home_of, still_homes=self._still_homes())
+            missing = self.copied_logs.short(TRANSACTION_STATE)
+            still_homes = frozenset[str]() if missing else self._still_homes()
+            return replay_transaction_log(logs, home_of=self.home_of, still_homes=still_homes, missing=missing)
 
     @cached_property
     def share_states(self) -> ShareStates:
@@ -133,7 +135,9 @@ class Inputs:
         from offsets_log.disk.reader import open_partitions
 
         with open_partitions(self.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
-            return replay_share_group_log(logs)
+            states = replay_share_group_log(logs)
+        states.damages += self.copied_logs.short(SHARE_GROUP_STATE)
+        return states
 
     def home_of(self, log: PartitionLog) -> str:
         """Return the broker whose copy a log is, by its ``meta.properties``; without one, the data directory."""

@@ -72,7 +72,7 @@ def write_history(session: Session, output: Output, shows: Callable[[str, str, i
     with open_partitions(inputs.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
         found = iter_share_history(logs, states, inputs.topic_ids, shows)
         rows = [row for row in found if not only_rewinds or row["change"] == REWOUND]
-    for damage in states.damages:
+    for damage in (*states.damages, *inputs.copied_logs.short(SHARE_GROUP_STATE)):
         session.account.on_damage(damage)
     rows.sort(key=lambda row: (row["group"], row["topic"] or "", row["partition"], row["record_offset"]))
     write_columns(session, output, rows, SHARE_HISTORY_COLUMNS)

@@ -14,7 +14,7 @@ from offsets_log.data_directory.checkpoints import (
 from offsets_log.data_directory.identity import decode_partition_metadata
 from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
 from offsets_log.data_directory.told_ends import ToldEnds
-from offsets_log.errors import Damage, OffsetsLogError
+from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
 from offsets_log.log_format.file_names import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
@@ -129,6 +129,7 @@ class CopiedLogs:
         self._noted: dict[int, _Noted] = {}
         self._ends: dict[TopicPartition, LogEnds | None] = {}
         self._chosen: dict[TopicPartition, CopiedPartition] = {}
+        self._short: dict[str, dict[int, Damage]] = {}
         self._topic_ids: dict[TopicPartition, Uuid | None] = {}
         self.newest_timestamp_ms: int | None = None
         self._of_leaders: set[TopicPartition] = set()
@@ -225,9 +226,30 @@ class CopiedLogs:
         if ends.problem:
             self._notes[f"the log of {key[0]}-{key[1]} ends before what cannot be read: {ends.problem}"] = None
         self._chosen[key] = copy
+        if ends.is_short:
+            self._miss(key, ends)
         if ends.newest_timestamp_ms is not None:
             self.newest_timestamp_ms = max(ends.newest_timestamp_ms, self.newest_timestamp_ms or 0)
         return ends
+
+    def _miss(self, key: TopicPartition, ends: LogEnds) -> None:
+        """Note a copy that ends before the high watermark noted beside it.
+
+        A running broker's checkpoints may be copied after its logs; after an orderly stop nothing explains it.
+        """
+        topic, partition = key
+        words = f"ends at offset {ends.log_end_offset} and had reached {ends.high_watermark}, the high watermark noted"
+        if ends.is_clean:
+            error = MissingLogError(f"the log {words} at an orderly stop: its end is missing", file=ends.directory)
+            self._short.setdefault(topic, {})[partition] = Damage(error, b"")
+            if topic not in INTERNAL_TOPICS:
+                self._damage(error)
+        elif topic not in INTERNAL_TOPICS:
+            self._notes[f"the copy of the log of {topic}-{partition} {words} by the running broker"] = None
+
+    def short(self, topic: str) -> list[Damage]:
+        """Return, for the copies of a topic's logs that were looked at, those that lack their end."""
+        return list(self._short.get(topic, {}).values())
 
     def _ends_of(self, copy: CopiedPartition, dating: Collection[int]) -> LogEnds | None:
         noted, key = self._noted_in(copy.above), (copy.topic, copy.partition)

@@ -89,20 +89,26 @@ class LogEnds:
     first_timestamps: Mapping[int, int | None] = field(default_factory=dict)
 
     @property
+    def is_short(self) -> bool:
+        """Whether the copy lacks log that was there when the broker noted its high watermark."""
+        return self.high_watermark is not None and self.high_watermark > self.log_end_offset
+
+    @property
     def is_by_high_watermark(self) -> bool:
-        """Whether consumers' end is the high watermark: after an orderly stop, and not more than the log has.
+        """Whether consumers' end is the high watermark: after an orderly stop, or if the copy ends before it.
 
         While a broker runs it notes the high watermark every five seconds, and what is behind that is read by consumers
         long before: then the end of the log is nearer to the truth.
         """
-        return self.is_clean and self.high_watermark is not None and self.high_watermark >= self.log_start_offset
+        is_noted = self.high_watermark is not None and self.high_watermark >= self.log_start_offset
+        return is_noted and (self.is_clean or self.is_short)
 
     @property
     def end_offset(self) -> int:
         """What ``ListOffsets`` answers for the latest, and ``kafka-consumer-groups`` shows as LOG-END-OFFSET."""
         if self.is_by_high_watermark:
             assert self.high_watermark is not None
-            return min(self.high_watermark, self.log_end_offset)
+            return self.high_watermark
         return self.log_end_offset
 
 

@@ -5,7 +5,7 @@ References: ``TransactionStateManager``, ``TransactionCoordinator`` (``onEndTran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from offsets_log.data_directory.state_log import iter_state_records
@@ -210,6 +210,7 @@ def replay_transaction_log(
     all_partitions: Collection[int] | None = None,
     home_of: Callable[[PartitionLog], str] = lambda log: "",
     still_homes: Collection[str] = frozenset(),
+    missing: Sequence[Damage] = (),
 ) -> TransactionStates:
     """Replay copies of ``__transaction_state``: the last record of each transactional id counts.
 
@@ -218,8 +219,9 @@ def replay_transaction_log(
         all_partitions: of the topic; None where nothing tells how many it has: then as many as its ids show.
         home_of: the broker whose copy a log is.
         still_homes: those that had stopped in order.
+        missing: what the copies lack.
     """
-    states = TransactionStates(still_homes=still_homes)
+    states = TransactionStates(still_homes=still_homes, damages=[*missing])
     ids: dict[int, set[str]] = {}
     for log in logs:
         partition = log.offsets_partition or 0

@@ -149,7 +149,7 @@ def test_a_torn_or_broken_last_batch_is_not_counted() -> None:
 
 
 def test_what_the_checkpoints_say_counts_where_it_can() -> None:
-    """A log starts no earlier than its files; a high watermark is the end after an orderly stop only."""
+    """A log starts no earlier than its files; a high watermark is the end after an orderly stop, or beyond the copy."""
     files = Files({10: b"".join(batches(10, 3))})
     ends = find_log_ends(files, log_start_offset=12, high_watermark=15, is_clean=True)
     assert ends is not None
@@ -157,9 +157,11 @@ def test_what_the_checkpoints_say_counts_where_it_can() -> None:
     running = find_log_ends(files, log_start_offset=3, high_watermark=15)
     assert running is not None
     assert (running.log_start_offset, running.end_offset) == (10, 19)
-    beyond = find_log_ends(files, high_watermark=99, is_clean=True)
-    assert beyond is not None
-    assert beyond.end_offset == 19
+    for is_clean in (True, False):  # what was there at the mark and is not in the copy has been there all the same
+        short = find_log_ends(files, high_watermark=99, is_clean=is_clean)
+        assert short is not None
+        assert short.is_short
+        assert (short.log_end_offset, short.end_offset) == (19, 99)
 
 
 def test_a_directory_without_segments_says_nothing() -> None:
