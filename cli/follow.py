@@ -17,7 +17,6 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Note
 from offsets_log.disk.growing import GrowingDirectories, partition_of, read_at, segment_files
 from offsets_log.errors import InputError
-from offsets_log.following.alerts import OF_RECORDS
 from offsets_log.following.growth import PIECE_BYTES, GrowingLog, Piece, Replaced
 from offsets_log.following.pieces import PieceReader
 from offsets_log.log_format.partition_log import PartitionLog
@@ -29,7 +28,13 @@ PIECE_OF_ROWS_BYTES = 1 << 21
 
 
 class Followed(Protocol):
-    """What is followed of one partition: see `offsets_log.following`."""
+    """What is followed of one partition: see `offsets_log.following`.
+
+    Attributes:
+        tells_records: whether its alerts are about single records: those that were there before tell nothing new.
+    """
+
+    tells_records: bool
 
     def take(self, piece: Piece, reader: PieceReader, note: Note) -> None:
         """Take what is new in the log."""
@@ -184,7 +189,7 @@ class Following(Generic[Kind]):
 
     def _alert(self, partition: _Partition[Kind], sink: Sink, now_ms: int) -> None:
         for row in partition.followed.alerts(now_ms):
-            if not (partition.is_old and row["rule"] in OF_RECORDS):
+            if not (partition.is_old and partition.followed.tells_records):
                 self.session.account.has_alerted = True
                 sink.alert(row)
         partition.is_old = False

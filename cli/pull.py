@@ -71,7 +71,8 @@ def command(**options: Any) -> None:
     away and leaders that change are waited for (default.api.timeout.ms, 60 s without progress). A log that was
     truncated or made anew is told, and nothing is added to its copy.
 
-    --follow keeps the copy current until SIGINT or SIGTERM; what was pulled by then is whole. Other commands with
+    --follow keeps the copy current until SIGINT or SIGTERM, or until no broker answers for so long; what was pulled by
+    then is whole, and the same command goes on. Other commands with
     --follow may read the directory meanwhile.
 
     Exit status: 0 all is there; 1 stopped by an error; 2 wrong usage; 3 some partition is not whole, as its row says,
@@ -93,7 +94,8 @@ def command(**options: Any) -> None:
     except OffsetsLogError as error:
         fail(error)
     run.tell(copy)
-    sys.exit(0 if all(row["whole"] and not row["damaged"] for row in rows) else EXIT_DAMAGED)
+    is_right = not copy.absent and all(row["whole"] and not row["damaged"] for row in rows)
+    sys.exit(0 if is_right else EXIT_DAMAGED)
 
 
 class _Run:
@@ -120,6 +122,8 @@ class _Run:
             open_copy(self._to, self.say) as copy,
         ):
             now = copy.begin(reader, topics, options["offsets_partition"])
+            for absent in copy.absent:
+                self.say(absent)
             if words := copy.write_log_ends(reader, now):
                 self.say(words)
             offsets = sum(max(partition.target - partition.end_offset, 0) for partition in copy.partitions)
@@ -155,9 +159,10 @@ class _Run:
         seconds = time.monotonic() - self._began
         pulled = sum(row["pulled_bytes"] for row in rows)
         whole = sum(row["whole"] for row in rows)
+        goes_on = any(not one.is_whole and (one.problem is None or one.may_pass) for one in copy.partitions)
         self.say(
             f"{counted(len(rows), 'partition')}, {whole} whole: {counted(pulled, 'byte')} pulled in {seconds:.1f} s"
-            + ("" if whole == len(rows) else "; the same command goes on")
+            + ("; the same command goes on" if goes_on else "")
         )
 
     def say(self, words: str) -> None:
@@ -176,6 +181,6 @@ def _follow(pulling: Pulling, copy: Copy) -> None:
     """Pull until a signal comes, and beyond where the logs ended when the run began."""
     for partition in copy.partitions:
         partition.follow()
-    pulling.note = partial(copy.note, pulling.reader)
+    pulling.note = partial(copy.note, pulling.reader, pulling.say_once)
     with stopping() as pulling.stop:
         pulling.run()

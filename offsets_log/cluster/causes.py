@@ -83,7 +83,7 @@ class _Attempt:
         if not connection.is_secured:
             return NOT_TLS
         if not connection.has_answered:
-            return self._without_answer(said)
+            return self._without_answer(error, said)
         if isinstance(error, LoginError) and error.code in LOGIN_CAUSES:
             return LOGIN_CAUSES[error.code]
         if isinstance(error, ClusterError) and not isinstance(error, LoginError):
@@ -98,10 +98,12 @@ class _Attempt:
             return "the broker answers, but not without a login: set security.protocol, sasl.mechanism and the login"
         return f"the broker ends the connection: {said}"
 
-    def _without_answer(self, said: str) -> str:
+    def _without_answer(self, error: Exception, said: str) -> str:
         if "SSL" not in self.protocol and _speaks_tls(self.host, self.port):
             wanted = "SASL_SSL" if self.protocol.startswith("SASL") else "SSL"
             return f"the port speaks TLS, and the client does not: set security.protocol={wanted}"
+        if isinstance(error, TimeoutError):
+            return "it takes the connection and does not answer: it hangs, or is no Kafka broker"
         return f"it answers, but not as a Kafka broker does: {said}"
 
 

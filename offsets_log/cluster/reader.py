@@ -125,13 +125,16 @@ class ClusterReader:
                 connection.close()
             self._connections.clear()
 
-    def metadata(self) -> ClusterNow:
+    def metadata(self, patience: float | None = None) -> ClusterNow:
         """Ask any broker for the brokers, all topics and their leaders, again and again if need be.
+
+        Args:
+            patience: how many seconds, if not as usual.
 
         Raises:
             ClusterLostError: none answers before the patience ends.
         """
-        pauses, problem = Pauses(self.patience), ""
+        pauses, problem = Pauses(self.patience if patience is None else patience), ""
         while True:
             places = [*self._brokers.values(), *self._bootstrap]
             for place in random.sample(places, len(places)):
@@ -202,7 +205,7 @@ class ClusterReader:
         pauses = Pauses(self.patience if patience is None else patience)
         left = set(keys)
         while left:
-            now, problems = self.metadata(), dict.fromkeys(left, "it has no leader")
+            now, problems = self.metadata(patience), dict.fromkeys(left, "it has no leader")
             for node_id, some in by_leader(now, left).items():
                 self._list_at(node_id, some, timestamp, found, problems)
             refused |= {key: problem for key, problem in problems.items() if problem in _REFUSED}

@@ -11,8 +11,6 @@ from offsets_log.rows.tables import Row, partition_name
 REWOUND, LOAD_FAILS, TRANSACTION_OPEN, GROUP_EMPTY, REBALANCE_STORM = (
     "rewound", "load-fails", "transaction-open", "group-empty", "rebalance-storm",
 )  # fmt: skip
-OF_RECORDS = frozenset({REWOUND, REBALANCE_STORM})
-"""Rules about what single records do; the others are about what lasts."""
 
 Rules = Mapping[str, int]
 """Rule → how long it must last, in milliseconds; 0 of those that take no duration."""

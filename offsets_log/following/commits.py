@@ -39,6 +39,8 @@ class FollowedCommits:
         commits, rewinds, keys: how many were told, and of which keys.
     """
 
+    tells_records = True
+
     def __init__(self, asked: CommitsAsked, offsets_partition: int | None) -> None:
         self.asked = asked
         self.offsets_partition = offsets_partition

@@ -42,6 +42,8 @@ class FollowedGenerations:
         storms, flapping: how many of them are in storms, and have members that flap.
     """
 
+    tells_records = True
+
     def __init__(self, asked: GenerationsAsked, offsets_partition: int | None) -> None:
         self.asked = asked
         self.offsets_partition = offsets_partition

@@ -38,6 +38,8 @@ class FollowedGroups:
         rows: group → its row as it was last told, but for its age.
     """
 
+    tells_records = False
+
     def __init__(self, asked: GroupsAsked, offsets_partition: int | None) -> None:
         self.asked = asked
         self.kept = KeptPartition(asked.profile, offsets_partition)

@@ -36,6 +36,8 @@ class OffsetsAsked:
 class FollowedOffsets:
     """The offsets of one partition."""
 
+    tells_records = False
+
     def __init__(self, asked: OffsetsAsked, offsets_partition: int | None) -> None:
         self.asked = asked
         self.kept = KeptPartition(asked.profile, offsets_partition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from offsets_log.data_directory.told_ends import LOG_ENDS, ToldEnds
 from offsets_log.disk.writer import atomic_output, output_errors
 from offsets_log.errors import ClusterError, InputError, OutputError
 from offsets_log.log_format.file_names import HIGH_WATERMARKS, LOG_STARTS, META_PROPERTIES
-from offsets_log.messages.internal_topics import INTERNAL_TOPICS
+from offsets_log.messages.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.protocol.error_codes import NO_ERROR, name_of
 from offsets_log.protocol.list_offsets import EARLIEST, LATEST
 from offsets_log.pulling.facts import PULL, PartitionFacts, PullFacts, by_key, decode_facts
@@ -45,14 +45,17 @@ class Copy:
     Attributes:
         partitions: those of this run, set by `begin`.
         refused: those of which it is not known where they begin or end.
+        absent: why topics are left out that were asked for beside the first, a sentence each.
     """
 
     path: Path
     facts: PullFacts
     partitions: list[PulledPartition] = field(default_factory=list)
     refused: list[PartitionFacts] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    _counts: dict[str, int] = field(default_factory=dict)
 
-    def begin(self, reader: ClusterReader, topics: Collection[str], wanted: Collection[int]) -> ClusterNow:
+    def begin(self, reader: ClusterReader, topics: Sequence[str], wanted: Collection[int]) -> ClusterNow:
         """Find out what there is to pull, and open its folders.
 
         Args:
@@ -65,9 +68,15 @@ class Copy:
         """
         now = reader.metadata()
         self._check_cluster(now)
-        keys = [key for i, topic in enumerate(topics) for key in _partitions(now, topic, () if i else wanted)]
+        keys = _partitions(now, topics[0], wanted)
+        for topic in topics[1:]:
+            try:
+                keys += _partitions(now, topic)
+            except ClusterError as error:
+                self.absent.append(error.problem)
         starts, no_start = reader.list_offsets(keys, EARLIEST)
         ends, no_end = reader.list_offsets(keys, LATEST)
+        self._counts = {topic: len(now.topics[topic].leaders) for topic in topics if topic in now.topics}
         self.facts.cluster_id = now.cluster_id
         self.facts.began_ms = self.facts.began_ms or now_ms()
         known = by_key(self.facts.partitions)
@@ -108,15 +117,22 @@ class Copy:
         why = next(iter(refused.values()), "no answer")
         return f"{counted(missing, 'partition')} of users' topics told no end, so that --lag will not know it: {why}"
 
-    def note(self, reader: ClusterReader) -> None:
+    def note(self, reader: ClusterReader, tell: Callable[[str], None]) -> None:
         """Write where the copy and users' partitions end by now, while a run goes on.
+
+        Args:
+            tell: told of partitions that the topics have got since it began.
 
         Raises:
             OutputError: a file cannot be written.
         """
         self._write()
         with suppress(ClusterError):  # the next time may be better
-            self.write_log_ends(reader, reader.metadata())
+            now = reader.metadata(0)
+            self.write_log_ends(reader, now)
+            for topic, known in self._counts.items():
+                if len(now.topics[topic].leaders if topic in now.topics else ()) > known:
+                    tell(f"{topic} has more than {counted(known, 'partition')} now: another run pulls all")
 
     def end(self) -> Iterator[str]:
         """Close all folders, and write what was pulled; yield what a user has to know of it.
@@ -171,7 +187,8 @@ class Copy:
         facts.end_offset = first = folder.end_offset if folder.end_offset is not None else start
         partition = PulledPartition(facts, folder, end, first)
         partition.doubt()
-        if end < first:
+        is_same = topic_id is None or facts.topic_id in (None, str(topic_id))  # else a run tells of it
+        if end < first and is_same:
             partition.problem = (
                 f"the log ends at {end}, before the end of the copy, {first}: it was truncated, or made anew; pull it "
                 "into another directory"
@@ -234,13 +251,20 @@ def _facts_in(target: Path) -> PullFacts:
     return PullFacts()
 
 
-def _partitions(now: ClusterNow, name: str, wanted: Collection[int]) -> list[TopicPartition]:
+_NEVER_USED = {
+    OFFSETS_TOPIC: "no group has committed yet",
+    TRANSACTION_STATE: "nobody has begun a transaction yet",
+    SHARE_GROUP_STATE: "there has been no share group yet",
+}
+
+
+def _partitions(now: ClusterNow, name: str, wanted: Collection[int] = ()) -> list[TopicPartition]:
     topic = now.topics.get(name)
     if topic is None or topic.error_code != NO_ERROR or not topic.leaders:
         why = "" if topic is None or topic.error_code == NO_ERROR else f" ({name_of(topic.error_code)})"
         raise ClusterError(
-            f"the cluster shows no topic {name} to this user{why}: no group has committed yet, or the right to READ "
-            "the topic is missing, or it is a hosted service that does not let anybody"
+            f"the cluster shows no topic {name} to this user{why}: {_NEVER_USED[name]}, or the right to READ the "
+            "topic is missing, or it is a hosted service that does not let anybody"
         )
     if absent := sorted(set(wanted) - topic.leaders.keys()):
         raise InputError(f"{name} has no partition {', '.join(map(str, absent))}; it has {len(topic.leaders)}")

@@ -37,6 +37,7 @@ class PulledPartition:
         first_offset: where this run began.
         pulled_bytes: of this run.
         problem: why it is not gone on with.
+        may_pass: whether another run may get over that.
         said: what went wrong last, and may pass.
         refused_at: where bytes were no valid batch.
         read_from: the broker that is asked instead of the leader (KIP-392).
@@ -50,6 +51,7 @@ class PulledPartition:
     is_sure: bool = False
     pulled_bytes: int = 0
     problem: str | None = None
+    may_pass: bool = False
     said: str = ""
     refused_at: int = -1
     read_from: int | None = None

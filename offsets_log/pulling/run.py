@@ -145,6 +145,7 @@ def _give_up(left: Collection[PulledPartition], problem: str) -> None:
     for partition in left:
         if not partition.is_done:
             partition.problem = f"{problem}: {partition.said}" if partition.said else problem
+            partition.may_pass = True
 
 
 @dataclass(slots=True)

@@ -191,6 +191,21 @@ def test_a_rewind_while_it_follows_is_an_alert(data: Path, command: str) -> None
     assert process.returncode == 4
 
 
+def test_a_truncation_that_takes_an_offset_back_is_an_alert(data: Path) -> None:
+    first, second = LogBuilder().commit(3).commit(5).batches
+    append(data, first, second)
+    with started("compact", data, "--alert", "rewound") as process:
+        assert next_row(process)["committed_offset"] == 5
+        with (data / "__consumer_offsets-0" / f"{0:020}.log").open("r+b") as file:
+            file.truncate(len(first))
+        assert next_row(process)["committed_offset"] == 3
+        alert = next_row(process)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert (alert["rule"], alert["what"]) == ("rewound", "the committed offset went back from 5 to 3")
+    assert process.returncode == 4
+
+
 def test_a_storm_while_it_follows_is_an_alert(data: Path) -> None:
     log = LogBuilder().group(member("m"), generation=1)
     append(data, *log.batches)

@@ -557,3 +557,45 @@ def test_a_followed_copy_grows_with_the_log_until_a_signal(tmp_path: Path, monke
         again = pull(brokers, tmp_path, "--follow", "-p", "2")  # ends by itself: nothing is left to follow
         assert again.exit_code == 3
         assert "truncated" in again.stderr
+
+
+def test_a_topic_that_is_not_there_does_not_keep_the_others(tmp_path: Path) -> None:
+    logs = offsets_log(p0=Log().fill(5))
+    with Brokers(logs).running() as brokers:
+        result = pull(brokers, tmp_path, "--with-share-state", "--with-transaction-state")
+    assert copied(tmp_path) == logs[OFFSETS, 0].raw
+    assert "there has been no share group yet" in result.stderr
+    assert "nobody has begun a transaction yet" in result.stderr
+    assert result.exit_code == 3
+
+
+def test_the_same_command_is_named_only_where_it_helps(tmp_path: Path) -> None:
+    logs = offsets_log(p0=Log().fill(9))
+    with Brokers(logs).running() as brokers:
+        assert pull(brokers, tmp_path).exit_code == 0
+        logs[OFFSETS, 0].truncate(12)
+        truncated = pull(brokers, tmp_path)
+        assert "another directory" in truncated.stderr
+        assert "the same command goes on" not in truncated.stderr
+
+
+def test_partitions_that_come_while_a_copy_is_followed_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "NOTE_EVERY_S", 0.05)
+    logs = offsets_log(p0=Log().fill(5))
+
+    def write() -> None:
+        try:
+            while copied(tmp_path) != logs[OFFSETS, 0].raw:
+                time.sleep(0.02)
+            logs[OFFSETS, 1] = Log().fill(1)
+            time.sleep(0.5)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with Brokers(logs).running() as brokers, ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        result = pull(brokers, tmp_path, "--follow")
+        writing.result()
+    assert "has more than 1 partition now" in result.stderr
