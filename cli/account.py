@@ -181,10 +181,11 @@ class Account:
 
     @property
     def exit_status(self) -> int:
-        """0, or 3 if something was damaged, unsupported, lost or wrong; 4 after an alert."""
+        """0, or 3 if something was damaged, unsupported, lost, wrong or of several clusters; 4 after an alert."""
         if self.has_alerted:
             return EXIT_ALERT
-        return EXIT_DAMAGED if self.corrupt or self.unsupported or self.lost or self.is_wrong else 0
+        is_incomplete = self.corrupt or self.unsupported or self.lost
+        return EXIT_DAMAGED if is_incomplete or self.is_wrong or self.inputs.clusters.are_mixed else 0
 
 
 def say(words: str) -> None:

@@ -87,6 +87,10 @@ def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
             f"the last leader counts, by the cluster's metadata; {logs.of_others} times another of the latest leader "
             "epoch, of these the longest"
         )
+    from cli.decide import is_bounded
+
+    if is_bounded(session.inputs.reading):
+        session.account.say("lag is counted to where the copied logs end, not to where they ended at the bound")
     for note in logs.notes[:SAID]:
         session.account.say(note)
     if len(logs.notes) > SAID:

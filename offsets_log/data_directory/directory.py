@@ -104,7 +104,7 @@ def _of_several_clusters(found: Sequence[Identity]) -> Iterator[str]:
     by_cluster = clusters(found)
     if len(by_cluster) > 1:
         named = "; ".join(f"{cluster}: {_paths(own)}" for cluster, own in by_cluster.items())
-        yield f"these data directories are of {len(by_cluster)} clusters, whose offsets are mixed here: {named}"
+        yield f"these data directories are of {len(by_cluster)} clusters, of each partition one's copy is read: {named}"
 
 
 def _given_twice(found: Sequence[Identity]) -> Iterator[str]:

@@ -208,11 +208,15 @@ class Clusters:
         return metadata
 
     @property
+    def are_mixed(self) -> bool:
+        """Whether the data directories are of several clusters."""
+        return len({identity.cluster_id for identity in self.identities} - {None}) > 1
+
+    @property
     def metadata(self) -> ClusterMetadata | None:
         """What the metadata of the one cluster says; None where there is none, or there are several clusters."""
-        told = {identity.cluster_id for identity in self.identities if identity.cluster_id is not None}
         found = list(self.by_id.values())
-        return found[0] if len(found) == 1 and len(told) < 2 else None
+        return found[0] if len(found) == 1 and not self.are_mixed else None
 
     @property
     def topic_names(self) -> dict[bytes, str]:

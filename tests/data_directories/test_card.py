@@ -137,7 +137,7 @@ def test_what_belongs_together_is_not_told() -> None:
 
 def test_directories_of_two_clusters_and_one_given_twice() -> None:
     assert mixed_up(META.format(1, "a", ONE), META.format(1, "b", ONE)) == [
-        "these data directories are of 2 clusters, whose offsets are mixed here: a: d0; b: d1"
+        "these data directories are of 2 clusters, of each partition one's copy is read: a: d0; b: d1"
     ]
     assert mixed_up(META.format(1, "a", ONE), META.format(1, "a", ONE)) == [
         f"these are 2 copies of one data directory, {ONE}: d0, d1"
@@ -159,8 +159,11 @@ def test_every_command_tells_mixed_up_disks(recorded: Recorded, tmp_path: Path) 
     meta.write_text(meta.read_text().replace(CLUSTER, "AnotherClusterAnother1"))
     (one / "orders-9.0123456789abcdef0123456789abcdef-stray").mkdir()
     for command in ("compact", "groups", "info"):
-        told = run(command, one, other).stderr
-        assert f"these data directories are of 2 clusters, whose offsets are mixed here: {CLUSTER}: {one}; " in told
+        told = run(command, one, other, status=3).stderr
+        assert (
+            f"these data directories are of 2 clusters, of each partition one's copy is read: {CLUSTER}: {one}; "
+            in told
+        )
         assert f"{one} has 1 stray partition" in told
     again = copied(recorded("kafka-4.3-one"), "stopped", tmp_path / "again")
     assert "these are 2 copies of one data directory, " in run("compact", one, again).stderr
