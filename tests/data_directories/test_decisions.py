@@ -16,6 +16,7 @@ from cli.main import main
 from offsets_log.data_directory import transactions as t
 from offsets_log.data_directory.decisions import PendingTransaction, first_offsets, pending_transactions
 from offsets_log.disk.reader import open_logs
+from offsets_log.log_format.partition_log import batches_of
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -176,9 +177,9 @@ def test_markers_above_the_high_watermark_say_what_the_coordinators_log_says(
 def cut(file: Path, offset: int) -> None:
     """Take the batches from an offset on away from a segment."""
     from offsets_log.log_format.batch import RecordBatch
-    from offsets_log.log_format.segment import iter_batches
+    from offsets_log.log_format.segment import batches_of
 
-    for batch in iter_batches(file.read_bytes()):
+    for batch in batches_of(file.read_bytes()):
         if isinstance(batch, RecordBatch) and batch.base_offset >= offset:
             with file.open("r+b") as stream:
                 stream.truncate(batch.position)
@@ -322,4 +323,4 @@ def test_a_transaction_begins_with_its_first_batch_behind_the_last_marker(record
         for log in opened.logs:
             partial = replay(iter_events(log), PROFILES["modern"], on_damage=lambda damage: None)
             open_ones = {value.producer_id: value.record_offset for value in partial.iter_pending()}
-            assert first_offsets(log, set(open_ones)) == open_ones
+            assert first_offsets(batches_of(log), set(open_ones)) == open_ones
