@@ -177,18 +177,16 @@ def test_markers_above_the_high_watermark_say_what_the_coordinators_log_says(
 def cut(file: Path, offset: int) -> None:
     """Take the batches from an offset on away from a segment."""
     from offsets_log.log_format.batch import RecordBatch
-    from offsets_log.log_format.segment import batches_of
+    from offsets_log.log_format.segment import iter_batches
 
-    for batch in batches_of(file.read_bytes()):
+    for batch in iter_batches(file.read_bytes()):
         if isinstance(batch, RecordBatch) and batch.base_offset >= offset:
             with file.open("r+b") as stream:
                 stream.truncate(batch.position)
             return
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--until-time", "2h"), ("--until-offset", "3"), ("--as-broker",), ("--engine", "spark")]
-)
+@pytest.mark.parametrize("arguments", [("--until-time", "2h"), ("--until-offset", "3"), ("--as-broker",)])
 def test_what_cannot_be_decided_is_refused(arguments: tuple[str, ...], recorded: Recorded) -> None:
     copy = str(recorded("kafka-3.9-blocked") / "copies" / "running")
     result = CliRunner().invoke(main, ["rebuild", copy, "--decide", *arguments])

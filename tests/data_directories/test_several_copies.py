@@ -23,6 +23,7 @@ class Copy(Files):
 
     above: Mapping[str, Opener] = field(default_factory=dict)
     epochs: bytes | None = None
+    dated_from: int = 0
 
     def index_size(self, base_offset: int) -> int:
         return 0
