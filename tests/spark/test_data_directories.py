@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -164,3 +166,25 @@ def test_little_is_read_of_a_log_in_a_store(harm: int | None, tmp_path: Path, mo
         if harm is None and len(asked) < 3:
             assert sum(read) <= (2 + 3 * len(asked)) * 2 * BLOCK_BYTES
     assert found.log_end_offset == 18_000 or harm is not None
+
+
+def test_partitions_in_a_store_wait_for_the_network_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No index is read before all are asked for."""
+    folders = [tmp_path / f"t-{number}" for number in range(4)]
+    for folder in folders:
+        folder.mkdir()
+        made = batches(0, 300)
+        (folder / f"{0:020}.log").write_bytes(b"".join(made))
+        (folder / f"{0:020}.index").write_bytes(index_of(made, 3, 40))
+    together = Barrier(len(folders), timeout=20)
+    read_at = FoundFile.read_at
+
+    def waiting(file: FoundFile, position: int, size: int) -> bytes:
+        if file.path.endswith(".index"):
+            together.wait()
+        return read_at(file, position, size)
+
+    monkeypatch.setattr(FoundFile, "read_at", waiting)
+    with ThreadPoolExecutor(len(folders)) as pool:
+        found = list(pool.map(find_log_ends, map(stored, folders)))
+    assert [ends.log_end_offset for ends in found if ends is not None] == [900] * 4
