@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import Barrier
@@ -15,12 +16,17 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main as offsets_log
+from offsets_log.data_directory.lag import CopiedLogs
 from offsets_log.data_directory.log_ends import find_log_ends
+from offsets_log.data_directory.metadata_copies import leader_copies
+from offsets_log.disk.dumps import Dumps
+from offsets_log.disk.finder import Finder
 from offsets_log.disk.folder import Folder
+from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.user_partitions import UserPartition
 from spark_jobs import jobs
 from spark_jobs.stored_partitions import BLOCK_BYTES, StoredPartition
-from spark_jobs.stores import FoundFile
+from spark_jobs.stores import FoundFile, find_logs
 from tests.data_directories.copies import Recorded, data_directories, recorded
 from tests.data_directories.test_log_ends import batches, index_of
 
@@ -133,6 +139,31 @@ def stored(folder: Path) -> StoredPartition:
         path.name: FoundFile(f"file://{path}", None, path.stat().st_size, url="file:///") for path in folder.iterdir()
     }
     return StoredPartition("t", 0, Folder(f"{folder}/", folder.name, dict.fromkeys(files, bytes)), files)
+
+
+def test_of_several_brokers_in_a_store_the_same_copies_count(recorded: Recorded) -> None:
+    """Those of the last leaders, by the cluster's metadata, of the offsets topic and of others; and all is said."""
+    folder = recorded("kafka-4.3-three")
+    paths = [str(path) for copy in ("broker-3", "broker-1", "broker-2") for path in data_directories(folder, copy)]
+    with ExitStack() as stack:
+        finder = Finder((), stack)
+        found = find_logs([f"local://{path}" for path in paths], stack, finder=finder)
+        here, opened = stack.enter_context(open_logs(paths)), DiskLogs([], Dumps(None), finder, stack, found.absent)
+        assert [file.path.removeprefix("local://") for log in found.logs for file in log.files] == [
+            segment.file for log in here.logs for segment in log.segments
+        ]
+        for log, expected in zip(found.logs, here.logs, strict=True):
+            assert [note.replace("local://", "") for note in log.notes] == list(expected.notes)
+            assert log.checkpoints == expected.checkpoints
+        assert opened.topic_ids == here.topic_ids
+        told = []
+        for disk_logs in (opened, here):
+            partitions, clusters = disk_logs.user_partitions, disk_logs.clusters
+            logs = CopiedLogs(partitions, leader_copies(partitions, lambda: clusters.metadata))  # noqa: B023
+            places = sorted((one.topic, one.partition) for one in partitions)
+            ends = [str(logs.ends(*place)).replace("local://", "") for place in places]
+            told.append((places, ends, [note.replace("local://", "") for note in logs.notes], logs.of_leaders))
+        assert told[0] == told[1]
 
 
 def harmed(raw: bytes, at: int) -> bytes:
