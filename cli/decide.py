@@ -58,8 +58,6 @@ def check_usage(reading: ReadOptions, decide: bool, *, as_broker: bool = False) 
     """Raise UsageError for what cannot be decided."""
     if not decide:
         return
-    if reading.engine == "spark":
-        raise click.UsageError("--decide needs the logs here: --engine spark does not decide")
     if as_broker:
         raise click.UsageError("--decide and --as-broker exclude each other: a broker that starts decides nothing")
     if is_bounded(reading):
@@ -85,7 +83,7 @@ def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
     states = inputs.transaction_states
     for damage in states.damages:
         session.account.on_damage(damage)
-    return Outcomes(states, now_ms, inputs.home_of)
+    return Outcomes(states, now_ms, inputs.home_of, inputs.batches_of)
 
 
 def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cli.options import ReadOptions
 from offsets_log.disk.folder import DirectoryName
@@ -18,7 +18,7 @@ from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import InputError
 from offsets_log.events import Until
 from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
 from offsets_log.messages.other_topic import is_of_another_topic
@@ -50,6 +50,8 @@ class Inputs:
         partitions: how many partitions were read.
         damages: what could not be read of dumps and archives when they were opened.
         locate: sets the position of damage in a dump to its line there.
+        in_order: as `map`, for what is read of other topics' partitions.
+        batches_of: returns the batches of a log.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
     """
@@ -62,6 +64,8 @@ class Inputs:
         self.damages = opened.damages
         self.partitions = len(opened.logs)
         self.locate = opened.locate
+        self.in_order: Callable[..., Iterator[Any]] = map
+        self.batches_of: Callable[[PartitionLog], Iterable[RecordBatch]] = batches_of
         self.shows_group = matcher(reading.group)
         self.shows_topic = matcher(reading.topic)
         self._opened = opened
@@ -108,7 +112,8 @@ class Inputs:
         from offsets_log.data_directory.metadata_copies import leader_copies
 
         partitions = self._opened.user_partitions
-        return CopiedLogs(partitions, leader_copies(partitions, lambda: self.metadata), self._opened.told_ends)
+        leaders = leader_copies(partitions, lambda: self.metadata)
+        return CopiedLogs(partitions, leaders, self._opened.told_ends, self.in_order)
 
     def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
         """Yield the given offsets that lead to no record in the other topics' logs."""
@@ -238,7 +243,7 @@ class Inputs:
     def iter_timeless(self) -> Iterator[str]:
         """Yield a sentence for each log that begins with records without a time, which no time can bound."""
         for log in self.logs:
-            first = next((item for _, item in iter_log(log) if isinstance(item, RecordBatch)), None)
+            first = next(batches_of(log), None)
             if first is not None and first.max_timestamp_ms == NO_TIMESTAMP:
                 yield (
                     f"offsets partition {partition_name(log.offsets_partition)} has records without a time (before "

@@ -71,7 +71,8 @@ def open_session(
 def _opened(reading: ReadOptions, stack: ExitStack, internal_topic: str | None) -> Session:
     """Return the inputs, opened for the chosen engine."""
     if reading.engine == "spark":
-        from cli.spark import SparkAccount, SparkEngine, check_usage, spark_inputs
+        from cli.spark import SparkAccount, SparkEngine, check_usage
+        from cli.spark_inputs import spark_inputs
 
         check_usage(reading)
         inputs = spark_inputs(reading, stack)

@@ -30,14 +30,11 @@ from offsets_log.columnar.folds.writers import PER, PER_OF_SOME
 from offsets_log.columnar.materialize.arrow import SORTED_BY
 from offsets_log.columnar.scan.reading import ScanOrder
 from offsets_log.columnar.shuffle.partials import NAMES_BASE64
-from offsets_log.disk.dumps import Dumps
-from offsets_log.disk.finder import Finder
 from offsets_log.disk.folders import DiskPlace
-from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.events import LogEnd
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.rows.survey import Survey
-from offsets_log.rows.tables import COMPACT_COLUMNS, partition_name
+from offsets_log.rows.tables import COMPACT_COLUMNS, Row, partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
     from offsets_log.columnar.folds.writers import WritersState
     from offsets_log.columnar.scan.reading import Seen
     from offsets_log.disk.folders import Place
-    from offsets_log.errors import Damage
     from offsets_log.events import LogEvent
     from offsets_log.log_format.record import Record
     from offsets_log.replay.coordinator_state import CoordinatorState
@@ -60,6 +56,7 @@ if TYPE_CHECKING:
     from spark_jobs.tasks import Work
 
 try:
+    from cli.spark_inputs import is_parquet
     from cli.spark_rounds import RoundsOnCluster
     from spark_jobs.clean_cluster import SparkCluster
     from spark_jobs.cleaning import Rounds as CleaningRounds
@@ -68,7 +65,7 @@ try:
     from spark_jobs.options import matcher
     from spark_jobs.places import SharedPlace, new_in_store
     from spark_jobs.run import joined_table, open_spark
-    from spark_jobs.stores import find_logs, holds_parquet, path_here
+    from spark_jobs.stores import path_here
     from spark_jobs.tasks import Made, check, choose, chosen_events, export, fold, in_order, joined, joined_check, plan
 except ImportError as error:
     raise click.UsageError(f"--engine spark needs the extra: pip install 'offsets-log[spark]' ({error})") from None
@@ -84,42 +81,8 @@ def check_usage(reading: ReadOptions) -> None:
         raise click.UsageError("--as-broker reads files beside the segments, which --engine spark does not")
     if reading.input_format not in (None, "segments"):
         raise click.UsageError(f"--engine spark reads segments, not --input-format {reading.input_format}")
-    if _is_parquet(reading) and context.command.name not in WITH_PARQUET:
+    if is_parquet(reading) and context.command.name not in WITH_PARQUET:
         raise click.UsageError(f"--engine spark reads Parquet for {', '.join(WITH_PARQUET)} only: give the segments")
-
-
-def _is_parquet(reading: ReadOptions) -> bool:
-    return all(holds_parquet(path, {}) for path in reading.paths)
-
-
-def spark_inputs(reading: ReadOptions, stack: ExitStack) -> Inputs:
-    """Return the inputs of a run whose logs Spark reads; see `_open_found`."""
-    inputs = Inputs(reading, stack.enter_context(_open_found(reading, stack)))
-    inputs.locate = _locate_nothing  # no lines of dumps are read; it goes to tasks, and the inputs must not
-    return inputs
-
-
-def _locate_nothing(damage: Damage) -> None:
-    pass
-
-
-def _open_found(reading: ReadOptions, stack: ExitStack) -> DiskLogs:
-    """Return the logs that Spark will read; of those in a network store, only names and sizes are read here.
-
-    Raises:
-        InputError: nothing was found, or something cannot be read.
-    """
-    how: dict[str, Any] = {"as_partition": reading.as_partition, "partitions": reading.offsets_partition}
-    if _is_parquet(reading):
-        return DiskLogs([], Dumps(None), Finder((), stack), stack)
-    here = [path for path in map(path_here, reading.paths) if path is not None]
-    if len(here) == len(reading.paths):
-        return open_logs(here, input_format="segments" if reading.input_format else None, **how)
-    found = find_logs(reading.paths, stack, **how)
-    opened = DiskLogs([log.unread() for log in found.logs], Dumps(None), Finder((), stack), stack, found.absent)
-    opened.notes = list(found.notes)
-    opened.topic_ids = found.topic_ids
-    return opened
 
 
 class SparkAccount(Account):
@@ -174,7 +137,16 @@ class SparkEngine(Engine):
         Args:
             how: more options of Spark's reading.
         """
-        return joined_table(self._begun(), self._asked(**how))
+        decide = self._decided if self.decides is not None and "per" not in how else None
+        return joined_table(self._begun(), self._asked(**how), decide)
+
+    def _decided(self, table: pa.Table) -> list[Row]:
+        """Return markers of the open transactions whose outcome is certain, as rows of partials."""
+        assert self.decides is not None
+        rows: list[Row] = []
+        for log, joined in zip(self.inputs.logs, joined_logs(table, len(self.inputs.logs)), strict=True):
+            rows += joined.decided(partial(self.decides.decide, log))
+        return rows
 
     def _asked(self, **how: Any) -> SparkReading:
         reading = self.inputs.reading

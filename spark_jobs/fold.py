@@ -10,6 +10,9 @@ groups that exist and that do not; ``open`` for pending ones; ``group`` for a gr
 of the pieces that count (those after a piece that a bound has stopped do not). ``log`` says in ``facts`` what was
 counted and where the log ends; ``transaction`` is a transaction without a marker, and ``writers`` holds all writers of
 a log.
+
+A ``producer`` of partials in a piece behind the last one is a marker that the log does not have: what another topic
+tells of a transaction.
 """
 
 from __future__ import annotations
@@ -105,7 +108,8 @@ def join_bucket(table: pa.Table, profile: Profile, *, is_first: bool) -> pa.Tabl
     """
     pieces = counted_pieces(table.filter(pc.equal(table["kind"], "piece")))
     last = max(pieces, key=lambda piece: piece["piece"])["piece"]
-    table = table.filter(pc.less_equal(table["piece"], last))
+    is_decided = pc.equal(table["piece"], table["pieces"])  # a marker behind the last piece
+    table = table.filter(pc.or_(pc.less_equal(table["piece"], last), is_decided))
     kafka = pieces[0]["kafka"]
     joined = join(
         table.filter(pc.is_in(table["kind"], pa.array([*OF_GROUP, "producer"]))),

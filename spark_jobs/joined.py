@@ -8,8 +8,8 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -21,13 +21,14 @@ from offsets_log import errors
 from offsets_log.columnar.folds.writers import WritersState
 from offsets_log.columnar.scan.reading import Seen
 from offsets_log.columnar.shuffle.counts import tell_counts, writers_of
+from offsets_log.data_directory.decisions import TakesMarkers
 from offsets_log.errors import Damage
 from offsets_log.log_format.completeness import Missing
 from offsets_log.log_format.java_text import MalformedString
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.coordinator_state import CoordinatorState, Holdings, in_order
 from offsets_log.replay.group import Group
-from offsets_log.replay.partial import OffsetAndMetadata
+from offsets_log.replay.partial import EndTransactionMarker, OffsetAndMetadata
 from offsets_log.replay.problem import Problem
 from offsets_log.replay.profile import Profile
 from offsets_log.rows.survey import Survey
@@ -96,6 +97,21 @@ class JoinedLog:
         """Copy what was counted into a survey."""
         tell_counts(self.facts, self.rows("transaction"), found)
 
+    def pending(self) -> tuple[OffsetAndMetadata, ...]:
+        """Return the offsets of open transactions."""
+        return tuple(offsets_of(self._of("open")))
+
+    def decided(self, decide: Callable[[TakesMarkers, Iterable[OffsetAndMetadata]], None]) -> list[Row]:
+        """Return rows of partials for the markers that are added behind the log.
+
+        Args:
+            decide: adds them, given what is pending.
+        """
+        markers = _Markers(self.facts["end_offset"])
+        decide(markers, self.pending())
+        place = {name: self.rows("piece")[0][name] for name in ("log", "pieces", "offsets_partition")}
+        return [place | {"piece": place["pieces"], "kind": "producer"} | row for row in markers.rows]
+
     def groups(self) -> dict[str, Group]:
         """Return the groups that exist."""
         return {row["group"]: pickle.loads(row["value"]) for row in self.rows("group")}
@@ -103,7 +119,7 @@ class JoinedLog:
     def holdings(self) -> Holdings:
         """Return how much a coordinator holds of what is shown."""
         served, orphans = (len(self._of(kind)) for kind in ("served", "orphan"))
-        pending = sorted(offsets_of(self._of("open")), key=attrgetter("record_offset"))
+        pending = sorted(self.pending(), key=attrgetter("record_offset"))
         return Holdings(tuple(self.groups().values()), served, orphans, tuple(pending))
 
     def state(self, profile: Profile) -> CoordinatorState:
@@ -113,7 +129,7 @@ class JoinedLog:
             profile=profile,
             groups=self.groups(),
             committed=tuple(offsets_of(self._of("served", "orphan"))),
-            pending=tuple(offsets_of(self._of("open"))),
+            pending=self.pending(),
             problems=in_order(Problem(**fact) for fact in facts),
             topic_names={bytes(Uuid.from_text(row["topic_id"])): row["topic"] for row in self.rows("topic_name")},
             end_offset=self.facts["end_offset"],
@@ -122,6 +138,18 @@ class JoinedLog:
     def writers(self) -> WritersState:
         """Return who wrote the log."""
         return writers_of(self.rows("writers")[0]["value"])
+
+
+@dataclass(slots=True)
+class _Markers:
+    """Takes markers as columns of partials."""
+
+    end_offset: int
+    rows: list[Row] = field(default_factory=list)
+
+    def add_marker(self, producer_id: int, marker: EndTransactionMarker) -> None:
+        """Implement `TakesMarkers.add_marker`."""
+        self.rows.append({"producer_id": producer_id, "record_offset": marker.record_offset, "commits": marker.commit})
 
 
 def offsets_of(table: pa.Table) -> Iterator[OffsetAndMetadata]:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,17 +20,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of
 from offsets_log.errors import InputError, MissingLogError, OffsetsLogError
 from offsets_log.log_format.completeness import Missing
 from offsets_log.rows.survey import describe_tail
-from offsets_log.rows.tables import partition_name
+from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
 from spark_jobs import jobs
 from spark_jobs.fold import memory
 from spark_jobs.options import SourceOptions
 from spark_jobs.pieces import tail_of
 from spark_jobs.records import partials_of
-from spark_jobs.source import register
+from spark_jobs.source import register, schema_text
 from spark_jobs.stores import holds_parquet
 from spark_jobs.writing import write_parquet
 
@@ -188,9 +189,29 @@ def _begun(rows: DataFrame, order: JobOptions) -> Account:
     return account
 
 
-def joined_table(spark: SparkSession, reading: SourceOptions) -> pa.Table:
-    """Return all rows of `fold.memory`, in this process."""
-    partials = _partials(spark, JobOptions(reading=reading, output=""), reading.members)
+def joined_table(
+    spark: SparkSession, reading: SourceOptions, decide: Callable[[pa.Table], list[Row]] | None = None
+) -> pa.Table:
+    """Return all rows of `fold.memory`, in this process.
+
+    Args:
+        decide: takes the rows of all groups and topics as they are read, and returns markers to put behind their logs
+            (`joined.JoinedLog.decided`).
+    """
+    order = JobOptions(reading=reading if decide is None else replace(reading, group=(), topic=()), output="")
+    partials = _partials(spark, order, reading.members)
+    if decide is not None:
+        partials = partials.persist()
+    try:
+        if decide is not None and (markers := decide(memory(partials, reading.profile).toArrow())):
+            rows = spark.createDataFrame(table_of(markers), schema_text(PARTIAL_COLUMNS))
+            return _joined(partials.unionByName(rows), reading)
+        return _joined(partials, reading)
+    finally:
+        partials.unpersist()
+
+
+def _joined(partials: DataFrame, reading: SourceOptions) -> pa.Table:
     return memory(partials, reading.profile, topic=reading.topic, group=reading.group).toArrow()
 
 

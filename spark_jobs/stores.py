@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -18,26 +18,27 @@ from typing import Any
 from pyarrow import fs
 
 from offsets_log.disk.archives import unpack_one
-from offsets_log.disk.finder import MAX_DEPTH
+from offsets_log.disk.finder import MAX_DEPTH, Finder
 from offsets_log.disk.folder import (
-    IN_DATA_DIRECTORY,
     DirectoryName,
     Folder,
     Opener,
     absent_partitions,
+    broken_checkpoints,
     checkpoints,
     lies_in,
-    matters,
+    link_data_directories,
+    matters_in,
 )
 from offsets_log.disk.local import input_errors, map_file
-from offsets_log.disk.reader import NAMED, open_logs, topic_id_in
+from offsets_log.disk.reader import NAMED, leader_of, open_logs
 from offsets_log.disk.replicas import choose_replica
 from offsets_log.disk.segments import select_segments
 from offsets_log.errors import InputError
 from offsets_log.log_format.completeness import Missing
-from offsets_log.log_format.file_names import PARTITION_METADATA
 from offsets_log.log_format.partition_log import NOTHING_TOLD, Checkpoints, PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer
+from spark_jobs.stored_partitions import StoredPartition
 
 PACKED = (".gz", ".zst")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -92,6 +93,16 @@ class FoundFile:
             begin = max(0, self.size - size)
             return memoryview(file.read_at(self.size - begin, begin))
 
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return that many bytes at a position, fewer at the file's end; nothing else is read. Raises InputError."""
+        store, path = self._place()
+        end = min(position + size, self.size)
+        with input_errors(self.path):
+            if isinstance(store, fs.PyFileSystem):  # an open file of fsspec reads megabytes ahead
+                return bytes(store.handler.fs.cat_file(path, start=position, end=end))
+            with store.open_input_file(path) as file:
+                return bytes(file.read_at(end - position, position))
+
     def _place(self) -> tuple[fs.FileSystem, str]:
         assert self.url is not None
         return open_store(self.url, self.options)[0], path_in_store(self.path)
@@ -121,10 +132,9 @@ class FoundLog:
 
 @dataclass(frozen=True, slots=True)
 class FoundLogs:
-    """All logs; topic id → name by other topics' folders; notes on what was left out; absent partitions."""
+    """All logs; notes on what was left out; absent partitions."""
 
     logs: list[FoundLog]
-    topic_ids: dict[bytes, str]
     notes: tuple[str, ...]
     absent: tuple[Missing, ...] = ()
 
@@ -136,11 +146,13 @@ def find_logs(
     as_partition: int | None = None,
     partitions: Collection[int] = (),
     options: Options | None = None,
+    finder: Finder | None = None,
 ) -> FoundLogs:
     """Find the logs of local paths and URLs; arguments as in `offsets_log.disk.reader.open_logs`.
 
     Args:
         options: options of a remote store, as fsspec's file system of its kind takes them.
+        finder: gets the data directories in a remote store, their partitions of other topics, and what is left out.
 
     Raises:
         InputError: nothing was found, or something cannot be read.
@@ -150,11 +162,9 @@ def find_logs(
     if local and remote:
         raise InputError("paths on this machine and in a remote store cannot be read together")
     if remote:
-        return _find_remote(remote, options or {}, as_partition, partitions)
+        return _find_remote(remote, finder or Finder(partitions, stack), options or {}, as_partition, partitions)
     opened = stack.enter_context(open_logs(local, as_partition=as_partition, partitions=partitions))
-    return FoundLogs(
-        [_local_log(log) for log in opened.logs], opened.topic_ids, tuple(opened.notes), tuple(opened.absent)
-    )
+    return FoundLogs([_local_log(log) for log in opened.logs], tuple(opened.notes), tuple(opened.absent))
 
 
 def path_here(path: str) -> str | None:
@@ -227,52 +237,45 @@ def path_in_store(url: str) -> str:
 
 
 def _find_remote(
-    urls: Sequence[str], options: Options, as_partition: int | None, partitions: Collection[int]
+    urls: Sequence[str], finder: Finder, options: Options, as_partition: int | None, partitions: Collection[int]
 ) -> FoundLogs:
     frozen = tuple(sorted(options.items()))
-    folders: dict[str, _RemoteFolder] = {}
-    topic_ids: dict[bytes, str] = {}
-    data_directories: list[dict[str, Opener]] = []
+    found: dict[str, _StoredFolder] = {}
     for url in dict.fromkeys(urls):
-        for folder in _remote_folders(url, frozen, data_directories):
-            folders.setdefault(folder.folder.prefix, folder)
+        for one in _stored_folders(url, frozen):
+            found.setdefault(one.folder.prefix, one)
+    finder.add_folders(
+        [one.folder for one in found.values()],
+        lambda topic, partition, folder: StoredPartition(topic, partition, folder, found[folder.prefix].files),
+    )
     logs: dict[int | None, list[FoundLog]] = {}
-    for found in folders.values():
-        name = DirectoryName.parse(found.folder.name)
-        if name.is_foreign and PARTITION_METADATA in found.folder.files:
-            topic_id = topic_id_in(found.folder.files[PARTITION_METADATA])
-            if topic_id is not None:
-                topic_ids[topic_id] = name.topic
+    above: dict[str, Mapping[str, Opener]] = {}
+    for folder in finder.folders():
+        name = DirectoryName.parse(folder.name)
         partition = name.partition if name.is_offsets else as_partition
-        wanted = not name.leftover and not name.is_foreign and (not partitions or partition in partitions)
-        if wanted and (log := _remote_log(found, partition)).files:
+        if name.leftover or name.is_foreign or (partitions and partition not in partitions):
+            continue
+        if (log := _stored_log(found[folder.prefix], partition)).files:
             logs.setdefault(partition, []).append(log)
+            above[log.files[0].path] = folder.above
+            finder.notes += [note for note in broken_checkpoints(folder) if note not in finder.notes]
     if not logs:
         raise InputError(f"no segment of __consumer_offsets was found in {', '.join(urls)}")
     unknown = logs.pop(None, [])
-    known = [_one_replica(replicas) for _, replicas in sorted(logs.items(), key=lambda item: item[0] or 0)]
-    names = [DirectoryName.parse(found.folder.name) for found in folders.values()]
-    there = {name.partition for name in names if name.leftover}.union(
-        partition for partition in logs if partition is not None
-    )
-    absent = absent_partitions(data_directories, there, partitions)
-    return FoundLogs(known + unknown, topic_ids, (), tuple(absent))
+    known = [_one_replica(same, above, finder) for _, same in sorted(logs.items(), key=lambda item: item[0] or 0)]
+    there = finder.leftovers.union(partition for partition in logs if partition is not None)
+    absent = absent_partitions([one.files for one in finder.data_directories], there, partitions)
+    return FoundLogs(known + unknown, tuple(finder.notes), tuple(absent))
 
 
 @dataclass(frozen=True, slots=True)
-class _RemoteFolder:
+class _StoredFolder:
     folder: Folder
     files: dict[str, FoundFile]
 
 
-def _remote_folders(
-    url: str, options: tuple[tuple[str, Any], ...], data_directories: list[dict[str, Opener]]
-) -> Iterator[_RemoteFolder]:
-    """Yield the folders at and below a URL, or the folder of a single file.
-
-    Args:
-        data_directories: receives the data directories' own files.
-    """
+def _stored_folders(url: str, options: tuple[tuple[str, Any], ...]) -> list[_StoredFolder]:
+    """Return the folders at and below a URL, or the folder of a single file."""
     store, path = open_store(url, options)
     scheme = url.partition("://")[0]
     with input_errors(url):
@@ -285,39 +288,33 @@ def _remote_folders(
             entries = store.get_file_info(fs.FileSelector(path, recursive=True))
             depth = path.rstrip("/").count("/") + MAX_DEPTH + 2
             entries = [entry for entry in entries if entry.is_file and entry.path.count("/") <= depth]
-    found: dict[str, _RemoteFolder] = {}
-    above: dict[str, dict[str, Opener]] = {}
+    is_named = info.type == fs.FileType.File
+    found: dict[str, _StoredFolder] = {}
     for entry in sorted(entries, key=lambda entry: entry.path):
         directory, name = posixpath.split(entry.path)
+        last = posixpath.basename(directory)
+        is_beside = lies_in(last, name) and not DirectoryName.parse(last).is_foreign
+        if not (is_named or is_beside or matters_in(last, name)):
+            continue
         written_ms = None if entry.mtime_ns is None else entry.mtime_ns // 1_000_000
         path = f"{scheme}://{entry.path}"
         file = FoundFile(path, _base_offset(name), entry.size, url, options, modified_ms=written_ms)
-        if name in IN_DATA_DIRECTORY:
-            above.setdefault(directory, {})[name] = cache(partial(file.open, ExitStack()))
-        is_beside = lies_in(posixpath.basename(directory), name)
-        if not (matters(name) or is_beside or name == PARTITION_METADATA or info.type == fs.FileType.File):
-            continue
-        folder = Folder(f"{scheme}://{directory}/", posixpath.basename(directory))
-        kept = found.setdefault(directory, _RemoteFolder(folder, {}))
-        if is_beside:
-            kept.folder.beside[name] = cache(partial(file.open, ExitStack()))
-            continue
+        kept = found.setdefault(directory, _StoredFolder(Folder(f"{scheme}://{directory}/", last), {}))
         kept.files[name] = file
-        kept.folder.files[name] = cache(partial(file.open, ExitStack()))
-        if info.type == fs.FileType.File:
+        of_kind = kept.folder.beside if lies_in(last, name) else kept.folder.files
+        of_kind[name] = cache(partial(file.open, ExitStack()))
+        if is_named:
             kept.folder.named.add(name)
             kept.folder.is_choice = True
-    for directory, kept in found.items():
-        kept.folder.above = above.get(posixpath.dirname(directory), {})
-    data_directories += above.values()
-    yield from found.values()
+    link_data_directories({directory: kept.folder for directory, kept in found.items()})
+    return list(found.values())
 
 
 def _base_offset(name: str) -> int | None:
     return int(name[:20]) if name[:20].isdecimal() and len(name) > 20 else None
 
 
-def _remote_log(found: _RemoteFolder, offsets_partition: int | None) -> FoundLog:
+def _stored_log(found: _StoredFolder, offsets_partition: int | None) -> FoundLog:
     selected, notes = select_segments(found.folder)
     files = tuple(found.files[file.name] for file in selected)
     told = checkpoints(found.folder) if files else NOTHING_TOLD
@@ -325,14 +322,19 @@ def _remote_log(found: _RemoteFolder, offsets_partition: int | None) -> FoundLog
     return FoundLog(offsets_partition, files, tuple(notes), told, selection, found.folder.beside)
 
 
-def _one_replica(replicas: Sequence[FoundLog]) -> FoundLog:
-    """Return the one of several copies of a partition that `choose_replica` chooses, which reads them all."""
+def _one_replica(replicas: Sequence[FoundLog], above: Mapping[str, Mapping[str, Opener]], finder: Finder) -> FoundLog:
+    """Return the one of several copies of a partition that `choose_replica` chooses, which reads them all.
+
+    Args:
+        above: first file of a log → the files of the data directory it lies in.
+    """
     if len(replicas) == 1:
         return replicas[0]
-    logs = {}
+    logs = []
     for found in replicas:
         segments = tuple(Segment(file.path, file.base_offset, file.open(ExitStack())) for file in found.files)
-        logs[found.files[0].path] = PartitionLog(found.offsets_partition, segments, found.notes, found.checkpoints)
-    chosen = choose_replica(list(logs.values()))
+        logs.append(PartitionLog(found.offsets_partition, segments, found.notes, found.checkpoints))
+    files = {id(log): above[log.segments[0].file] for log in logs}
+    chosen = choose_replica(logs, leader_of(logs, files, finder.clusters))
     by_path = {found.files[0].path: found for found in replicas}
     return replace(by_path[chosen.segments[0].file], notes=chosen.notes, checkpoints=chosen.checkpoints)

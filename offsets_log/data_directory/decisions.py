@@ -6,7 +6,7 @@ What is certain can be applied as if the markers stood at the end of each log, o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from offsets_log.data_directory.transactions import (
     abort_command,
 )
 from offsets_log.log_format.batch import RecordBatch
-from offsets_log.log_format.partition_log import PartitionLog, iter_log
+from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.replay.partial import EndTransactionMarker, OffsetAndMetadata
 from offsets_log.rows.tables import Row
 
@@ -71,15 +71,23 @@ class Outcomes:
     Args:
         now_ms: for which time the answers are; None says nothing of transactions that time out.
         home_of: the broker whose copy a log is, as `replay_transaction_log` was told.
+        batches_of: the batches of a log.
     """
 
-    def __init__(self, states: TransactionStates, now_ms: int | None, home_of: Callable[[PartitionLog], str]) -> None:
+    def __init__(
+        self,
+        states: TransactionStates,
+        now_ms: int | None,
+        home_of: Callable[[PartitionLog], str],
+        batches_of: Callable[[PartitionLog], Iterable[RecordBatch]] = batches_of,
+    ) -> None:
         self.transactions: Counter[str] = Counter()
         self.offsets: Counter[str] = Counter()
         self.without_marker: list[tuple[int, str]] = []
         self._states = states
         self._now_ms = now_ms
         self._home_of = home_of
+        self._batches_of = batches_of
         self._newest: dict[int, int] = {}
 
     def of(self, log: PartitionLog, transaction: PendingTransaction) -> Outcome:
@@ -96,8 +104,8 @@ class Outcomes:
 
     def _newest_in(self, log: PartitionLog) -> int:
         if id(log) not in self._newest:
-            batches = (item for _, item in iter_log(log) if isinstance(item, RecordBatch))
-            self._newest[id(log)] = max((batch.max_timestamp_ms for batch in batches), default=-1)
+            newest = max((batch.max_timestamp_ms for batch in self._batches_of(log)), default=-1)
+            self._newest[id(log)] = newest
         return self._newest[id(log)]
 
     def cells(self, log: PartitionLog, pending: Iterable[OffsetAndMetadata]) -> dict[int, Row]:
@@ -107,13 +115,8 @@ class Outcomes:
             pending: all that is in the log.
         """
         found = {one.producer_id: self.of(log, one) for one in pending_transactions(pending)}
-        return self.cells_of(log, found)
-
-    @staticmethod
-    def cells_of(log: PartitionLog, found: Mapping[int, Outcome]) -> dict[int, Row]:
-        """The same of outcomes that are known."""
         hanging = {producer_id for producer_id, outcome in found.items() if outcome.outcome == HANGING}
-        begins = first_offsets(log, hanging)
+        begins = first_offsets(self._batches_of(log), hanging)
         commands = {
             producer_id: abort_command(BOOTSTRAP_SERVER, log.offsets_partition or 0, offset)
             for producer_id, offset in begins.items()
@@ -140,14 +143,13 @@ class Outcomes:
                 marker_offset += 1
 
 
-def first_offsets(log: PartitionLog, producer_ids: Collection[int]) -> dict[int, int]:
+def first_offsets(batches: Iterable[RecordBatch], producer_ids: Collection[int]) -> dict[int, int]:
     """Producer id → where its open transaction begins in a log, as a broker counts it: with its first batch."""
     found: dict[int, int] = {}
-    if producer_ids:
-        for _, item in iter_log(log):
-            if isinstance(item, RecordBatch) and item.producer_id in producer_ids:
-                if item.is_control:
-                    found.pop(item.producer_id, None)
-                elif item.is_transactional:
-                    found.setdefault(item.producer_id, item.base_offset)
+    for batch in batches if producer_ids else ():
+        if batch.producer_id in producer_ids:
+            if batch.is_control:
+                found.pop(batch.producer_id, None)
+            elif batch.is_transactional:
+                found.setdefault(batch.producer_id, batch.base_offset)
     return found

@@ -114,11 +114,14 @@ class CopiedLogs:
         partitions: Iterable[CopiedPartition],
         leaders: Mapping[TopicPartition, LeaderCopies] | None = None,
         told: tuple[ToldEnds, list[Damage]] | None = None,
+        in_order: Callable[..., Iterator[Any]] = map,
     ) -> None:
         """Args:
         leaders: of partitions with several copies who led them last, where the cluster's metadata tells.
         told: ends of logs that have no copy, and what could not be read of them.
+        in_order: as `map`; one that asks several copies at once is faster where each waits for a network.
         """
+        self._in_order = in_order
         self._told, damages = told or (ToldEnds(), [])
         self._notes: dict[str, None] = {}
         self._damages = {str(one.error): one for one in damages}
@@ -163,7 +166,7 @@ class CopiedLogs:
         """Where the log begins and ends; None without a copy that can be read."""
         key = topic, partition
         if key not in self._ends:
-            self._ends[key] = self._find(key)
+            self.look_at({key: ()})
         return self._ends[key]
 
     def ends_for(self, topic: str, partition: int, topic_id: str | None) -> LogEnds | None:
@@ -178,13 +181,22 @@ class CopiedLogs:
     def chosen(self, topic: str) -> list[CopiedPartition]:
         """Of each partition of a topic the copy that counts, in their order."""
         partitions = sorted(partition for name, partition in self._copies if name == topic)
+        self.find((topic, partition) for partition in partitions)
         ends = {partition: self.ends(topic, partition) for partition in partitions}
         return [self._chosen[topic, partition] for partition in partitions if ends[partition] is not None]
 
     def look_at(self, asked: Mapping[TopicPartition, Collection[int]]) -> None:
         """Find the ends of logs, each file opened once, and when the records at offsets in them were written."""
-        for key, offsets in asked.items():
-            self._ends[key] = self._find(key, offsets)
+        copies = {key: self._copies.get(key, []) for key in asked}
+        dating = [asked[key] if len(some) == 1 else () for key, some in copies.items() for _ in some]
+        read = self._in_order(self._read, [copy for some in copies.values() for copy in some], dating)
+        for key, some in copies.items():
+            found = [(copy, ends) for copy in some if (ends := self._noting_damage(next(read))) is not None]
+            self._ends[key] = self._choose(key, found, asked[key])
+
+    def find(self, keys: Iterable[TopicPartition]) -> None:
+        """Find the ends of those logs that were not looked at."""
+        self.look_at({key: () for key in keys if key not in self._ends})
 
     def topic_id(self, topic: str, partition: int) -> Uuid | None:
         """As the copy that counts tells it; None where it tells none."""
@@ -212,17 +224,16 @@ class CopiedLogs:
         """Note it, once however often the file is asked."""
         self._damages.setdefault(str(error), Damage(error, b""))
 
-    def _find(self, key: TopicPartition, dating: Collection[int] = ()) -> LogEnds | None:
-        copies = self._copies.get(key, ())
-        if not copies:
+    def _choose(
+        self, key: TopicPartition, found: Sequence[tuple[CopiedPartition, LogEnds]], dating: Collection[int]
+    ) -> LogEnds | None:
+        if key not in self._copies:
             return self._told.ends(*key)
-        at_once = dating if len(copies) == 1 else ()
-        found = [(copy, ends) for copy in copies if (ends := self._ends_of(copy, at_once)) is not None]
         if not found:
             return None
         copy, ends = self._best(key, found)
-        if len(copies) > 1 and dating:
-            ends = self._ends_of(copy, dating) or ends
+        if len(self._copies[key]) > 1 and dating:
+            ends = self._noting_damage(self._read(copy, dating)) or ends
         if ends.problem:
             self._notes[f"the log of {key[0]}-{key[1]} ends before what cannot be read: {ends.problem}"] = None
         self._chosen[key] = copy
@@ -251,7 +262,13 @@ class CopiedLogs:
         """Return, for the copies of a topic's logs that were looked at, those that lack their end."""
         return list(self._short.get(topic, {}).values())
 
-    def _ends_of(self, copy: CopiedPartition, dating: Collection[int]) -> LogEnds | None:
+    def _noting_damage(self, read: LogEnds | OffsetsLogError | None) -> LogEnds | None:
+        if isinstance(read, OffsetsLogError):
+            self._damage(read)
+            return None
+        return read
+
+    def _read(self, copy: CopiedPartition, dating: Collection[int]) -> LogEnds | OffsetsLogError | None:
         noted, key = self._noted_in(copy.above), (copy.topic, copy.partition)
         try:
             return find_log_ends(
@@ -262,8 +279,7 @@ class CopiedLogs:
                 dating=[offset for offset in dating if offset >= copy.dated_from] if copy.dated_from else dating,
             )
         except OffsetsLogError as error:
-            self._damage(error)
-            return None
+            return error
 
     def _best(
         self, key: TopicPartition, found: Sequence[tuple[CopiedPartition, LogEnds]]
@@ -377,6 +393,8 @@ def in_int64(number: int) -> int | None:
 def group_lags(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> dict[str, Row]:
     """Group → `GROUP_LAG_COLUMNS`, from its committed offsets."""
     found: dict[str, Row] = {}
+    offsets = list(offsets)
+    logs.find((value.topic, value.partition) for value in offsets)
     for value in offsets:
         of_group = found.setdefault(value.group, dict(NO_LAG))
         ends = logs.ends_for(value.topic, value.partition, value.topic_id)

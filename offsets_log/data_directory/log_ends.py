@@ -5,8 +5,9 @@ References: ``data-dir.md`` §3; ``LocalLog.java``, ``LogSegment.readNextOffset`
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -59,6 +60,18 @@ class PartitionFiles(Protocol):
     def open_index(self, base_offset: int) -> AbstractContextManager[ReadAt]:
         """How to read its index, in pieces; nothing is read of one that is not there. Raises InputError."""
         ...
+
+
+Fetch = Callable[[int, int], None]
+"""Position and size of bytes that will be looked at."""
+
+
+class FilesElsewhere(ABC):
+    """A `PartitionFiles` on another machine: of its segments only what is looked at comes here."""
+
+    @abstractmethod
+    def open_room(self, base_offset: int) -> AbstractContextManager[tuple[Buffer, Fetch]]:
+        """Zeros in place of the records of a segment, and what brings some of them there. Raises InputError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +163,25 @@ def find_log_ends(
 
 @contextmanager
 def _open_batches(files: PartitionFiles, base_offset: int) -> Iterator[_Batches]:
-    with files.open_log(base_offset) as log:
+    with _open_log(files, base_offset) as (log, fetch):
         opened = files.open_index(base_offset) if len(log) > INDEX_INTERVAL else nullcontext(_read_nothing)
         with opened as read_index:
-            yield _Batches(f"{files.shown_path}/{base_offset:020}.log", base_offset, log, OffsetIndex(read_index))
+            file = f"{files.shown_path}/{base_offset:020}.log"
+            yield _Batches(file, base_offset, log, OffsetIndex(read_index), fetch)
+
+
+@contextmanager
+def _open_log(files: PartitionFiles, base_offset: int) -> Iterator[tuple[Buffer, Fetch]]:
+    if isinstance(files, FilesElsewhere):
+        with files.open_room(base_offset) as opened:
+            yield opened
+        return
+    with files.open_log(base_offset) as log:
+        yield log, _fetch_nothing
+
+
+def _fetch_nothing(position: int, size_bytes: int) -> None:
+    pass
 
 
 def _read_nothing(position: int, size_bytes: int) -> bytes:
@@ -257,12 +285,13 @@ def _times_of_messages(batch: FileBatch) -> Iterator[tuple[int, int]]:
 class _Batches:
     """The batches of one segment, found by its index where that fits the log."""
 
-    def __init__(self, file: str, base_offset: int, log: Buffer, index: OffsetIndex) -> None:
+    def __init__(self, file: str, base_offset: int, log: Buffer, index: OffsetIndex, fetch: Fetch) -> None:
         self.problem: str | None = None
         self._base_offset = base_offset
         self._file = file
         self._log = memoryview(log)
         self._index = index
+        self._fetch = fetch
 
     def last(self) -> FileBatch | None:
         """The last whole batch whose checksum is right, as a broker keeps it that recovers the log."""
@@ -273,6 +302,7 @@ class _Batches:
             if last is not None or start == 0:
                 break
         while last is not None:
+            self._fetch(last.position, last.size_bytes)
             try:
                 last.ensure_valid()
                 return last
@@ -297,6 +327,7 @@ class _Batches:
                 if batch.last_offset < asked:
                     continue
                 reached = batch.position
+                self._fetch(reached, batch.size_bytes)
                 self._date_in(batch, left, found)
                 if not left or left[0] > batch.last_offset:
                     break
@@ -330,6 +361,7 @@ class _Batches:
         """Whole batches with rising offsets, from a position on."""
         position, next_offset, size = start, self._base_offset, len(self._log)
         while True:
+            self._fetch(position, BATCH_HEADER_SIZE)
             try:
                 batch = entry_at(self._file, self._log, position, size)
                 if batch is None:
@@ -345,6 +377,7 @@ class _Batches:
             position, next_offset = position + batch.size_bytes, last + 1
 
     def _note(self, problem: str, position: int) -> None:
+        self._fetch(position, 64)
         if any(self._log[position : position + 64]):  # zeros are room that was made beforehand
             self.problem = f"{self._file}, position {position}: {problem}"
 
@@ -355,6 +388,7 @@ class _Batches:
         relative, position = self._index.entry(slot)
         if not 0 < position < len(self._log):
             return 0
+        self._fetch(position, BATCH_HEADER_SIZE)
         try:
             batch = entry_at(self._file, self._log, position, len(self._log))
             if batch is None or relative < 0 or not self._base_offset <= batch.offset <= batch.last_offset:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from functools import cached_property
 
 ENTRY = struct.Struct(">ii")
 """Relative offset, position. A broker makes the file large beforehand: zeros follow the last entry."""
@@ -25,10 +24,16 @@ class OffsetIndex:
     def __init__(self, read_at: ReadAt) -> None:
         self._read_at = read_at
         self._chunks: dict[int, bytes] = {}
+        self._count: int | None = None
 
-    @cached_property
+    @property
     def count(self) -> int:
         """How many entries there are."""
+        if self._count is None:  # a cached_property has one lock for all indexes, which are read at once in a store
+            self._count = self._find_count()
+        return self._count
+
+    def _find_count(self) -> int:
         high = 1
         while self._is_full(high - 1):
             high *= 2

@@ -21,12 +21,12 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from offsets_log.disk.folder import (
-    IN_DATA_DIRECTORY,
     SEGMENT,
     Folder,
     is_read_for_its_end,
     lies_beside,
     lies_in,
+    link_data_directories,
     matters_in,
 )
 from offsets_log.disk.packed import BROKEN, CHUNK_BYTES, Budget, Inflated, Problems, Reader, unpack_zstd
@@ -378,10 +378,5 @@ def _folders(file: str, members: Members, on_damage: OnDamage | None) -> list[Fo
         (folder.beside if lies_in(folder.name, name) else folder.files)[name] = read
         if modified_ms is not None:
             folder.modified_ms[name] = modified_ms
-    for folder in folders.values():
-        folder.own = {name: read for name, read in folder.files.items() if name in IN_DATA_DIRECTORY}
-    for directory, folder in folders.items():
-        above = folders.get(posixpath.dirname(directory)) if directory else None
-        if above is not None:
-            folder.above = above.own
+    link_data_directories(folders)
     return list(folders.values())

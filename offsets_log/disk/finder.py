@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -138,15 +138,23 @@ class Finder:
         """Add an archive's folders, or a file without a segment's name to the folder it lies in."""
         contents = unpack(file, buffer, self._is_wanted, self.damages.append)
         if isinstance(contents, list):
-            self._add_packed(contents)
+            self.add_folders(contents)
             return
         if not len(contents):
             raise InputError("it is empty", file=file)
         folder.files[name] = lambda: contents
         folder.named.add(name)
 
-    def _add_packed(self, folders: list[Folder]) -> None:
-        """Add the folders of an archive; a data directory is one as on a disk."""
+    def add_folders(
+        self,
+        folders: list[Folder],
+        partition: Callable[[str, int, Folder], PackedPartition] = PackedPartition,
+    ) -> None:
+        """Add the folders of an archive or a store; a data directory is one as on a disk.
+
+        Args:
+            partition: makes one of its partitions of topic, number and folder.
+        """
         data_directories = {_above(one.prefix) for one in folders if DirectoryName.parse(one.name).is_offsets}
         for folder in folders:
             if folder.own:
@@ -160,7 +168,7 @@ class Finder:
                 self._add_metadata(parsed, folder.files[PARTITION_METADATA])
             is_in_data_directory = bool(folder.above) or _above(folder.prefix) in data_directories
             if parsed.topic and not parsed.leftover and is_in_data_directory:
-                self.user_partitions.append(PackedPartition(parsed.topic, parsed.partition, folder))
+                self.user_partitions.append(partition(parsed.topic, parsed.partition, folder))
             if parsed.leftover and PARTITION_METADATA not in folder.files:
                 self._note_leftover(parsed, folder.shown_path)
             elif not parsed.is_foreign:

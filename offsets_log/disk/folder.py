@@ -7,6 +7,7 @@ References: ``LocalLog.java`` (``parseTopicPartitionName``), ``LogFileUtils.java
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ class Folder:
         named: files the user named one by one; they are read even where files of such names in a directory are not.
         beside: name → how to read what a broker keeps beside the segments: indexes, producer snapshots.
         above: name → how to read the checkpoints of the directory above.
-        own: the same of this one, if it is a data directory in an archive.
+        own: the same of this one, if it is a data directory in an archive or a store.
         kept_from: name of a segment of which an archive gave only the end → the first offset there.
         zeros_behind: name of a file that was read → number of zero bytes after its contents that were never written.
         modified_ms: name of a file that was read → when it was last written, in epoch milliseconds, as far as its
@@ -160,6 +161,20 @@ def matters_in(directory: str, name: str) -> bool:
     if parsed.is_foreign:
         return name == PARTITION_METADATA or (not parsed.leftover and bool(_OF_OTHER_TOPICS.fullmatch(name)))
     return name == LOCK or matters(name) or (parsed.is_offsets and lies_in(directory, name))
+
+
+def link_data_directories(folders: Mapping[str, Folder]) -> None:
+    """Set which folders are data directories, and which lie in one.
+
+    Args:
+        folders: by their paths in an archive or a store.
+    """
+    for folder in folders.values():
+        folder.own = {name: read for name, read in folder.files.items() if name in IN_DATA_DIRECTORY}
+    for path, folder in folders.items():
+        above = folders.get(posixpath.dirname(path)) if path else None
+        if above is not None:
+            folder.above = above.own
 
 
 def is_read_for_its_end(directory: str, name: str) -> bool:

@@ -100,7 +100,7 @@ class DiskLogs:
         """
         ids: dict[str, bytes] = dict(self.told_ends[0].topic_ids)
         for topic, read in self._topic_files:
-            if topic not in ids and (topic_id := topic_id_in(read)):
+            if topic not in ids and (topic_id := _topic_id_in(read)):
                 ids[topic] = topic_id
         return self.clusters.topic_names | {topic_id: topic for topic, topic_id in ids.items()}
 
@@ -164,7 +164,7 @@ def open_logs(
                 logs.setdefault(log.offsets_partition, []).append(log)
         unknown = logs.pop(None, [])
         known = [
-            choose_replica(found, _leader_of(found, above, finder.clusters))
+            choose_replica(found, leader_of(found, above, finder.clusters))
             for _, found in sorted(logs.items(), key=_partition)
             if found
         ]
@@ -175,7 +175,7 @@ def open_logs(
         return DiskLogs(known + unknown, dumps, finder, stack.pop_all(), absent)
 
 
-def _leader_of(
+def leader_of(
     replicas: Sequence[PartitionLog], above: Mapping[int, Mapping[str, Opener]], clusters: Clusters
 ) -> Leader | None:
     """Return who led a partition last; None if there is one copy only, or no cluster metadata tells it.
@@ -238,7 +238,7 @@ def _segment(folder: Folder, name: str, base_offset: int | None) -> Segment:
     )
 
 
-def topic_id_in(read: Opener) -> bytes | None:
+def _topic_id_in(read: Opener) -> bytes | None:
     """Return the topic id in a ``partition.metadata``; None if there is none or the file cannot be read."""
     try:
         match = _TOPIC_ID.search(bytes(read()))

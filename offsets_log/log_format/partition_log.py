@@ -130,6 +130,11 @@ def iter_log(log: PartitionLog) -> Iterator[tuple[Segment, LogItem]]:
             last_offset = read_until
 
 
+def batches_of(log: PartitionLog) -> Iterator[RecordBatch]:
+    """Yield the batches of a partition that can be read."""
+    return (item for _, item in iter_log(log) if isinstance(item, RecordBatch))
+
+
 class LogWalk:
     """Walks a partition segment by segment; may begin at any batch.
 

@@ -16,6 +16,7 @@ from cli.main import main
 from offsets_log.data_directory import transactions as t
 from offsets_log.data_directory.decisions import PendingTransaction, first_offsets, pending_transactions
 from offsets_log.disk.reader import open_logs
+from offsets_log.log_format.partition_log import batches_of
 from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
@@ -185,9 +186,7 @@ def cut(file: Path, offset: int) -> None:
             return
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--until-time", "2h"), ("--until-offset", "3"), ("--as-broker",), ("--engine", "spark")]
-)
+@pytest.mark.parametrize("arguments", [("--until-time", "2h"), ("--until-offset", "3"), ("--as-broker",)])
 def test_what_cannot_be_decided_is_refused(arguments: tuple[str, ...], recorded: Recorded) -> None:
     copy = str(recorded("kafka-3.9-blocked") / "copies" / "running")
     result = CliRunner().invoke(main, ["rebuild", copy, "--decide", *arguments])
@@ -322,4 +321,4 @@ def test_a_transaction_begins_with_its_first_batch_behind_the_last_marker(record
         for log in opened.logs:
             partial = replay(iter_events(log), PROFILES["modern"], on_damage=lambda damage: None)
             open_ones = {value.producer_id: value.record_offset for value in partial.iter_pending()}
-            assert first_offsets(log, set(open_ones)) == open_ones
+            assert first_offsets(batches_of(log), set(open_ones)) == open_ones

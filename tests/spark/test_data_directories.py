@@ -1,0 +1,221 @@
+"""Whole data directories on Spark, here and in stores: the columns, rows and words of this machine's engine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import main as offsets_log
+from offsets_log.data_directory.lag import CopiedLogs
+from offsets_log.data_directory.log_ends import find_log_ends
+from offsets_log.data_directory.metadata_copies import leader_copies
+from offsets_log.disk.dumps import Dumps
+from offsets_log.disk.finder import Finder
+from offsets_log.disk.folder import Folder
+from offsets_log.disk.reader import DiskLogs, open_logs
+from offsets_log.disk.user_partitions import UserPartition
+from spark_jobs import jobs
+from spark_jobs.stored_partitions import BLOCK_BYTES, StoredPartition
+from spark_jobs.stores import FoundFile, find_logs
+from tests.data_directories.copies import Recorded, data_directories, recorded
+from tests.data_directories.test_log_ends import batches, index_of
+
+__all__ = ["recorded"]
+
+NOW = ("--now", "2026-12-24")
+OPEN, WHOLE = "kafka-3.9-blocked", "kafka-4.3-one"
+QUESTIONS = {
+    "compact": (WHOLE, ("compact", "--unstable", "--orphans", "-o", "jsonl")),
+    "groups": (WHOLE, ("groups", "-o", "jsonl", *NOW)),
+    "rebuild": (WHOLE, ("rebuild", "-o", "json", *NOW)),
+    "share-offsets": (WHOLE, ("compact", "--table", "share-offsets", "-o", "jsonl")),
+    "compact-decided": (OPEN, ("compact", "--decide", "-o", "jsonl", *NOW)),
+    "rebuild-decided": (OPEN, ("rebuild", "--decide", "-g", "*prepared*")),
+}
+"""Recording, and what is asked of it."""
+HERE = ("groups", "compact-decided", "rebuild-decided")
+"""What is asked of a path on this machine too."""
+IN_S3 = "compact-decided"
+
+Data = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def data(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Data:
+    """A copy whose broker had stopped, without the room that is made in indexes beforehand."""
+
+    @cache
+    def made(name: str) -> Path:
+        (source,) = data_directories(recorded(name), "running")
+        folder = tmp_path_factory.mktemp(name) / "data"
+        shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*.timeindex", "*.index"))
+        (folder / ".kafka_cleanshutdown").touch()
+        return folder
+
+    return made
+
+
+def answer(question: tuple[str, ...], place: str, *more: str) -> tuple[int, str, list[str]]:
+    """Exit status, output and words of a run."""
+    command, *rest = question
+    done = CliRunner().invoke(offsets_log, [command, place, *rest, *more], catch_exceptions=False)
+    return done.exit_code, done.stdout, sorted(done.stderr.splitlines())
+
+
+def of_store(question: tuple[str, ...], place: str, data: Path) -> tuple[int, str, list[str]]:
+    """The same of a directory in a store, by the names that it has here."""
+    status, output, words = answer(question, place, "--engine", "spark")
+    shown = place.partition("?")[0].replace("k:s@", "")
+    return status, output.replace(shown, str(data)), sorted(line.replace(shown, str(data)) for line in words)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_directory_here(name: str, data: Data, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In several pieces."""
+    recording, question = QUESTIONS[name]
+    monkeypatch.setattr(jobs, "PIECES_PER_CORE", 6)
+    assert answer(question, str(data(recording)), "--engine", "spark") == answer(question, str(data(recording)))
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_directory_in_a_store(name: str, data: Data, spark: Any) -> None:
+    recording, question = QUESTIONS[name]
+    expected = answer(question, str(data(recording)))
+    assert expected[0] == 0
+    assert of_store(question, f"local://{data(recording)}", data(recording)) == expected
+
+
+def test_lag_and_outcomes_are_told(data: Data) -> None:
+    """So that the tests here compare something."""
+    _, output, words = answer(QUESTIONS["compact-decided"][1], str(data(OPEN)))
+    rows = [json.loads(line) for line in output.splitlines()]
+    assert any(row["lag"] and row["behind_ms"] for row in rows)
+    (told,) = (word for word in words if word.startswith("--decide: open transactions by __transaction_state: "))
+    assert "committed" in told
+    assert "aborted" in told
+    _, output, _ = answer(QUESTIONS["rebuild-decided"][1], str(data(OPEN)))
+    assert {row["group"] for row in json.loads(output)["offsets"]} == {"g-tx-prepared-commit"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """An S3 server: the rest of a URL after its bucket."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"?scheme=http&endpoint_override={host}%3A{port}&region=us-east-1"
+    server.stop()
+
+
+def test_a_directory_in_s3(data: Data, server: str, spark: Any) -> None:
+    import s3fs
+
+    recording, question = QUESTIONS[IN_S3]
+    endpoint = server.partition("override=")[2].partition("&")[0].replace("%3A", ":")
+    store = s3fs.S3FileSystem(key="k", secret="s", endpoint_url=f"http://{endpoint}")
+    store.mkdir("copies")
+    for path in data(recording).rglob("*"):
+        if path.is_file():
+            store.pipe_file(f"copies/data/{path.relative_to(data(recording))}", path.read_bytes())
+    expected = answer(question, str(data(recording)))
+    assert of_store(question, f"s3://k:s@copies/data{server}", data(recording)) == expected
+
+
+def stored(folder: Path) -> StoredPartition:
+    """A directory as if it was in a store."""
+    files = {
+        path.name: FoundFile(f"file://{path}", None, path.stat().st_size, url="file:///") for path in folder.iterdir()
+    }
+    return StoredPartition("t", 0, Folder(f"{folder}/", folder.name, dict.fromkeys(files, bytes)), files)
+
+
+def test_of_several_brokers_in_a_store_the_same_copies_count(recorded: Recorded) -> None:
+    """Those of the last leaders, by the cluster's metadata, of the offsets topic and of others; and all is said."""
+    folder = recorded("kafka-4.3-three")
+    paths = [str(path) for copy in ("broker-3", "broker-1", "broker-2") for path in data_directories(folder, copy)]
+    with ExitStack() as stack:
+        finder = Finder((), stack)
+        found = find_logs([f"local://{path}" for path in paths], stack, finder=finder)
+        here, opened = stack.enter_context(open_logs(paths)), DiskLogs([], Dumps(None), finder, stack, found.absent)
+        assert [file.path.removeprefix("local://") for log in found.logs for file in log.files] == [
+            segment.file for log in here.logs for segment in log.segments
+        ]
+        for log, expected in zip(found.logs, here.logs, strict=True):
+            assert [note.replace("local://", "") for note in log.notes] == list(expected.notes)
+            assert log.checkpoints == expected.checkpoints
+        assert opened.topic_ids == here.topic_ids
+        told = []
+        for disk_logs in (opened, here):
+            partitions, clusters = disk_logs.user_partitions, disk_logs.clusters
+            logs = CopiedLogs(partitions, leader_copies(partitions, lambda: clusters.metadata))  # noqa: B023
+            places = sorted((one.topic, one.partition) for one in partitions)
+            ends = [str(logs.ends(*place)).replace("local://", "") for place in places]
+            told.append((places, ends, [note.replace("local://", "") for note in logs.notes], logs.of_leaders))
+        assert told[0] == told[1]
+
+
+def harmed(raw: bytes, at: int) -> bytes:
+    return raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :]
+
+
+@pytest.mark.parametrize("harm", [None, 70, -20, -100, 5])
+def test_little_is_read_of_a_log_in_a_store(harm: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two segments the last batch, and what dates the offsets that are asked about."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for base in (0, 9000):
+        made = batches(base, 3000)
+        raw = b"".join(made)
+        raw = raw if harm is None else harmed(raw, harm % len(raw))
+        (folder / f"{base:020}.log").write_bytes(raw)
+        (folder / f"{base:020}.index").write_bytes(index_of(made, 3, 40))
+    read = []
+    read_at = FoundFile.read_at
+
+    def counted(file: FoundFile, position: int, size: int) -> bytes:
+        read.append(size)
+        return read_at(file, position, size)
+
+    monkeypatch.setattr(FoundFile, "read_at", counted)
+    for asked in ([], [4, 8000], [17_999], [9001, 18_000], list(range(0, 18_000, 7))):
+        read.clear()
+        found = find_log_ends(stored(folder), dating=asked)
+        assert found is not None
+        assert found == find_log_ends(UserPartition("t", 0, folder, {}), dating=asked)
+        if harm is None and len(asked) < 3:
+            assert sum(read) <= (2 + 3 * len(asked)) * 2 * BLOCK_BYTES
+    assert found.log_end_offset == 18_000 or harm is not None
+
+
+def test_partitions_in_a_store_wait_for_the_network_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No index is read before all are asked for."""
+    folders = [tmp_path / f"t-{number}" for number in range(4)]
+    for folder in folders:
+        folder.mkdir()
+        made = batches(0, 300)
+        (folder / f"{0:020}.log").write_bytes(b"".join(made))
+        (folder / f"{0:020}.index").write_bytes(index_of(made, 3, 40))
+    together = Barrier(len(folders), timeout=20)
+    read_at = FoundFile.read_at
+
+    def waiting(file: FoundFile, position: int, size: int) -> bytes:
+        if file.path.endswith(".index"):
+            together.wait()
+        return read_at(file, position, size)
+
+    monkeypatch.setattr(FoundFile, "read_at", waiting)
+    with ThreadPoolExecutor(len(folders)) as pool:
+        found = list(pool.map(find_log_ends, map(stored, folders)))
+    assert [ends.log_end_offset for ends in found if ends is not None] == [900] * 4
