@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cli.session import Session
-    from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.coordinator_state import CoordinatorState
     from offsets_log.replay.profile import Profile

@@ -27,7 +27,7 @@ from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
-    from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.data_directory.metadata_copies import ClusterMetadata, Clusters
     from offsets_log.data_directory.share_groups import ShareStates
     from offsets_log.data_directory.stranded import Stranded
@@ -108,7 +108,7 @@ class Inputs:
     @cached_property
     def copied_logs(self) -> CopiedLogs:
         """The logs of other topics beside the partitions, for their ends."""
-        from offsets_log.data_directory.lag import CopiedLogs
+        from offsets_log.data_directory.copied_logs import CopiedLogs
         from offsets_log.data_directory.metadata_copies import leader_copies
 
         partitions = self._opened.user_partitions

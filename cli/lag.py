@@ -14,7 +14,7 @@ from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
-    from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.copied_logs import CopiedLogs
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cli.options import Output
     from cli.session import Session
     from offsets_log.columnar.folds.replay import Replayed
-    from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.events import LogEvent
     from offsets_log.log_format.partition_log import PartitionLog
     from offsets_log.replay.profile import Profile

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from cli.options import Output
     from cli.session import Session
-    from offsets_log.data_directory.lag import CopiedLogs
+    from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.data_directory.share_offsets import ShareGroupTopics, ShareOffsets
     from offsets_log.rows.tables import Column, Row
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from offsets_log.data_directory.checkpoints import TopicPartition, decode_offset_checkpoint
+from offsets_log.data_directory.copied_logs import CopiedPartition
 from offsets_log.data_directory.directory import LOCK, DataDirectory, Identity
-from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.told_ends import LOG_ENDS

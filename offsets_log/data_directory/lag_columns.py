@@ -7,7 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from offsets_log.columnar.materialize.arrow import numbers, schema_of
-from offsets_log.data_directory.lag import HIGH_WATERMARK, LAG_COLUMNS, LOG_END, CopiedLogs, behind_ms
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.lag import HIGH_WATERMARK, LAG_COLUMNS, LOG_END, behind_ms
 
 Longs = npt.NDArray[np.int64]
 

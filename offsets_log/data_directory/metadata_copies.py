@@ -13,8 +13,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 from offsets_log.data_directory.checkpoints import TopicPartition
+from offsets_log.data_directory.copied_logs import CopiedPartition, LeaderCopies
 from offsets_log.data_directory.directory import DataDirectory, Identity, identify, node_of
-from offsets_log.data_directory.lag import CopiedPartition, LeaderCopies
 from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.partition_log import PartitionLog, Segment
 from offsets_log.log_format.segment import Buffer

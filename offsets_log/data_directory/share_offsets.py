@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from offsets_log.data_directory.checkpoints import TopicPartition
-from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS, CopiedLogs
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.lag import GROUP_LAG_COLUMNS
 from offsets_log.data_directory.share_groups import (
     ACKNOWLEDGED,
     ARCHIVED,

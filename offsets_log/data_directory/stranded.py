@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from offsets_log.data_directory.lag import CopiedLogs
+from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.metadata_log import MetadataReplay
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.words import counted

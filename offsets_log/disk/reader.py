@@ -17,8 +17,8 @@ from functools import cached_property
 from types import TracebackType
 from typing import Self
 
+from offsets_log.data_directory.copied_logs import CopiedPartition
 from offsets_log.data_directory.directory import iter_mixed_up, node_of
-from offsets_log.data_directory.lag import CopiedPartition
 from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.told_ends import LOG_ENDS, ToldEnds, decode_told_ends
 from offsets_log.disk.dumps import Dumps

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from offsets_log.data_directory.lag import CopiedLogs, group_lags, with_lag
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.lag import group_lags, with_lag
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.rows.tables import Row
 

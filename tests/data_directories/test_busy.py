@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
+from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.decisions import Outcomes
-from offsets_log.data_directory.lag import CopiedLogs
 from offsets_log.data_directory.transactions import DECIDED, HANGING, replay_transaction_log
 from offsets_log.disk.reader import open_logs
 from offsets_log.disk.state_topics import open_topic

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsets_log.data_directory.lag import CopiedLogs, group_lags, with_lag
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.lag import group_lags, with_lag
 from offsets_log.data_directory.log_ends import find_log_ends
 from offsets_log.data_directory.offset_index import OffsetIndex, ReadAt
 from offsets_log.disk.reader import open_logs

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from offsets_log.data_directory.lag import CopiedLogs, LeaderCopies, Opener
+from offsets_log.data_directory.copied_logs import CopiedLogs, LeaderCopies, Opener
 from offsets_log.data_directory.metadata_copies import leader_copies
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.building import build_batch

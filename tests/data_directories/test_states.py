@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsets_log.data_directory import transactions as t
-from offsets_log.data_directory.lag import CopiedLogs
+from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.metadata_copies import leader_copies
 from offsets_log.data_directory.share_groups import (
     ShareState,

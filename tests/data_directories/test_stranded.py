@@ -16,7 +16,8 @@ from cli.main import main
 from offsets_log.checking.stranded import IDLE_MS, stranded_findings
 from offsets_log.columnar.materialize.arrow import table_of_rows
 from offsets_log.data_directory.cluster_image import TopicImage
-from offsets_log.data_directory.lag import LAG_COLUMNS, CopiedLogs, with_lag
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
 from offsets_log.data_directory.lag_columns import lag_table
 from offsets_log.data_directory.metadata_log import MetadataReplay
 from offsets_log.data_directory.stranded import Stranded, Topics, find_stranded

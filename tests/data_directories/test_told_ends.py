@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsets_log.data_directory.lag import CopiedLogs
+from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.told_ends import LOG_ENDS, ToldEnds, decode_told_ends
 from offsets_log.disk.reader import open_logs
 from offsets_log.errors import CorruptFileError

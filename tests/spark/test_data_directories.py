@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main as offsets_log
-from offsets_log.data_directory.lag import CopiedLogs
+from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.log_ends import find_log_ends
 from offsets_log.data_directory.metadata_copies import leader_copies
 from offsets_log.disk.dumps import Dumps
