@@ -14,7 +14,9 @@ from offsets_log.log_format.segment import Buffer
 LEADER_EPOCHS_VERSION = 0
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_ENTRY = re.compile(r"\+?[0-9]+\s+\+?[0-9]+\s*")
+_ENTRY = re.compile(r"\+?0*([0-9]{1,19})\s+\+?0*([0-9]{1,19})\s*")
+_NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+"""Java refuses more digits; zeros before them do not count."""
 
 
 def check_leader_epochs(data: Buffer) -> None:
@@ -45,7 +47,9 @@ LeaderEpochs = dict[int, int]
 
 def decode_leader_epochs(data: Buffer) -> LeaderEpochs:
     """Return the entries of a file that passes `check_leader_epochs`."""
-    entries = [line.split() for line in _LINE_END.split(bytes(data).decode())[2:] if line]
+    entries = [
+        match.groups() for line in _LINE_END.split(bytes(data).decode())[2:] if (match := _ENTRY.fullmatch(line))
+    ]
     return dict(sorted((int(epoch), int(offset)) for epoch, offset in entries))
 
 
@@ -82,7 +86,8 @@ def leader_epochs_within(epochs: LeaderEpochs, start_checkpoint: int, end_offset
 
 
 def _number(line: str) -> int | None:
-    return int(line) if re.fullmatch(r"[+-]?[0-9]+", line) else None
+    match = _NUMBER.fullmatch(line)
+    return int(match[1] + match[2]) if match else None
 
 
 def _unreadable(problem: str) -> BrokerError:

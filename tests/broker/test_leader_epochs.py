@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from offsets_log.broker.failures import BrokerError
 from offsets_log.broker.leader_epochs import (
     assign,
+    check_leader_epochs,
     decode_leader_epochs,
     encode_leader_epochs,
     leader_epochs_within,
@@ -21,6 +25,23 @@ def test_epochs_are_cut_to_the_log() -> None:
     assert leader_epochs_within(epochs, 12, 30) == {4: 12}
     assert encode_leader_epochs(epochs) == b"0\n3\n2 5\n4 9\n7 30\n"
     assert decode_leader_epochs(b"") == {}
+
+
+MANY = b"9" * 5000
+
+
+@pytest.mark.parametrize(
+    "data", [MANY + b"\n0\n", b"0\n" + MANY + b"\n", b"0\n1\n" + MANY + b" 1\n", b"0\n1\n1 " + MANY]
+)
+def test_more_digits_than_a_long_has_are_no_number(data: bytes) -> None:
+    with pytest.raises(BrokerError, match="cannot be read"):
+        check_leader_epochs(data)
+
+
+def test_zeros_before_a_number_do_not_count() -> None:
+    data = b"0\n" + b"0" * 5000 + b"1\n" + b"0" * 5000 + b"7 +" + b"0" * 5000 + b"30\n"
+    check_leader_epochs(data)
+    assert decode_leader_epochs(data) == {7: 30}
 
 
 def test_a_later_epoch_takes_the_place_of_those_that_begin_behind_it() -> None:
