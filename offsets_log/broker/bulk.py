@@ -14,11 +14,11 @@ from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.cleaning import indexing as ix
 from offsets_log.columnar.cleaning import producers as pr
 from offsets_log.columnar.cleaning import round_state as d
+from offsets_log.log_format.record import INT64_MAX
 from offsets_log.log_format.segment import Buffer
 
 DUE_ENTRIES = 1 << 12
 ANY_EPOCH = 1 << 31
-NO_BOUND = (1 << 63) - 1
 MOST_PRODUCERS = 1 << 8
 """With more of them their batches are read one by one."""
 ENDED_AT_ONCE = 1 << 10
@@ -110,7 +110,7 @@ class Follower:
     producers: ProducerState | None = None
     passes_producers: bool = False
     begin: int = 0
-    until_offset: int = NO_BOUND
+    until_offset: int = INT64_MAX
     next_offset: int | None = None
     last_at: int = 0
     records: int = 0

@@ -14,12 +14,12 @@ from offsets_log.broker.log_file import LogFile
 from offsets_log.broker.producers import ProducerState, Snapshots
 from offsets_log.broker.segment_writer import SegmentWriter
 from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT
+from offsets_log.log_format.record import INT64_MAX
 from offsets_log.log_format.segment import Buffer
 
 if TYPE_CHECKING:
     from offsets_log.broker.bulk import Follower
 
-NO_BOUND = (1 << 63) - 1
 
 Emit = Callable[[SegmentWriter], None]
 """Takes a finished segment, whose contents are not kept afterwards."""
@@ -68,7 +68,7 @@ class PartitionLogWriter:
             raise BrokerError(f"{len(raw)} bytes that are not one batch", rule="D-4")
         self._append(batch, batch.last_offset)
 
-    def write_all(self, data: Buffer, begin: int = 0, until_offset: int = NO_BOUND) -> int:
+    def write_all(self, data: Buffer, begin: int = 0, until_offset: int = INT64_MAX) -> int:
         """Append the whole batches of a buffer from a position on, those with right checksums; return where they end.
 
         Plain ones are taken by a kernel. The buffer is kept until the segment is written.

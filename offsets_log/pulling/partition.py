@@ -9,8 +9,8 @@ from typing import Any
 from offsets_log.broker.batches import entry_in_memory
 from offsets_log.broker.failures import BrokerError, InvalidBatchError
 from offsets_log.broker.leader_epochs import latest_of
-from offsets_log.broker.log_writer import NO_BOUND
 from offsets_log.data_directory.checkpoints import TopicPartition
+from offsets_log.log_format.record import INT64_MAX
 from offsets_log.pulling.facts import PartitionFacts
 from offsets_log.pulling.folder import PartitionFolder
 
@@ -111,7 +111,7 @@ class PulledPartition:
 
     def follow(self) -> None:
         """Go on beyond where the log ended when the run began."""
-        self.is_followed, self.target = True, NO_BOUND
+        self.is_followed, self.target = True, INT64_MAX
 
     def doubt(self) -> None:
         """Another broker is asked, or the same one again after a break: its log may be another."""
