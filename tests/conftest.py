@@ -23,6 +23,9 @@ VECTORS = Path(__file__).parent / "vectors"
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in PACKED.glob("*.tar.xz"))
 """Names of all recordings."""
 
+NEVER = 1 << 40
+"""More bytes than any test's log has."""
+
 PARTITION_DIRECTORY = "__consumer_offsets-"
 
 TOGETHER = (
@@ -102,6 +105,15 @@ def _is_of_slow_recording(item: pytest.Item) -> bool:
 def no_word_of_how_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands say no more on standard error where the machine is slow."""
     monkeypatch.setattr("cli.progress.LINE_EVERY_S", math.inf)
+
+
+BulkFrom = Callable[[int], None]
+
+
+@pytest.fixture
+def bulk_from(monkeypatch: pytest.MonkeyPatch) -> BulkFrom:
+    """``bulk_from(n)``: commands read inputs of n bytes and more by kernels; 0 for all, `NEVER` for none."""
+    return lambda least_bytes: monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli import engine
 from cli.main import main
 from offsets_log import events
 from offsets_log.checking.findings import CHECK_COLUMNS
@@ -38,7 +37,7 @@ from tests.cli.checked import (
     transaction,
     write,
 )
-from tests.conftest import json_lines, log_directories, read_json, read_partitions
+from tests.conftest import BulkFrom, json_lines, log_directories, read_json, read_partitions
 
 # ------------------------------------------------------------------------------------------------ against real brokers
 
@@ -320,11 +319,11 @@ def test_a_load_that_fails_early_has_the_end_of_the_log(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "load-fails", "kafka-4.3-cleaned"])
-def test_large_logs_are_checked_alike(name: str, recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_logs_are_checked_alike(name: str, recording: Recording, bulk_from: BulkFrom) -> None:
     """Whatever is read in bulk."""
     folder = log_directories(recording(name))[0]
     one_by_one = run(folder, "-o", "json")
-    monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
+    bulk_from(0)
     in_bulk = run(folder, "-o", "json")
     assert in_bulk.stdout == one_by_one.stdout
     assert in_bulk.exit_code == one_by_one.exit_code
@@ -333,11 +332,11 @@ def test_large_logs_are_checked_alike(name: str, recording: Recording, monkeypat
 
 @pytest.mark.parametrize("is_bulk", [False, True])
 def test_each_release_keeps_pending_what_its_own_rules_do(
-    *, is_bulk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    *, is_bulk: bool, tmp_path: Path, bulk_from: BulkFrom
 ) -> None:
     """``J-12``, ``L-18``: behind a plain tombstone Scala and 3.7 hold the offset, Java from 3.8 on does not."""
     if is_bulk:
-        monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
+        bulk_from(0)
     log = write(tmp_path, [transaction(commit(G), first=0), batch(deletion(G), first=1)])
     document = check(log, "--loads-on", "3.4.1,3.7-java,4.3.0", status=0)
     pending = {tuple(row["releases"]): row["detail"]["pending"] for row in findings(document, rule="C-1")}

@@ -30,7 +30,7 @@ from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_
 from offsets_log.messages.state_topics import STATE_RECORD_TYPES
 from offsets_log.replay.partition_for import DEFAULT_PARTITIONS
 from tests.builders import LogBuilder
-from tests.conftest import json_lines, log_directories, read_json, read_partitions
+from tests.conftest import NEVER, BulkFrom, json_lines, log_directories, read_json, read_partitions
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = str(ROOT / "samples" / "kafka-4.3-mixed" / "log")
@@ -167,13 +167,13 @@ def test_filters_keep_groups_topics_and_partitions() -> None:
     ]
 
 
-@pytest.mark.parametrize("least_bytes", [0, 1 << 40], ids=["bulk", "one by one"])
+@pytest.mark.parametrize("least_bytes", [0, NEVER], ids=["bulk", "one by one"])
 @pytest.mark.parametrize("format_name", ["table", "jsonl", "json", "csv", "parquet"])
 def test_offsets_under_an_open_transaction_are_counted_in_words(
-    format_name: str, least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    format_name: str, least_bytes: int, tmp_path: Path, bulk_from: BulkFrom
 ) -> None:
     """``g`` has 120 and 160 pending; of ``h`` nothing but a pending one, which is no answer."""
-    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+    bulk_from(least_bytes)
     log = LogBuilder().commit(120).commit(7, partition=1).commit(8, group="i").commit(160, producer=5)
     log.commit(9, partition=1, producer=6).end(6).commit(1, group="h", producer=5)
     folder = tmp_path / "__consumer_offsets-0"

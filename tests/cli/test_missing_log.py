@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import engine
 from cli.main import main
-from tests.conftest import json_lines, log_directories, read_json
+from tests.conftest import BulkFrom, json_lines, log_directories, read_json
 
 Recording = Callable[[str], Path]
 Harm = Callable[[Path], None]
@@ -144,11 +143,11 @@ def test_nothing_of_these_copies_is_missing_before_the_damage(
 
 @pytest.mark.parametrize("command", ["compact", "rebuild", "decode -o parquet", "top", "groups", "diff", "report"])
 def test_in_bulk_the_same_is_told(
-    command: str, damaged: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, damaged: tuple[Path, list[str]], tmp_path: Path, bulk_from: BulkFrom
 ) -> None:
     log, _ = damaged
     slow_path = run(command, log, to=tmp_path / "by-hand")
-    monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
+    bulk_from(0)
     in_bulk = run(command, log, to=tmp_path / "in-bulk")
     assert in_bulk.exit_code == slow_path.exit_code == 3
     assert told(in_bulk) == told(slow_path)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from cli import progress
 from cli.main import main
+from tests.conftest import NEVER, BulkFrom
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log"
 
@@ -56,14 +57,16 @@ def test_threads_count_together() -> None:
     assert said == ["read 8.0 of 8.0 MB, 100 %"]
 
 
-@pytest.mark.parametrize("least_bytes", [0, 1 << 40], ids=["bulk", "one by one"])
+@pytest.mark.parametrize("least_bytes", [0, NEVER], ids=["bulk", "one by one"])
 @pytest.mark.parametrize(
     ("options", "is_told"), [((), True), (("--progress",), True), (("-q",), False), (("--no-progress",), False)]
 )
-def test_in_a_pipe(options: tuple[str, ...], is_told: bool, least_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_pipe(
+    options: tuple[str, ...], is_told: bool, least_bytes: int, monkeypatch: pytest.MonkeyPatch, bulk_from: BulkFrom
+) -> None:
     """As if each piece that is read took ten seconds."""
     monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
-    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+    bulk_from(least_bytes)
     result = CliRunner().invoke(main, ["compact", str(SAMPLE), *options], catch_exceptions=False)
     lines = [line for line in result.stderr.split("\n") if line.startswith("read ")]
     assert bool(lines) == is_told

@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli import engine as cli_engine
 from cli.main import main
 from offsets_log.columnar.events import export
 from offsets_log.columnar.events.chunk import Room
@@ -27,7 +26,7 @@ from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member
 from tests.columnar.engines import EVENT_NAMES, columnar_rows, construct_rows
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
-from tests.conftest import PACKED, RECORDINGS, json_lines, log_directories, read_partitions
+from tests.conftest import PACKED, RECORDINGS, BulkFrom, json_lines, log_directories, read_partitions
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 
@@ -161,14 +160,12 @@ def read(directory: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("filters", [(), ("-g", "*a*"), ("-t", "*", "-p", "0"), ("--until-offset", "20")])
-def test_files(
-    filters: tuple[str, ...], recording: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files(filters: tuple[str, ...], recording: Callable[[str], Path], tmp_path: Path, bulk_from: BulkFrom) -> None:
     """Small and bulk write the same rows, those of jsonl in its order, and say the same."""
     log = recording("kafka-4.3-mixed") / "log"
     expected = list(json_lines(run("decode", log, "-o", "jsonl", *filters).stdout))
     small = run("decode", log, "-o", "parquet", "--to", tmp_path / "small", *filters)
-    monkeypatch.setattr(cli_engine, "BULK_FROM_BYTES", 0)
+    bulk_from(0)
     bulk = run("decode", log, "-o", "parquet", "--to", tmp_path / "bulk", *filters)
     assert (small.exit_code, bulk.exit_code) == (0, 0)
     assert small.stderr.splitlines()[-1] == bulk.stderr.splitlines()[-1]
@@ -193,12 +190,12 @@ def physical_layout(directory: Path) -> list[tuple[Any, ...]]:
 
 
 def test_files_have_one_layout_and_are_read_by_others(
-    recording: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recording: Callable[[str], Path], tmp_path: Path, bulk_from: BulkFrom
 ) -> None:
     """Whether a log is small or large; DuckDB reads the same rows, and only of columns with bounds they are told."""
     log = recording("kafka-4.3-mixed") / "log"
     run("decode", log, "-o", "parquet", "--to", tmp_path / "small")
-    monkeypatch.setattr(cli_engine, "BULK_FROM_BYTES", 0)
+    bulk_from(0)
     run("decode", log, "-o", "parquet", "--to", tmp_path / "bulk")
     layout = physical_layout(tmp_path / "bulk")
     assert layout == physical_layout(tmp_path / "small")

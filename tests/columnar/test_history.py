@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from cli import engine
 from cli.main import main
 from cli.output import TEXT_FORMATS
 from offsets_log.columnar.history.slow_path import BeyondError
@@ -37,7 +36,7 @@ from tests.builders import LogBuilder, member
 from tests.columnar import test_newer
 from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
-from tests.conftest import PACKED
+from tests.conftest import NEVER, PACKED, BulkFrom
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.replay.test_rules import CONSUMER_MEMBER, current
 
@@ -268,11 +267,11 @@ def test_many_keys_find_room() -> None:
     assert len(Asked([log.log]).check()) == 9000
 
 
-def test_parquet_of_small_and_large_inputs_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_of_small_and_large_inputs_is_the_same(tmp_path: Path, bulk_from: BulkFrom) -> None:
     found = []
-    for bulk_from in (1 << 60, 0):
-        file = tmp_path / f"{bulk_from}.parquet"
-        monkeypatch.setattr(engine, "BULK_FROM_BYTES", bulk_from)
+    for least_bytes in (NEVER, 0):
+        file = tmp_path / f"{least_bytes}.parquet"
+        bulk_from(least_bytes)
         done = CliRunner().invoke(main, ["history", str(SAMPLE), "-g", "*", "-o", "parquet", "--to", str(file)])
         assert done.exit_code == 0, done.stderr
         found.append(parquet.read_table(file))

@@ -37,7 +37,7 @@ from offsets_log.rows.dump_log import iter_lines
 from offsets_log.rows.tables import DECODE_COLUMNS
 from tests.builders import LogBuilder, member, record_bytes
 from tests.columnar.test_equal_engines import STEPS, build
-from tests.conftest import PACKED, RECORDINGS, log_directories, unpack_once
+from tests.conftest import NEVER, PACKED, RECORDINGS, BulkFrom, log_directories, unpack_once
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 NAMES = [column.name for column in DECODE_COLUMNS]
@@ -253,28 +253,36 @@ def test_room(press: Press) -> None:
 # ---------------------------------------------------------------------------------------------- commands
 
 
+BothWays = Callable[..., tuple[int, bytes]]
+
+
 def asked(form: str) -> tuple[str, str]:
     return ("--as" if form == "dump-log" else "-o", form)
 
 
-def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> tuple[int, bytes]:
+@pytest.fixture
+def both_ways(monkeypatch: pytest.MonkeyPatch, bulk_from: BulkFrom) -> BothWays:
     """What the command says; the same in bulk."""
-    answers = []
-    monkeypatch.setattr(cli_decode, "PART_BYTES", 5000)
-    for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
-        done = CliRunner().invoke(main, ["decode", *map(str, arguments), "--threads", "2"], catch_exceptions=False)
-        words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
-        answers.append((done.exit_code, done.stdout_bytes, words))
-    assert answers[0] == answers[1]
-    return answers[0][:2]
+
+    def answer(*arguments: str | Path) -> tuple[int, bytes]:
+        answers = []
+        monkeypatch.setattr(cli_decode, "PART_BYTES", 5000)
+        for least_bytes in (NEVER, 0):
+            bulk_from(least_bytes)
+            done = CliRunner().invoke(main, ["decode", *map(str, arguments), "--threads", "2"], catch_exceptions=False)
+            words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
+            answers.append((done.exit_code, done.stdout_bytes, words))
+        assert answers[0] == answers[1]
+        return answers[0][:2]
+
+    return answer
 
 
 @pytest.mark.parametrize("form", ALL_FORMATS)
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_recordings(name: str, form: str, recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recordings(name: str, form: str, recording: Callable[[str], Path], both_ways: BothWays) -> None:
     for directory in log_directories(recording(name)):
-        assert both_ways(monkeypatch, directory, *asked(form))[1]
+        assert both_ways(directory, *asked(form))[1]
 
 
 FILTERS: Sequence[tuple[str, ...]] = (
@@ -292,34 +300,34 @@ FILTERS: Sequence[tuple[str, ...]] = (
 @pytest.mark.parametrize("filters", FILTERS, ids=" ".join)
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-lifetime", "random-scala"])
 def test_filters_and_bounds(
-    name: str, filters: tuple[str, ...], recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    name: str, filters: tuple[str, ...], recording: Callable[[str], Path], both_ways: BothWays
 ) -> None:
     """The formats in turn: what is left out does not depend on them, but lines of batches stay in one of them."""
     directory = log_directories(recording(name))[0]
     turn = FILTERS.index(filters)
     for form in ALL_FORMATS if name == "kafka-4.3-mixed" else {FORMATS[turn % len(FORMATS)], "dump-log"}:
-        both_ways(monkeypatch, directory, *asked(form), *filters)
+        both_ways(directory, *asked(form), *filters)
 
 
-def test_time_bounds(recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_bounds(recording: Callable[[str], Path], both_ways: BothWays) -> None:
     directory = log_directories(recording("kafka-4.3-mixed"))[0]
-    _, everything = both_ways(monkeypatch, directory, "-o", "csv")
+    _, everything = both_ways(directory, "-o", "csv")
     times = [int(row.split(b",")[5]) for row in everything.split(b"\n")[1:-1]]
     for time in random.Random(5).sample(times, 3):
-        status, shorter = both_ways(monkeypatch, directory, "-o", "csv", "--until-time", str(time))
+        status, shorter = both_ways(directory, "-o", "csv", "--until-time", str(time))
         assert status == 0
         assert len(shorter) <= len(everything)
 
 
 @pytest.mark.parametrize("name", BROKERS)
 def test_damaged_logs(
-    name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, both_ways: BothWays
 ) -> None:
     directory = unpack_once(DAMAGED, tmp_path_factory, request) / name
-    status, _ = both_ways(monkeypatch, directory, "-o", "jsonl", "--verbose")
+    status, _ = both_ways(directory, "-o", "jsonl", "--verbose")
     assert status == 3
-    both_ways(monkeypatch, directory, "-o", "csv", "--strict")
-    both_ways(monkeypatch, directory, "--as", "dump-log")
+    both_ways(directory, "-o", "csv", "--strict")
+    both_ways(directory, "--as", "dump-log")
 
 
 def test_all_brokers_logs_are_read(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> None:
@@ -328,17 +336,17 @@ def test_all_brokers_logs_are_read(tmp_path_factory: pytest.TempPathFactory, req
     )
 
 
-def test_into_a_file(recording: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_into_a_file(recording: Callable[[str], Path], tmp_path: Path, both_ways: BothWays) -> None:
     log = recording("kafka-4.3-mixed") / "log"
-    _, expected = both_ways(monkeypatch, log, "-o", "csv")
-    both_ways(monkeypatch, log, "-o", "csv", "--to", tmp_path / "out")
+    _, expected = both_ways(log, "-o", "csv")
+    both_ways(log, "-o", "csv", "--to", tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == expected
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("dump", ["jsonl", "parquet"])
 def test_sources_without_positions(
-    dump: str, recording: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dump: str, recording: Callable[[str], Path], tmp_path: Path, both_ways: BothWays
 ) -> None:
     """What a source does not tell is null."""
     out = tmp_path / f"dump.{dump}"
@@ -346,8 +354,8 @@ def test_sources_without_positions(
         main, ["decode", str(recording("kafka-4.3-mixed") / "log"), "-o", dump, "--to", str(out)]
     )
     assert written.exit_code == 0
-    both_ways(monkeypatch, out, "--as", "dump-log")
-    status, told = both_ways(monkeypatch, out, "-o", "jsonl")
+    both_ways(out, "--as", "dump-log")
+    status, told = both_ways(out, "-o", "jsonl")
     assert status == 0
     assert b'"position":null' in told
 
@@ -371,13 +379,13 @@ def test_reader_that_goes(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-def test_nothing_to_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_to_show(tmp_path: Path, both_ways: BothWays) -> None:
     partition = tmp_path / "__consumer_offsets-4"
     partition.mkdir()
     (partition / f"{0:020}.log").touch()
-    assert both_ways(monkeypatch, partition, "-o", "jsonl") == (0, b"")
-    assert both_ways(monkeypatch, partition, "-o", "json") == (0, b"[]\n")
-    assert both_ways(monkeypatch, partition, "-o", "csv")[1].startswith(b"file,offsets_partition,")
+    assert both_ways(partition, "-o", "jsonl") == (0, b"")
+    assert both_ways(partition, "-o", "json") == (0, b"[]\n")
+    assert both_ways(partition, "-o", "csv")[1].startswith(b"file,offsets_partition,")
 
 
 def test_spool(monkeypatch: pytest.MonkeyPatch) -> None:

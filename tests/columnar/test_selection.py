@@ -42,7 +42,7 @@ from tests.builders import LogBuilder, member, record_bytes
 from tests.columnar import test_newer
 from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import CRASHERS, SEEDS, STEPS, build
-from tests.conftest import PACKED, RECORDINGS, log_directories, unpack_once
+from tests.conftest import NEVER, PACKED, RECORDINGS, BulkFrom, log_directories, unpack_once
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 
 GLOBS = ("*", "g", "h*", "*[aeiou]", "no-such-group")
@@ -345,11 +345,11 @@ def test_many_groups_and_producers_find_room() -> None:
 # ----------------------------------------------------------------------------------------------- the commands
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, log: Path, *arguments: str) -> tuple[int, str, list[str]]:
+def answers(bulk_from: BulkFrom, log: Path, *arguments: str) -> tuple[int, str, list[str]]:
     """What a command says of a log in bulk, which is what it says otherwise."""
     found = []
-    for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+    for least_bytes in (NEVER, 0):
+        bulk_from(least_bytes)
         done = CliRunner().invoke(main, [arguments[0], str(log), *arguments[1:]], catch_exceptions=False)
         words = [line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine")]
         found.append((done.exit_code, done.stdout, words))
@@ -368,8 +368,8 @@ def commands(group: str) -> Iterator[tuple[str, ...]]:
     yield "decode", "-g", group, "--as", "dump-log"
 
 
-def groups_of(monkeypatch: pytest.MonkeyPatch, log: Path) -> list[str]:
-    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", 1 << 40)
+def groups_of(bulk_from: BulkFrom, log: Path) -> list[str]:
+    bulk_from(NEVER)
     done = CliRunner().invoke(main, ["decode", str(log), "-o", "jsonl", "-q"], catch_exceptions=False)
     keys = [json.loads(line).get("key") or {} for line in done.stdout.split("\n") if line]
     names = {key.get("group", key.get("groupId")) for key in keys if isinstance(key, dict)} - {None}
@@ -377,17 +377,17 @@ def groups_of(monkeypatch: pytest.MonkeyPatch, log: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_recordings(name: str, recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recordings(name: str, recording: Callable[[str], Path], bulk_from: BulkFrom) -> None:
     dice = random.Random(name)
     for log in log_directories(recording(name))[:2]:
-        found = groups_of(monkeypatch, log)
+        found = groups_of(bulk_from, log)
         for group in dice.sample(found, min(1, len(found))):
             for arguments in commands(group):
-                answers(monkeypatch, log, *arguments)
-        answers(monkeypatch, log, "rebalances", "-o", "jsonl")
-        answers(monkeypatch, log, "history", "-g", "*", "-o", "csv")
-        answers(monkeypatch, log, "history", "-g", "*", "-t", "*o*", "--topic-partition", "0", "-o", "table")
-        answers(monkeypatch, log, "decode", "-g", "*[a-m]*", "-t", "*o*", "-o", "jsonl")
+                answers(bulk_from, log, *arguments)
+        answers(bulk_from, log, "rebalances", "-o", "jsonl")
+        answers(bulk_from, log, "history", "-g", "*", "-o", "csv")
+        answers(bulk_from, log, "history", "-g", "*", "-t", "*o*", "--topic-partition", "0", "-o", "table")
+        answers(bulk_from, log, "decode", "-g", "*[a-m]*", "-t", "*o*", "-o", "jsonl")
 
 
 BOUNDS = (
@@ -403,20 +403,18 @@ BOUNDS = (
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=" ".join)
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "random-java", "kafka-4.3-live-copy"])
-def test_bounds(
-    name: str, bounds: tuple[str, ...], recording: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bounds(name: str, bounds: tuple[str, ...], recording: Callable[[str], Path], bulk_from: BulkFrom) -> None:
     for log in log_directories(recording(name))[:1]:
         for command in ("history", "rebalances", "decode"):
-            answers(monkeypatch, log, command, "-g", "*-[a-s]*", *bounds, "-o", "jsonl")
+            answers(bulk_from, log, command, "-g", "*-[a-s]*", *bounds, "-o", "jsonl")
 
 
 @pytest.mark.parametrize("name", FOLDERS[1::4])
 def test_damaged_logs(
-    name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, bulk_from: BulkFrom
 ) -> None:
     folder = unpack_once(Path(__file__).parents[1] / "broker" / "damaged.tar.xz", tmp_path_factory, request) / name
-    group, *_ = groups_of(monkeypatch, folder)
+    group, *_ = groups_of(bulk_from, folder)
     for command in ("history", "rebalances", "decode"):
-        status, _, _ = answers(monkeypatch, folder, command, "-g", group, "-v", "-o", "jsonl")
+        status, _, _ = answers(bulk_from, folder, command, "-g", group, "-v", "-o", "jsonl")
         assert status == 3

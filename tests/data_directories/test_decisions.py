@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import cli.engine
 from cli.main import main
 from offsets_log.data_directory import transactions as t
 from offsets_log.data_directory.decisions import PendingTransaction, first_offsets, pending_transactions
@@ -21,6 +20,7 @@ from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.pipeline import iter_events, replay
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.profile import PROFILES
+from tests.conftest import NEVER, BulkFrom
 from tests.data_directories.copies import Recorded, data_directories
 
 EXPECTED = {
@@ -143,16 +143,14 @@ def test_two_copies_are_both_decided_and_of_two_moments_the_later(recorded: Reco
 
 
 @pytest.mark.parametrize("output", ["jsonl", "parquet"])
-def test_both_engines_decide_alike(
-    output: str, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_engines_decide_alike(output: str, recorded: Recorded, tmp_path: Path, bulk_from: BulkFrom) -> None:
     import pyarrow.parquet as pq
 
     copy = str(recorded("kafka-3.9-blocked") / "copies" / "running")
     answers = []
-    for bulk_from in (cli.engine.BULK_FROM_BYTES, 0):
-        monkeypatch.setattr(cli.engine, "BULK_FROM_BYTES", bulk_from)
-        to = tmp_path / f"{bulk_from}.{output}"
+    for least_bytes in (NEVER, 0):
+        bulk_from(least_bytes)
+        to = tmp_path / f"{least_bytes}.{output}"
         result = run("compact", copy, "--decide", "--unstable", "-o", output, "--to", str(to))
         table = pq.read_table(to).to_pylist() if output == "parquet" else to.read_text()
         answers.append((table, result.stderr.splitlines()[-2:], pending(copy, "--decide"), rows("info", copy)))

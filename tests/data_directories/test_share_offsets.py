@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import cli.engine
 from cli.main import main
 from offsets_log.data_directory.share_groups import SharePartition
 from offsets_log.data_directory.share_offsets import ShareGroupTopics, group_share_offsets
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.restore import share_groups
+from tests.conftest import BulkFrom
 from tests.data_directories.copies import Recorded, data_directories, dumps
 from tests.data_directories.test_decisions import rows, run
 
@@ -60,10 +60,10 @@ def test_groups_counts_the_offsets_of_share_groups_and_their_lag(recorded: Recor
     assert {row["partitions_without_lag"] for row in found.values()} == {0}
 
 
-def test_both_engines_tell_the_same_of_share_groups(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_engines_tell_the_same_of_share_groups(recorded: Recorded, bulk_from: BulkFrom) -> None:
     copy = str(recorded("kafka-4.3-one") / "copies" / "running")
     expected = rows("compact", copy, "--table", "share-offsets")
-    monkeypatch.setattr(cli.engine, "BULK_FROM_BYTES", 0)
+    bulk_from(0)
     assert rows("compact", copy, "--table", "share-offsets") == expected
 
 

@@ -18,6 +18,7 @@ from offsets_log.log_format.partition_log import iter_log
 from offsets_log.log_format.segment import Tail
 from offsets_log.replay.profile import MODERN
 from tests.columnar.engines import columnar_answer, construct_answer
+from tests.conftest import NEVER, BulkFrom
 from tests.disk.logs import name, partition, segment
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "kafka-4.3-mixed" / "log"
@@ -46,12 +47,10 @@ def test_a_hole_of_200_gib_is_told_with_its_size(tmp_path: Path) -> None:
             assert columnar_answer(log, MODERN, pieces=pieces) == construct_answer(log, MODERN)
 
 
-@pytest.mark.parametrize("least_bytes", [0, 1 << 40], ids=["bulk", "one by one"])
+@pytest.mark.parametrize("least_bytes", [0, NEVER], ids=["bulk", "one by one"])
 @pytest.mark.parametrize("command", ["compact", "info", "check", "top", "rebuild"])
-def test_commands_end_in_seconds(
-    command: str, least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+def test_commands_end_in_seconds(command: str, least_bytes: int, tmp_path: Path, bulk_from: BulkFrom) -> None:
+    bulk_from(least_bytes)
     file = SAMPLE / "__consumer_offsets-3" / name(0)
     directory = sparse(tmp_path, file.read_bytes())
     begin = time.monotonic()

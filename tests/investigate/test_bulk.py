@@ -25,7 +25,7 @@ from offsets_log.replay.coordinator_state import finish
 from offsets_log.replay.expiry import ERAS
 from offsets_log.replay.profile import PROFILES
 from tests.columnar.test_equal_engines import SEEDS, STEPS, build
-from tests.conftest import PACKED
+from tests.conftest import NEVER, PACKED, BulkFrom
 from tests.fuzz.mutation import hostile_segments, recorded_segments, seeds_of
 from tests.replay.test_compact_recordings import Recording
 
@@ -49,13 +49,11 @@ COMMANDS = (
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-live-copy", "random-java"])
-def test_both_engines(
-    name: str, arguments: tuple[str, ...], recording: Recording, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_engines(name: str, arguments: tuple[str, ...], recording: Recording, bulk_from: BulkFrom) -> None:
     log = str(recording(name) / "log")
     answers = []
-    for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+    for least_bytes in (NEVER, 0):
+        bulk_from(least_bytes)
         done = CliRunner().invoke(main, [arguments[0], log, "-o", "jsonl", *arguments[1:]], catch_exceptions=False)
         words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))
         answers.append((done.exit_code, done.stdout, words))
@@ -68,13 +66,13 @@ FORMS = ((), ("-g", "*a*", "-t", "*1*"), ("--until-offset", "60", "--profile", "
 @pytest.mark.parametrize("arguments", FORMS, ids=" ".join)
 @pytest.mark.parametrize("name", ["kafka-4.3-mixed", "kafka-4.3-modern-groups", "random-java"])
 def test_both_engines_rescue_the_same_files(
-    name: str, arguments: tuple[str, ...], recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, arguments: tuple[str, ...], recording: Recording, tmp_path: Path, bulk_from: BulkFrom
 ) -> None:
     """All forms: files for every tool, what is left out, the plan and the words of README.txt."""
     answers = []
     out = tmp_path / "out"
-    for least_bytes in (1 << 40, 0):
-        monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+    for least_bytes in (NEVER, 0):
+        bulk_from(least_bytes)
         command = ["rescue", str(recording(name) / "log"), "--to", str(out), *arguments]
         done = CliRunner().invoke(main, command, catch_exceptions=False)
         words = sorted(line for line in done.stderr.split("\n") if not line.startswith("compiling for this machine"))

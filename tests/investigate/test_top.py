@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from tests.builders import LogBuilder, member, record_bytes
-from tests.conftest import json_lines, read_json, read_json_lines
+from tests.conftest import NEVER, BulkFrom, json_lines, read_json, read_json_lines
 from tests.dump_log import DumpedBatch, DumpedRecord, read_dump
 from tests.investigate.test_groups import folder_of
 from tests.investigate.test_history import holders
@@ -153,12 +153,10 @@ def gone_in(stderr: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-@pytest.mark.parametrize("least_bytes", [0, 1 << 40], ids=["bulk", "one by one"])
-def test_offsets_that_hold_no_record_are_told(
-    least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("least_bytes", [0, NEVER], ids=["bulk", "one by one"])
+def test_offsets_that_hold_no_record_are_told(least_bytes: int, tmp_path: Path, bulk_from: BulkFrom) -> None:
     """At the begin, between batches, inside a batch, between segments and behind the last batch."""
-    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+    bulk_from(least_bytes)
     log = LogBuilder().skip(5).commit(1).skip(39_943).commit(2).commit(3, producer=7).end(7)
     folder = folder_of(log, tmp_path)
     assert gone_in(run(folder).stderr) == (39_948, 39_952)
@@ -176,12 +174,10 @@ def test_offsets_that_hold_no_record_are_told(
     assert rows(folder)[0]["bytes_share"] > 0
 
 
-@pytest.mark.parametrize("least_bytes", [0, 1 << 40], ids=["bulk", "one by one"])
-def test_what_a_real_cleaner_took_is_told(
-    least_bytes: int, recording: Recording, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("least_bytes", [0, NEVER], ids=["bulk", "one by one"])
+def test_what_a_real_cleaner_took_is_told(least_bytes: int, recording: Recording, bulk_from: BulkFrom) -> None:
     """Against the end of the log and the records that Kafka's dump shows."""
-    monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+    bulk_from(least_bytes)
     folder = recording("kafka-4.3-cleaned")
     left = dumped(folder)
     ends = read_json(folder / "answers" / "restart.json")["end_offsets"]

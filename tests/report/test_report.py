@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from offsets_log.report.page import embedded_json
 from tests.builders import TIME, LogBuilder, member
-from tests.conftest import read_json
+from tests.conftest import NEVER, BulkFrom, read_json
 from tests.investigate.test_groups import folder_of
 from tests.replay.test_compact_recordings import Recording, answered, profile_of
 from tests.report.browser import opened
@@ -80,7 +80,9 @@ def test_groups_last_offsets_and_open_transactions_are_the_brokers_answers(
         assert {group for group, _ in pending} == {key[0] for key in answer["unstable"]}
 
 
-def test_both_engines_make_the_same_page(recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_engines_make_the_same_page(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bulk_from: BulkFrom
+) -> None:
     monkeypatch.setattr(time, "time", lambda: 1.0)
     filtered = ("-g", "tx-*", "-t", "metrics*", "--until-offset", "60")
     for name, arguments, status in (
@@ -89,8 +91,8 @@ def test_both_engines_make_the_same_page(recording: Recording, tmp_path: Path, m
         ("random-java", (), 3),
     ):
         documents = []
-        for least_bytes in (1 << 40, 0):
-            monkeypatch.setattr("cli.engine.BULK_FROM_BYTES", least_bytes)
+        for least_bytes in (NEVER, 0):
+            bulk_from(least_bytes)
             documents.append(made(recording(name) / "log", tmp_path / f"{least_bytes}.html", *arguments, status=status))
         assert documents[0] == documents[1]
 

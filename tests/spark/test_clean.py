@@ -26,6 +26,7 @@ from spark_jobs.clean_tasks import GroupMade, GroupWork, KeysWork, clean_group, 
 from spark_jobs.cleaning import Work
 from tests.cleaner.cases import all_cases
 from tests.cli.test_clean import options, written
+from tests.conftest import BulkFrom
 
 Answer = tuple[int, str, str, dict[str, tuple[bytes, int]]]
 CASES = sorted(all_cases())
@@ -118,8 +119,8 @@ def test_recorded_rounds_of_other_releases(in_process: None, broker: str, tmp_pa
         same([partition.parent], tmp_path, "--broker", broker, *case_words(name, is_limited=False))
 
 
-def test_recorded_rounds_by_kernels(in_process: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.engine, "BULK_FROM_BYTES", 0)
+def test_recorded_rounds_by_kernels(in_process: None, tmp_path: Path, bulk_from: BulkFrom) -> None:
+    bulk_from(0)
     for name in CASES[::16]:
         partition = written(all_cases()[name], tmp_path / name)
         same([partition.parent], tmp_path, *case_words(name, is_limited=False))

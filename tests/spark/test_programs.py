@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.generate import Options, generate
-from cli import engine
 from cli.main import main as offsets_log
 from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.jobs import read
 from spark_jobs.options import SourceOptions, as_options, parse
+from tests.conftest import BulkFrom
 from tools.sessions import blocks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -119,9 +119,9 @@ def test_errors_are_one_line(spark: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_vectorized", ["true", "false"])
 def test_both_of_sparks_readers_read_what_decode_writes_in_bulk(
-    spark: Any, is_vectorized: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, is_vectorized: str, tmp_path: Path, bulk_from: BulkFrom
 ) -> None:
-    monkeypatch.setattr(engine, "BULK_FROM_BYTES", 0)
+    bulk_from(0)
     events = tmp_path / "events"
     result = CliRunner().invoke(offsets_log, ["decode", str(SAMPLE), "-o", "parquet", "--to", str(events), "-q"])
     assert result.exit_code == 0
