@@ -20,6 +20,7 @@ from offsets_log.messages.registry import (
     record_type_of,
     value_version_of,
 )
+from offsets_log.messages.schema import ArrayOf, Struct
 
 TOPIC_LISTS = ("topics", "initializing_topics", "initialized_topics", "deleting_topics")
 """Fields of types 4, 9 and 15 that hold rows with ``topic_id`` and ``topic_name``."""
@@ -49,7 +50,8 @@ NAMING_TYPES = OFFSET_COMMIT_TYPES | {
     number
     for number, row in RECORD_TYPES.items()
     for layout in row.values
-    if any(field.name in TOPIC_LISTS for field in layout.fields)
+    for field in layout.fields
+    if field.name in TOPIC_LISTS and isinstance(field.type, ArrayOf) and isinstance(field.type.element, Struct)
 }
 """Record types whose values may hold topic ids with their names."""
 

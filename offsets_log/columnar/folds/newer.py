@@ -57,15 +57,16 @@ OWNED_NOTES = ("assigned_partitions", "partitions_pending_revocation")
 def can_own(layout: Message) -> bool:
     """Return whether a layout has its partitions as `_take_list` reads them: topic id, partitions, tagged fields."""
     lists = [row.type for row in layout.fields if row.name in OWNED_NOTES and row.tag is None and not row.nullable]
-    return layout.is_flexible(0) and [_parts(kind) for kind in lists] == [[UUID, INT32]] * len(OWNED_NOTES)
+    return layout.is_flexible(0) and [parts_of(kind) for kind in lists] == [(UUID, (INT32,))] * len(OWNED_NOTES)
 
 
-def _parts(kind: WireType) -> list[WireType]:
-    """Return the types of the plain fields of a list's elements, or of the numbers in a list of numbers."""
+def parts_of(kind: WireType) -> tuple[Any, ...] | None:
+    """Return the types of the untagged fields of a list's elements, of lists the elements' in a tuple; None of others."""
     if not isinstance(kind, ArrayOf) or not isinstance(kind.element, Struct):
-        return []
-    types = [row.type for row in kind.element.fields if row.tag is None and not row.nullable]
-    return [kind.element if isinstance(kind, ArrayOf) else kind for kind in types]
+        return None
+    rows = [row for row in kind.element.fields if row.tag is None]
+    types = [(row.type.element,) if isinstance(row.type, ArrayOf) else row.type for row in rows]
+    return None if any(row.nullable for row in rows) else tuple(types)
 
 
 # Columns of ``TYPES``, one row a record type.
