@@ -122,9 +122,9 @@ class TopicNames:
         """
         names = self.names
         unknown = {bytes(row["topic_id"]) for row in rows} - names.keys()
-        left = set(subscribed) - set(names.values())
+        left = set(subscribed) - set(names.values()) if len(unknown) == 1 else set()
         inferred: list[str] = []
-        if len(unknown) == len(left) == 1:
+        if len(left) == 1:
             inferred = list(left)
             names = names | {unknown.pop(): inferred[0]}
         found, missing = [], []
