@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from offsets_log.broker.reading import LOAD_BUFFER_BYTES
 from offsets_log.checking.loads import LargeBatch, large_batches
 from offsets_log.checking.places import FindingPlace
@@ -19,6 +21,7 @@ from offsets_log.columnar.scan.layout import Scanner
 from offsets_log.columnar.scan.reading import Advance, Cursor, Note, ScanOrder, Seen
 from offsets_log.columnar.scan.reading import ScanPlace as LogPlace
 from offsets_log.columnar.wire.batches import NEWEST_MAGIC
+from offsets_log.columnar.wire.programs import NO_PLACE
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.events import EVERYTHING, BatchEnd, BatchStart, Event, LogEvent, TailFound, Until
 from offsets_log.log_format.batch import MAX_OFFSETS_IN_SEGMENT, NO_PRODUCER_ID, RecordBatch
@@ -82,10 +85,11 @@ class CheckedState(InspectedState):
         unusual_batches: number of batches read on the slow path that a recovery might not take as they are.
         unordered_batches: number of those whose records' offsets go back.
         judged: kinds of what was read on the slow path → whose verdict on more of a kind is open, a bit each.
+        asked: record type → rules by which a value in the kernel's layout is read in another one (``B-9``).
     """
 
-    def __init__(self, profiles: Sequence[Profile]) -> None:
-        super().__init__(profiles, LOAD_BUFFER_BYTES)
+    def __init__(self, profiles: Sequence[Profile], **how: Any) -> None:
+        super().__init__(profiles, LOAD_BUFFER_BYTES, **how)
         self.profiles = tuple(profiles)
         self.transactions, self.offsets = _Transactions(self), _Offsets()
         self.seen = Watched(self.transactions, self.offsets)
@@ -95,6 +99,11 @@ class CheckedState(InspectedState):
         self.large_batches: list[LargeBatch] = []
         self.unusual_batches = self.unordered_batches = 0
         self.judged: dict[_Kind, int] = {}
+        self.asked: dict[int, list[Profile]] = {}
+        for number, layout in self.newer.items():
+            record = CoordinatorRecord(record_type=number, key={}, layout=layout)
+            self.asked[number] = [profile for profile in profiles if not is_told_by_kind(record, profile)]
+        self._ask_less()
 
     def __getstate__(self) -> dict[str, Any]:
         """As `ColumnarState.__getstate__`."""
@@ -130,6 +139,19 @@ class CheckedState(InspectedState):
         for number, profile in enumerate(self.profiles):
             if asked >> number & 1:
                 self._first_problem(profile, events)
+        self._ask_less()
+
+    def _ask_less(self) -> None:
+        """Have the kernel read values in one layout only, where nobody asks for the other or its loads have failed."""
+        scan_state = self.arrays.scan_state
+        failed = {
+            profile
+            for profile, problem in self.first_problems.items()
+            if problem.record_offset <= scan_state[a.LAST_OFFSET]
+        }
+        for number, profiles in self.asked.items():
+            if failed.issuperset(profiles):
+                scan_state[a.OTHER_PROGRAMS + number] = NO_PLACE
 
     def _asked_of(self, event: LogEvent) -> int:
         """Return whose verdict on an event is open, a bit each: all for the first of a kind, then few or none."""
@@ -165,16 +187,13 @@ class CheckedState(InspectedState):
 
     def note_types(self) -> None:
         """Take over the first records of types that the kernel has found since the last call."""
-        counts = self.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
-        firsts = self.arrays.scan_state[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(a.KEY_TYPES, -1)
-        for number in range(a.KEY_TYPES):
+        counts = self.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS].reshape(a.RECORD_TYPES, -1)
+        firsts = self.arrays.scan_state[a.INSPECTED_FIRST :][: a.INSPECTED_KINDS].reshape(a.RECORD_TYPES, -1)
+        for number in {*np.flatnonzero(counts.sum(axis=1)).tolist(), *self.passed} - self.first_types.keys():
             met: list[int | FindingPlace] = [int(first) for first in firsts[number][counts[number] > 0]]
             if number in self.passed:
                 met.append(self.passed[number])
-            if met and number not in self.first_types:
-                self.first_types[number] = min(met, key=_offset_of)
-        for number, place in self.passed.items():
-            self.first_types.setdefault(number, place)
+            self.first_types[number] = min(met, key=_offset_of)
         self.passed.clear()
 
     def merge(self, right: ColumnarState) -> ColumnarState:
@@ -280,7 +299,7 @@ class _CheckingReplay(Replay):
     profiles: tuple[Profile, ...]
 
     def new_state(self, *, with_newer: bool = True) -> ColumnarState:
-        return CheckedState(self.profiles)
+        return CheckedState(self.profiles, **self.how)
 
 
 def check_logs(
@@ -330,7 +349,7 @@ def check_piece(
     releases: Sequence[Release], order: ScanOrder, cursor: Cursor, end: LogPlace, scanner: Scanner, note: Note
 ) -> CheckedState:
     """Return the state of a piece of a log, from a cursor on; the state's layout must know what precedes it."""
-    state = CheckedState(profiles_of(releases))
+    state = CheckedState(profiles_of(releases), until=order.until, release=order.release)
     _CheckedPiece(order, cursor, scanner, note, state).run(end, lambda size_bytes: None)
     return state
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from offsets_log.broker.loading import ReplayInBulk
 from offsets_log.checking.bulk import CheckedState, is_sound
+from offsets_log.checking.bulk_newer import NewerGroups
 from offsets_log.checking.bulk_offsets import HeldOffsets, ServedOffsets
 from offsets_log.checking.bulk_places import Finder
 from offsets_log.checking.loads import Held, concluded
@@ -103,7 +104,7 @@ def _complete_types(state: CheckedState, firsts: Sequence[Event]) -> None:
     places = {event.record.offset: place_of(event) for event in firsts}
     slow_path, by_kernel = state.seen.names.types, state.arrays.scan_state[a.INSPECTED_OF :][: a.INSPECTED_KINDS]
     counts = {number: count for number, (_, count) in slow_path.items()}
-    for number, count in enumerate(by_kernel.reshape(a.KEY_TYPES, -1).sum(axis=1).tolist()):
+    for number, count in enumerate(by_kernel.reshape(a.RECORD_TYPES, -1).sum(axis=1).tolist()):
         counts[number] = counts.get(number, 0) + count
     state.seen.names.types = {
         number: (places[first] if isinstance(first, int) else first, counts[number])
@@ -154,7 +155,8 @@ class Coordinators:
         self._offsets: dict[int, HeldOffsets] = {}
         self._settled_groups: dict[tuple[Profile, frozenset[str], frozenset[str]], Settled] = {}
         self._committed: dict[int, dict[GroupTopicPartition, int]] = {}
-        self._timelines = dict(self._mixed_timelines(scanner))
+        self._newer = NewerGroups(state, len(self.names))
+        self._timelines = dict(self._mixed_timelines(scanner)) | self._read_again(scanner)
         self._shapes, self._shape_of = self._plain_timelines()
 
     def held(self, profile: Profile) -> Held:
@@ -228,6 +230,12 @@ class Coordinators:
             timeline = [next(records) if isinstance(event, Pointer) else event for event in of_group]
             yield self.names[number], Timeline(timeline)
 
+    def _read_again(self, scanner: Scanner) -> dict[str, Timeline]:
+        """Return the whole timelines of newer groups that are in doubt, or end somebody's load first."""
+        first = {self._newer.first_failing(profile) for profile in self.state.profiles} - {None}
+        numbers = {*np.flatnonzero(self._newer.doubtful).tolist(), *first}
+        return tl.read_again(self.layout, self.state, scanner, [self.names[number] for number in sorted(numbers)])
+
     def _plain_timelines(self) -> tuple[list[Timeline], a.Int64s]:
         """Return the few timelines that other groups can have, and the number of each group's timeline."""
         groups = self.state.arrays.groups[: len(self.names)]
@@ -243,13 +251,15 @@ class Coordinators:
         ]
         before = [[], *([GroupEvent(0, record)] for record in made)]
         behind = [[], [GroupEvent(1, None)]]
-        return [Timeline([*first, *last]) for last in behind for first in before], numbers
+        shapes = [Timeline([*first, *last]) for last in behind for first in before]
+        return [*shapes, *self._newer.shapes], numbers
 
     def _settled(self, profile: Profile, offsets: HeldOffsets) -> tuple[npt.NDArray[np.bool_], list[Problem]]:
         """Return whether each group exists, and the problems a load would have met."""
         exists, fails = self._settled_plain(profile, offsets)
         timelines = {name: without_skipped(timeline, profile) for name, timeline in self._timelines.items()}
         mixed = [self._number_of[name] for name in timelines]
+        fails[mixed] = False
         doubtful = [*np.flatnonzero(fails).tolist(), *mixed]
         for number in doubtful[: len(doubtful) - len(mixed)]:
             timelines[self.names[number]] = self._shapes[self._shape_of[number]]
@@ -267,8 +277,13 @@ class Coordinators:
     def _settled_plain(
         self, profile: Profile, offsets: HeldOffsets
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Return for groups without records on the slow path whether each exists, and whether a load fails on it."""
-        cases = self._shape_of * 4 + offsets.committed * 2 + offsets.pending
+        """Return for groups whose timelines are among the few whether each exists, and whether a load fails on it.
+
+        Of groups of newer kinds only those fail that are read again, for a load ends at the first.
+        """
+        first_newer = len(self._shapes) - len(self._newer.shapes)
+        shapes = self._newer.shape_of(profile, self._shape_of, first_newer)
+        cases = shapes * 4 + offsets.committed * 2 + offsets.pending
         there_are = np.unique(cases).tolist()
         timelines = {str(case): self._shapes[case // 4] for case in there_are if self._shapes[case // 4].events}
         groups, problems = settle_groups(
@@ -282,7 +297,7 @@ class Coordinators:
         exists, fails = (np.zeros(4 * len(self._shapes), np.bool_) for _ in range(2))
         for case in there_are:
             exists[case], fails[case] = str(case) in groups, str(case) in failing
-        return exists[cases], fails[cases]
+        return exists[cases], fails[cases] & (shapes < first_newer)
 
     def _by_first_record(self, profile: Profile, problems: list[Problem]) -> list[Problem]:
         """Sort problems that only the end shows by the first records that created their groups."""

@@ -221,14 +221,15 @@ ALONE, WITH_OTHERS = 1, 2
 MOST_BYTES = IS_INSPECTED + 1  # of a batch; a larger one is for `log_format`
 READ_BYTES = MOST_BYTES + 1  # of all batches
 NEWEST_MS = READ_BYTES + 1
-INSPECTED_KINDS = KEY_TYPES * (VERSIONS + 1)
+INSPECTED_KINDS = RECORD_TYPES * (VERSIONS + 1)
 INSPECTED_OF = NEWEST_MS + 1  # records by type, and by value version or NO_VERSION
 INSPECTED_FIRST = INSPECTED_OF + INSPECTED_KINDS  # the offset of the first of each
 INSPECTED_AT = INSPECTED_FIRST + INSPECTED_KINDS  # where its batch begins in the log
 FORMATS_AT = INSPECTED_AT + INSPECTED_KINDS  # where the first batch of each format begins in the log
-IS_READ_AGAIN = FORMATS_AT + FORMAT_IDS  # all batches up to STOP were found whole before
+IS_READ_AGAIN = FORMATS_AT + FORMAT_IDS  # batches up to STOP were found whole before, and groups replayed
 NEEDED = IS_READ_AGAIN + 1  # records of the batch for which there was no room
-CODE = NEEDED + 1
+OTHER_PROGRAMS = NEEDED + 1  # by record type: of the layout that other releases write under the same version
+CODE = OTHER_PROGRAMS + RECORD_TYPES
 """From here on the programs."""
 
 # Columns of ``staged``: records read and not yet replayed. `batches.records_of` fills the first.

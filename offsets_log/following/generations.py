@@ -126,5 +126,5 @@ def _named(entry: Generation, names: TopicNames) -> Generation:
     """Return an entry with names for topics that records call by id, and nothing of it found before."""
     before = entry.previous
     if before is not None:
-        before = replace(before, assignment=named_assignment(before, names), previous=None)
-    return replace(entry, assignment=named_assignment(entry, names), previous=before)
+        before = replace(before, assignment=named_assignment(before, names, {}), previous=None)
+    return replace(entry, assignment=named_assignment(entry, names, {}), previous=before)

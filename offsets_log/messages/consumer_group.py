@@ -157,7 +157,7 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
         Field("member_epoch", INT32),
         Field("previous_member_epoch", INT32),
         Field("state", INT8),
-        Field("assigned_partitions", ArrayOf(CURRENT_TOPIC_PARTITIONS)),
+        Field("assigned_partitions", ArrayOf(CURRENT_TOPIC_PARTITIONS, is_repeated=True)),
         Field("partitions_pending_revocation", ArrayOf(CURRENT_TOPIC_PARTITIONS)),
     ),
     flexible="0+",

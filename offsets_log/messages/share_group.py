@@ -83,7 +83,7 @@ SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
         Field("member_epoch", INT32),
         Field("previous_member_epoch", INT32),
         Field("state", INT8),
-        Field("assigned_partitions", ArrayOf(TOPIC_PARTITIONS)),
+        Field("assigned_partitions", ArrayOf(TOPIC_PARTITIONS, is_repeated=True)),
     ),
     flexible="0+",
 )

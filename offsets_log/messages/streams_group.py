@@ -80,7 +80,7 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = Message(
         Field("member_epoch", INT32),
         Field("previous_member_epoch", INT32),
         Field("state", INT8),
-        Field("active_tasks", ArrayOf(CURRENT_TASK_IDS)),
+        Field("active_tasks", ArrayOf(CURRENT_TASK_IDS, is_repeated=True)),
         Field("standby_tasks", ArrayOf(CURRENT_TASK_IDS)),
         Field("warmup_tasks", ArrayOf(CURRENT_TASK_IDS)),
         Field("active_tasks_pending_revocation", ArrayOf(CURRENT_TASK_IDS)),

@@ -21,7 +21,7 @@ from offsets_log.replay.fold import OnDamage
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS, Group
 from offsets_log.replay.groups import GROUP_METADATA, GroupFold
 from offsets_log.replay.profile import MODERN, Profile
-from offsets_log.replay.topic_names import TopicNames, is_named_in, topic_names_in
+from offsets_log.replay.topic_names import NAMING_TYPES, TopicNames, is_named_in, topic_names_in
 from offsets_log.rows.groups import assignor_of
 
 EPOCHS = frozenset({3, 11, 17})
@@ -50,8 +50,9 @@ class Timelines:
         A topic without a name keeps its id as text.
         """
         names = TopicNames(*sources, self.topic_names)
+        known: _Named = {}
         for entry in self:
-            entry.assignment = named_assignment(entry, names)
+            entry.assignment = named_assignment(entry, names, known)
 
     def __iter__(self) -> Iterator[Generation]:
         """Yield the generations group by group, ordered by name, each in log order."""
@@ -108,7 +109,8 @@ class Timelines:
     ) -> None:
         reader.saw(record.offset)
         if decoded is not None:
-            self.topic_names.update(topic_names_in(decoded))
+            if decoded.record_type in NAMING_TYPES:
+                self.topic_names.update(topic_names_in(decoded))
             if not decoded.is_offset_commit and self._shows_group(decoded.group):
                 reader.read(RecordPlace(offsets_partition, record), decoded)
 
@@ -138,6 +140,7 @@ class PartitionReader:
         self._holes_at: dict[str, int] = {}
         self._number: dict[str, int | None] = {}
         self._units: dict[str, dict[bytes, list[Unit] | None]] = {}  # by protocol type and bytes, which logs repeat
+        self._targets: dict[str, dict[str, tuple[dict[str, Any], list[Unit]]]] = {}  # by group and member, likewise
 
     def saw(self, record_offset: int) -> None:
         """Note the offset of a record of any type: offsets that are skipped were removed by the cleaner."""
@@ -210,7 +213,15 @@ class PartitionReader:
     def _read_targets(self, group: Group) -> None:
         entries = self._generations.get(group.group_id)
         if entries and entries[-1].number == group.assignment_epoch:
-            entries[-1].assignment = {each: _target(group.kind, value) for each, value in group.targets.items()}
+            before = self._targets.get(group.group_id, {})
+            targets = {
+                each: found
+                if (found := before.get(each)) is not None and found[0] is value
+                else (value, _target(group.kind, value))
+                for each, value in group.targets.items()
+            }
+            self._targets[group.group_id] = targets
+            entries[-1].assignment = {each: units for each, (_, units) in targets.items()}
 
     def _open(self, place: RecordPlace, group: Group, number: int) -> Generation:
         group_id, kind = group.group_id, group.kind
@@ -278,13 +289,26 @@ def _target(kind: str, value: dict[str, Any]) -> list[Unit]:
     ]
 
 
-def named_assignment(entry: Generation, names: TopicNames) -> dict[str, list[Unit]]:
-    """Return an entry's assignment with names for the topics that its records call by id."""
+_Named = dict[tuple[int, int], tuple[list[Unit], GenerationMember | None, list[Unit]]]
+"""What members are assigned, and the members, by their identities; and the same with names."""
+
+
+def named_assignment(entry: Generation, names: TopicNames, known: _Named) -> dict[str, list[Unit]]:
+    """Return an entry's assignment with names for the topics that its records call by id.
+
+    Args:
+        known: what was named before with these names.
+    """
     if entry.kind not in (CONSUMER, SHARE):
         return entry.assignment
-    return {
-        member_id: _named(units, entry.members.get(member_id), names) for member_id, units in entry.assignment.items()
-    }
+    named = {}
+    for member_id, units in entry.assignment.items():
+        member = entry.members.get(member_id)
+        what = id(units), id(member)
+        if what not in known:
+            known[what] = units, member, _named(units, member, names)
+        named[member_id] = known[what][2]
+    return named
 
 
 def _named(units: list[Unit], member: GenerationMember | None, names: TopicNames) -> list[Unit]:

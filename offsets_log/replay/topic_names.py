@@ -20,6 +20,7 @@ from offsets_log.messages.registry import (
     record_type_of,
     value_version_of,
 )
+from offsets_log.messages.schema import ArrayOf, Struct
 
 TOPIC_LISTS = ("topics", "initializing_topics", "initialized_topics", "deleting_topics")
 """Fields of types 4, 9 and 15 that hold rows with ``topic_id`` and ``topic_name``."""
@@ -49,7 +50,8 @@ NAMING_TYPES = OFFSET_COMMIT_TYPES | {
     number
     for number, row in RECORD_TYPES.items()
     for layout in row.values
-    if any(field.name in TOPIC_LISTS for field in layout.fields)
+    for field in layout.fields
+    if field.name in TOPIC_LISTS and isinstance(field.type, ArrayOf) and isinstance(field.type.element, Struct)
 }
 """Record types whose values may hold topic ids with their names."""
 
@@ -120,9 +122,9 @@ class TopicNames:
         """
         names = self.names
         unknown = {bytes(row["topic_id"]) for row in rows} - names.keys()
-        left = set(subscribed) - set(names.values())
+        left = set(subscribed) - set(names.values()) if len(unknown) == 1 else set()
         inferred: list[str] = []
-        if len(unknown) == len(left) == 1:
+        if len(left) == 1:
             inferred = list(left)
             names = names | {unknown.pop(): inferred[0]}
         found, missing = [], []

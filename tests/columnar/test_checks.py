@@ -17,6 +17,8 @@ from offsets_log.checking.bulk import check_logs, profiles_of
 from offsets_log.checking.bulk_answers import partition_check
 from offsets_log.checking.bulk_loads import replay_loads
 from offsets_log.checking.partition_check import PartitionCheck
+from offsets_log.columnar.folds.inspected import InspectedPiece
+from offsets_log.columnar.materialize import timelines
 from offsets_log.errors import Damage
 from offsets_log.events import EVERYTHING, Until
 from offsets_log.log_format.partition_log import PartitionLog, Segment
@@ -24,6 +26,7 @@ from offsets_log.pipeline import iter_events
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.replay.releases import Release, known_releases, release_named
+from tests.columnar import test_newer
 from tests.columnar.engines import what
 from tests.columnar.test_equal_engines import CRASHERS, GROUPS, PARTITIONS, PRODUCERS, SEEDS, STEPS, build
 from tests.conftest import PACKED, RECORDINGS, log_directories, read_partitions
@@ -132,6 +135,23 @@ def test_generated_logs(steps: list[Any], pieces: int) -> None:
 @given(steps=MORE_STEPS, pieces=st.integers(1, 4), end=st.one_of(st.none(), st.integers(0, 30)))
 def test_generated_plain_logs(steps: list[Any], pieces: int, end: int | None) -> None:
     assert_equal(build(steps).log, FEW, Until(record_offset=end), (pieces,))
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=st.lists(test_newer.STEP, max_size=40), pieces=st.integers(1, 4))
+def test_generated_newer_groups(steps: list[Any], pieces: int) -> None:
+    """``J-18``, ``J-19``: also in groups of which only the last records of keys are known."""
+    assert_equal(test_newer.build(steps).log, pieces=(pieces,))
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5])
+def test_plain_newer_groups_need_no_hand(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = test_newer.plain_log()
+    releases = [release_named("4.3.0")]
+    expected, _ = by_construct(log, releases, EVERYTHING)
+    monkeypatch.setattr(InspectedPiece, "take", None)
+    monkeypatch.setattr(timelines, "read_again", lambda layout, state, scanner, names: dict(names))
+    assert in_bulk(log, releases, EVERYTHING, pieces)[0] == expected
 
 
 def test_hostile_segments() -> None:

@@ -25,7 +25,9 @@ from offsets_log.columnar.jit.kinds import Bytes, LongRows, Longs, Number
 from offsets_log.columnar.scan import staging as sc
 from offsets_log.columnar.scan.interner import GROUP_NOTE, TOPIC_NOTE, has_room, intern_group, intern_producer
 from offsets_log.columnar.wire import batches as bt
-from offsets_log.columnar.wire.primitives import be16, be64, walk
+from offsets_log.columnar.wire.primitives import be16, be64, uvarint, walk
+from offsets_log.messages.registry import RECORD_TYPES
+from offsets_log.messages.schema import INT32, STRING, UUID, Message
 
 # Columns of ``names``.
 AS_GROUP, AS_TOPIC = range(2)  # a verdict
@@ -68,6 +70,28 @@ TOLD_OFFSET, TOLD_TIME, TOLD_TIME_DELTA, TOLD_KEY, TOLD_KEY_SIZE, TOLD_VALUE_SIZ
 TOPIC_ID_SIZE = 16
 MARK_SIZE = 3
 """Bytes before a topic id that is a value's only tagged field: number of fields, tag, size."""
+
+
+TOPICS, TOPICS_WITH_PARTITIONS, LIST_KINDS = range(1, 4)
+"""Kinds of lists with names: of ids with names, and with partitions behind them."""
+
+
+def _lists_of(layout: Message) -> int:
+    """Return the kinds of a layout's lists as digits, the first one last; 0 if it has anything else."""
+    kinds = {(UUID, STRING): TOPICS, (UUID, STRING, (INT32,)): TOPICS_WITH_PARTITIONS}
+    digits = 0
+    for row in reversed(layout.fields):
+        parts = newer.parts_of(row.type)
+        if parts not in kinds or row.nullable or row.tag is not None or not layout.is_flexible(0):
+            return 0
+        digits = digits * LIST_KINDS + kinds[parts]
+    return digits
+
+
+LISTS = np.zeros(a.RECORD_TYPES, np.int64)
+"""Of the newer kinds' record types that name topics: `_lists_of` the layout that kernels know, 0 for the others."""
+for _number in np.flatnonzero(newer.TYPES[:, newer.NAMES] == 1).tolist():
+    LISTS[_number] = _lists_of(RECORD_TYPES[_number].values[0])
 
 
 @part
@@ -143,6 +167,44 @@ def _names_anew(
 
 
 @part
+def _lists_name_anew(
+    counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
+    at: Any, end: Any, lists: Any,
+) -> Any:  # fmt: skip
+    """As `_names_anew` for the lists of a newer kind's value, which a program has read; what is new is chosen at once.
+
+    Args:
+        lists: the kinds of lists, see `LISTS`.
+    """
+    verdict = np.int64(UNWANTED)
+    while lists > 0:
+        count, at = uvarint(data, at, end)
+        for _ in range(count - 1):
+            size, text_at = uvarint(data, at + TOPIC_ID_SIZE, end)
+            topic_id = _number_of(
+                scan_state, slots, rows, groups, arena, overflow, names, data, at, np.int64(TOPIC_ID_SIZE)
+            )
+            topic = _number_of(scan_state, slots, rows, groups, arena, overflow, names, data, text_at, size - 1)
+            if topic_id < 0 or topic < 0:
+                return np.int64(oc.NEEDS_ROOM)
+            if names[topic_id, TOPIC_OF_ID] != _said(counts, topic):
+                names[topic_id, TOPIC_OF_ID] = _said(counts, topic)
+                counts[CHOSEN_AT] = scan_state[a.AT]
+                verdict = np.int64(WANTED)
+            at = text_at + size - 1
+            if lists % LIST_KINDS == TOPICS_WITH_PARTITIONS:
+                partitions, at = uvarint(data, at, end)
+                at += 4 * (partitions - 1)
+            tags, at = uvarint(data, at, end)
+            for _ in range(tags):
+                _, at = uvarint(data, at, end)
+                size, at = uvarint(data, at, end)
+                at += size
+        lists //= LIST_KINDS
+    return verdict
+
+
+@part
 def _look_at_record(
     counts: Any, scan_state: Any, slots: Any, rows: Any, groups: Any, arena: Any, overflow: Any, names: Any, data: Any,
     staged: Any, i: Any,
@@ -159,8 +221,14 @@ def _look_at_record(
     if verdict < 0 or not counts[WITH_NAMES]:
         return verdict
     if number >= a.KEY_TYPES and newer.TYPES[number, newer.NAMES] and staged[i, a.KIND] == a.VALUE:
-        counts[NAMES_TOLD] += 1
-        return np.int64(WANTED)
+        if LISTS[U(number)] == 0:
+            counts[NAMES_TOLD] += 1
+            return np.int64(WANTED)
+        at, end = staged[i, a.VALUE_AT] + 2, staged[i, a.VALUE_AT] + staged[i, a.VALUE_SIZE]
+        named = _lists_name_anew(
+            counts, scan_state, slots, rows, groups, arena, overflow, names, data, at, end, LISTS[U(number)]
+        )
+        return named if named != UNWANTED else verdict
     id_at = staged[i, a.TOPIC_ID_AT]
     if id_at < 0:
         return verdict

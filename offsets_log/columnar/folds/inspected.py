@@ -16,10 +16,10 @@ import numpy as np
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar import outcomes as oc
 from offsets_log.columnar.folds import transactions
-from offsets_log.columnar.folds.known import rules_of
+from offsets_log.columnar.folds.known import Release, rules_of
 from offsets_log.columnar.folds.replay import Piece
 from offsets_log.columnar.folds.state import ColumnarState
-from offsets_log.events import Event, LogEvent
+from offsets_log.events import Event, LogEvent, Until
 from offsets_log.log_format.batch import NO_PRODUCER_ID, RecordBatch
 from offsets_log.messages.registry import CoordinatorRecord
 from offsets_log.replay.fold import replay_into
@@ -42,15 +42,16 @@ class InspectedState(ColumnarState):
     Args:
         profiles: of the releases that are asked about.
         most_bytes: of a batch; larger ones are read on the slow path.
+        until, release: as of `ColumnarState`.
 
     Attributes:
         ways: the different ones among them. This state is that of the first.
         others: those of the others, once there was a producer.
     """
 
-    def __init__(self, profiles: Sequence[Profile], most_bytes: int) -> None:
+    def __init__(self, profiles: Sequence[Profile], most_bytes: int, *, until: Until, release: Release | None) -> None:
         self.ways = tuple(dict.fromkeys(map(way_of, profiles)))
-        super().__init__(self.ways[0])
+        super().__init__(self.ways[0], until=until, release=release, with_newer=True)
         self.others: list[ColumnarState] = []
         self._numbers: dict[str, int] = {}
         scan_state = self.arrays.scan_state

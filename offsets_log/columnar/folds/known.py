@@ -8,7 +8,7 @@ from functools import cache
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
 from offsets_log.columnar.folds import offsets as fold
-from offsets_log.columnar.wire.programs import Program, compile_program, scan_state_of
+from offsets_log.columnar.wire.programs import OTHER, Program, compile_program, scan_state_of
 from offsets_log.log_format.record import Record
 from offsets_log.messages.group_metadata import GROUP_METADATA_VALUE
 from offsets_log.messages.registry import (
@@ -89,11 +89,14 @@ def newer_layouts(profile: Profile, release: Release | None) -> dict[int, Messag
 
 
 def newer_programs(profile: Profile, release: Release | None) -> dict[tuple[int, int | None], Program]:
-    """Return the programs of the newer kinds, as `plain_programs`."""
+    """Return the programs of the newer kinds, as `plain_programs`, and those of layouts they do not have."""
     programs: dict[tuple[int, int | None], Program] = {}
     for number, layout in newer_layouts(profile, release).items():
         programs[number, None] = key_program(number)
         programs[number, 0] = compile_program(layout, 0, noted=newer.OWNED_NOTES)
+        for other in RECORD_TYPES[number].layouts(0):
+            if other is not layout:
+                programs[number, OTHER] = compile_program(other, 0)
     return programs
 
 

@@ -31,6 +31,7 @@ from offsets_log.columnar.wire.primitives import be16, be32, be64, hash_bytes, u
 from offsets_log.messages.schema import INT32, UUID, ArrayOf, Message, Struct, WireType
 from offsets_log.replay import groups as rules
 from offsets_log.replay.group import CONSUMER, SHARE, STREAMS
+from offsets_log.replay.profile import RELEASES, Profile
 from offsets_log.replay.topic_names import NAMING_TYPES
 
 EXISTENCE, METADATA, MEMBER, TARGET_METADATA, TARGET, CURRENT, OTHER = range(7)
@@ -56,19 +57,20 @@ OWNED_NOTES = ("assigned_partitions", "partitions_pending_revocation")
 def can_own(layout: Message) -> bool:
     """Return whether a layout has its partitions as `_take_list` reads them: topic id, partitions, tagged fields."""
     lists = [row.type for row in layout.fields if row.name in OWNED_NOTES and row.tag is None and not row.nullable]
-    return layout.is_flexible(0) and [_parts(kind) for kind in lists] == [[UUID, INT32]] * len(OWNED_NOTES)
+    return layout.is_flexible(0) and [parts_of(kind) for kind in lists] == [(UUID, (INT32,))] * len(OWNED_NOTES)
 
 
-def _parts(kind: WireType) -> list[WireType]:
-    """Return the types of the plain fields of a list's elements, or of the numbers in a list of numbers."""
+def parts_of(kind: WireType) -> tuple[Any, ...] | None:
+    """Return the types of the untagged fields of a list's elements, of lists the elements' in a tuple; None of others."""
     if not isinstance(kind, ArrayOf) or not isinstance(kind.element, Struct):
-        return []
-    types = [row.type for row in kind.element.fields if row.tag is None and not row.nullable]
-    return [kind.element if isinstance(kind, ArrayOf) else kind for kind in types]
+        return None
+    rows = [row for row in kind.element.fields if row.tag is None]
+    types = [(row.type.element,) if isinstance(row.type, ArrayOf) else row.type for row in rows]
+    return None if any(row.nullable for row in rows) else tuple(types)
 
 
 # Columns of ``TYPES``, one row a record type.
-ACTION, KIND, NAMES, OF_MEMBER, TYPE_COLUMNS = range(5)
+ACTION, KIND, NAMES, OF_MEMBER, OPTIONAL, TYPE_COLUMNS = range(6)
 
 
 def _types() -> a.Int64s:
@@ -79,21 +81,34 @@ def _types() -> a.Int64s:
     for number, branch in rules.BRANCHES.items():
         is_of_member = actions[number] in (MEMBER, TARGET, CURRENT)
         member_type = member_types[branch.kind] if is_of_member else a.NOTHING
-        types[number] = actions[number], KINDS[branch.kind], number in NAMING_TYPES, member_type
+        is_optional = any(_is_skipped_alone(number, branch.kind, profile) for profile in RELEASES.values())
+        types[number] = actions[number], KINDS[branch.kind], number in NAMING_TYPES, member_type, is_optional
     return types
+
+
+def _is_skipped_alone(number: int, kind: str, profile: Profile) -> bool:
+    """Whether a release skips records of a type, but not all of that kind of groups."""
+    of_kind = {other for other, branch in rules.BRANCHES.items() if branch.kind == kind}
+    return number not in profile.known_types and bool(of_kind & profile.known_types)
 
 
 TYPES = _types()
 MEMBER_TYPES = np.flatnonzero(TYPES[:, ACTION] == MEMBER)
+HEADS, EPOCHS = (np.flatnonzero(TYPES[:, ACTION] == action).tolist() for action in (METADATA, TARGET_METADATA))
+"""The types of a group's epoch and of its target assignment's, by kind."""
 
 # Bits of NEWER_FLAGS.
 WHOLE, ENDED, EPOCH_GONE, TOMBSTONE_SEEN, ANCHOR_IS_CURRENT, READ_AGAIN = 1, 2, 4, 8, 16, 32
 
-# What is known of a member, in SEEN_BY of its own key's row: a phase, and bits for its target.
+# What is known of a member, in SEEN_BY of its own key's row: a phase, and bits for its target and whether it exists.
 UNKNOWN, LIVE, LEAVING, GONE, BACK = range(5)
 PHASE = 7
 BETWEEN = (LEAVING, BACK)
 HAS_TARGET, HAS_NO_TARGET = 8, 16
+PRESENT, ABSENT = 32, 64
+# In the same row: offset + 1 of the first record that needs the member (``J-18``), while nothing tells whether it
+# exists, and where it does not.
+NEEDED, MISSED = a.TOPIC_HIGH, a.TOPIC_LOW
 
 STATE_OF = a.SEEN_BY
 TURN = a.SEEN_BY  # of a CURRENT key: how many records it had; of an EXISTENCE key: a hash of its last value
@@ -177,6 +192,16 @@ def _take_list(
     return True
 
 
+@inlined
+def _need_member(scan_state: Any, overflow: Any, member: Any, record_offset: Any) -> None:
+    """Note a record that must find its member before 4.0."""
+    more = more_at(scan_state, member)
+    state = overflow[more + STATE_OF]
+    place = more + (MISSED if state & ABSENT else NEEDED)
+    if not state & PRESENT and overflow[place] == 0:
+        overflow[place] = record_offset + 1
+
+
 @part
 def _replay_current(
     scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, number: Any, is_value: Any, record_offset: Any,
@@ -184,6 +209,7 @@ def _replay_current(
 ) -> None:  # fmt: skip
     """Replay a record of what a member has."""
     group, state = rows[row, a.GROUP], more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
+    _need_member(scan_state, overflow, rows[row, a.MEMBER], record_offset)
     phase = overflow[state] & PHASE
     if is_value:
         if phase == LEAVING:
@@ -209,7 +235,9 @@ def _replay_current(
 
 
 @inlined
-def _replay_member(scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any) -> None:
+def _replay_member(
+    scan_state: Any, rows: Any, groups: Any, overflow: Any, row: Any, is_value: Any, record_offset: Any
+) -> None:
     """Replay a record of what a member is."""
     group, state = rows[row, a.GROUP], more_at(scan_state, row) + STATE_OF
     phase = overflow[state] & PHASE
@@ -218,10 +246,12 @@ def _replay_member(scan_state: Any, rows: Any, groups: Any, overflow: Any, row: 
             make_whole(groups, group)
         phase = np.int64(BACK if phase >= GONE else LIVE)
     else:
+        _need_member(scan_state, overflow, row, record_offset)
         if phase != GONE and (phase != LEAVING or not overflow[state] & HAS_NO_TARGET):
             make_whole(groups, group)
         phase = np.int64(GONE)
-    overflow[state] = overflow[state] & ~PHASE | phase
+    exists = np.int64(PRESENT if is_value else ABSENT)
+    overflow[state] = overflow[state] & ~(PHASE | PRESENT | ABSENT) | phase | exists
 
 
 @inlined
@@ -233,7 +263,7 @@ def _replay_action(
     if action == CURRENT:
         _replay_current(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     elif action == MEMBER:
-        _replay_member(scan_state, rows, groups, overflow, row, is_value)
+        _replay_member(scan_state, rows, groups, overflow, row, is_value, record_offset)
     elif action == TARGET:
         state = more_at(scan_state, rows[row, a.MEMBER]) + STATE_OF
         overflow[state] = overflow[state] & ~(HAS_TARGET | HAS_NO_TARGET) | (HAS_TARGET if is_value else HAS_NO_TARGET)
@@ -340,7 +370,10 @@ def replay_newer(
         or scan_state[a.TOLD] >= scan_state[a.TOLD_ROOM]
     ):
         return False
-    _enter_group(groups, rows[row, a.GROUP], number, is_value, record_offset, batch, index)
+    group = rows[row, a.GROUP]
+    if scan_state[a.IS_INSPECTED] and TYPES[number, OPTIONAL] and groups[group, a.ANCHOR_OFFSET] == a.NEVER:
+        make_whole(groups, group)  # what makes the group is not the same by all rules
+    _enter_group(groups, group, number, is_value, record_offset, batch, index)
     _replay_action(scan_state, rows, groups, overflow, row, number, is_value, record_offset, data, value, size)
     if TYPES[number, NAMES]:
         more = more_at(scan_state, row)

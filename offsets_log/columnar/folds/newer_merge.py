@@ -8,6 +8,7 @@ import numpy as np
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds.newer import (
+    ABSENT,
     ACTION,
     CURRENT,
     ENDED,
@@ -18,8 +19,11 @@ from offsets_log.columnar.folds.newer import (
     HAS_TARGET,
     LIVE,
     MEMBER,
+    MISSED,
     NAMES,
+    NEEDED,
     PHASE,
+    PRESENT,
     STATE_OF,
     TURN,
     TYPES,
@@ -42,6 +46,21 @@ def link_member(rows: Any, row: Any, right_rows: Any, i: Any, numbers: Any) -> N
     if rows[row, a.TARGET] == a.IS_NEWER:
         member = right_rows[i, a.MEMBER]
         rows[row, a.MEMBER] = numbers[0, member] if member != i else row
+
+
+@inlined
+def _join_presence(overflow: Any, more: Any, right_overflow: Any, right_more: Any) -> Any:
+    """Join which records need a member that does not exist; return the bits that tell whether it does."""
+    exists = overflow[more + STATE_OF] & (PRESENT | ABSENT)
+    needed, missed = right_overflow[right_more + NEEDED], right_overflow[right_more + MISSED]
+    if not exists and overflow[more + NEEDED] == 0:
+        overflow[more + NEEDED] = needed
+    if exists & ABSENT and needed != 0:
+        missed = needed
+    if overflow[more + MISSED] == 0:
+        overflow[more + MISSED] = missed
+    later = right_overflow[right_more + STATE_OF] & (PRESENT | ABSENT)
+    return later if later else exists
 
 
 @inlined
@@ -99,10 +118,11 @@ def join_newer_row(
     number = be16(arena, rows[row, a.KEY_AT])
     more, right_more = more_at(scan_state, row), right_scan_state[a.MORE_AT] + i * a.MORE_SIZE
     if TYPES[number, ACTION] == MEMBER:
+        exists = _join_presence(overflow, more, right_overflow, right_more)
         state = _joined_state(overflow[more + STATE_OF], right_overflow[right_more + STATE_OF])
         if state < 0:
             make_whole(groups, rows[row, a.GROUP])
-        overflow[more + STATE_OF] = max(state, 0)
+        overflow[more + STATE_OF] = max(state, 0) | exists
     if right_rows[i, a.LAST_OFFSET_OF] == a.NEVER:
         return
     if TYPES[number, NAMES]:

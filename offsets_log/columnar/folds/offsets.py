@@ -245,13 +245,14 @@ def row_of(
     if row >= 0:
         return row
     number = be16(data, start)
+    known = scan_state[a.GROUPS]
     if number >= a.KEY_TYPES:
         member_type = newer.TYPES[number, newer.OF_MEMBER] if newer_target == a.IS_NEWER else np.int64(a.NOTHING)
-        return intern_newer(
+        row = intern_newer(
             scan_state, slots, rows, groups, arena, overflow, data, start, size, found, member_type, newer_target
         )
-    known = scan_state[a.GROUPS]
-    row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
+    else:
+        row = intern(scan_state, slots, rows, groups, arena, overflow, data, start, size, found)
     if scan_state[a.GROUPS] > known:
         groups[known, a.FIRST_OFFSET_OF_GROUP] = staged[U(i), a.OFFSET]
     return row
@@ -322,6 +323,8 @@ def flush(
             staged[i, STAGED_ROW] = row
             batch, index = staged[i, a.STAGED_BATCH], staged[i, a.STAGED_INDEX]
             if rows[U(row), a.TARGET] < 0:
+                if scan_state[a.IS_READ_AGAIN]:
+                    continue
                 if not _replay_group(scan_state, rows, groups, overflow, row, staged, i, data):
                     return oc.NEEDS_ROOM
                 continue

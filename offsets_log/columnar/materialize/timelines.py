@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from offsets_log.columnar import arrays as a
 from offsets_log.columnar.folds import newer
@@ -64,7 +63,9 @@ def newer_events(
     """
     s = state.arrays
     groups, rows = s.groups[: len(names)], _newer_rows(state)
-    groups[rows[_is_between(state), a.GROUP], a.NEWER_FLAGS] |= newer.WHOLE
+    member_rows, states = members(state)
+    is_between = np.isin(states[:, newer.STATE_OF] & newer.PHASE, newer.BETWEEN)  # when the log ended
+    groups[member_rows[is_between, a.GROUP], a.NEWER_FLAGS] |= newer.WHOLE
     found: dict[int, list[GroupEvent | Pointer] | None] = {}
     unfinished: dict[int, list[GroupEvent | Pointer]] = {}
     for group in np.flatnonzero(groups[:, a.NEWER_KIND]).tolist():
@@ -98,13 +99,13 @@ def _newer_rows(state: ColumnarState) -> a.Int64s:
     return found
 
 
-def _is_between(state: ColumnarState) -> npt.NDArray[np.bool_]:
-    """Return for the rows of newer kinds which ones belong to members that were between states when the log ended."""
+def members(state: ColumnarState) -> tuple[a.Int64s, a.Int64s]:
+    """Return the rows of members' own keys, and more of each."""
     s = state.arrays
-    is_newer = s.rows[: s.scan_state[a.ROWS], a.TARGET] == a.IS_NEWER
-    states = s.region("more")[: len(is_newer), newer.STATE_OF][is_newer]
-    is_member = np.isin(_record_types(state, _newer_rows(state)), newer.MEMBER_TYPES)
-    return is_member & np.isin(states & newer.PHASE, newer.BETWEEN)
+    rows = s.rows[: s.scan_state[a.ROWS]]
+    is_member = rows[:, a.TARGET] == a.IS_NEWER
+    is_member[is_member] = np.isin(_record_types(state, rows[is_member]), newer.MEMBER_TYPES)
+    return rows[is_member], s.region("more")[: len(rows)][is_member]
 
 
 def _record_types(state: ColumnarState, rows: a.Int64s) -> a.Int64s:

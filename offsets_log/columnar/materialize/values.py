@@ -279,12 +279,21 @@ def topic_names(state: ColumnarState, told: Iterable[tuple[int, bytes, str]] = (
     s = state.arrays
     rows = s.scan_state[a.ROWS]
     more = s.region("more")[:rows]
-    known = np.flatnonzero((more[:, a.TOPIC_HIGH] != 0) | (more[:, a.TOPIC_LOW] != 0))
+    has_id = (more[:, a.TOPIC_HIGH] != 0) | (more[:, a.TOPIC_LOW] != 0)
+    known = np.flatnonzero(has_id & (s.rows[:rows, a.TARGET] >= 0))
     named = s.region("named")[: s.scan_state[a.NAMED]]
     latest = np.column_stack([known, more[known][:, [a.TOPIC_HIGH, a.TOPIC_LOW, a.TOPIC_OFFSET]]])
     entries = [*state.names, *told]
-    for row, high, low, record_offset in np.concatenate([named, latest]).tolist():
+    for row, high, low, record_offset in _ends_of_ids(np.concatenate([named, latest])).tolist():
         fields = decode_coordinator_record(s.text_at(int(s.rows[row, a.KEY_AT])), None).key
         entries.append((record_offset, high.to_bytes(8, signed=True) + low.to_bytes(8, signed=True), fields["topic"]))
     entries.sort(key=lambda entry: entry[0])
     return {topic_id: name for _, topic_id, name in entries}
+
+
+def _ends_of_ids(said: a.Int64s) -> a.Int64s:
+    """Return of rows like those of the region ``named`` the first and the last of each topic id, which tell the rest."""
+    said = said[np.lexsort([said[:, column] for column in (a.NAMED_OFFSET, a.NAMED_LOW, a.NAMED_HIGH)])]
+    is_other = np.any(said[1:, a.NAMED_HIGH : a.NAMED_LOW + 1] != said[:-1, a.NAMED_HIGH : a.NAMED_LOW + 1], axis=1)
+    ends: a.Int64s = said[np.append(True, is_other)[: len(said)] | np.append(is_other, True)[: len(said)]]
+    return ends

@@ -123,6 +123,14 @@ def value_kind(scan_state: Any, source: Any, key: Any, key_size: Any, value: Any
 
 
 @inlined
+def _is_read_by_all(scan_state: Any, source: Any, staged: Any, i: Any) -> Any:
+    """Whether releases with another layout of a record's value, if they are asked about, can read it too (``B-9``)."""
+    size, value = staged[i, a.VALUE_SIZE], staged[i, a.VALUE_AT]
+    program = scan_state[a.OTHER_PROGRAMS + be16(source, staged[i, a.KEY])]
+    return size < 0 or program == NO_PLACE or walk(scan_state, program, source, value + 2, value + size) >= 0
+
+
+@inlined
 def _begins_behind(scan_state: Any, data: Any, at: Any, staged: Any) -> Any:
     """Whether the first offset of a batch whose records were found is beyond the last one before."""
     return not bt.is_older(data, at) or staged[U(scan_state[a.STAGED]), a.OFFSET] > scan_state[a.LAST_OFFSET]
@@ -159,6 +167,8 @@ def _stage_records(
             scan_state, source, staged[i, a.KEY], staged[i, a.KEY_SIZE], staged[i, a.VALUE_AT], staged[i, a.VALUE_SIZE]
         )
         if kind < 0:
+            return oc.NOT_PLAIN
+        if scan_state[a.IS_INSPECTED] and not _is_read_by_all(scan_state, source, staged, i):
             return oc.NOT_PLAIN
         staged[i, a.KIND] = kind
         staged[i, a.STAGED_BATCH] = scan_state[a.SEGMENT] + at

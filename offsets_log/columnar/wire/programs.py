@@ -39,6 +39,8 @@ NULLABLE, IS_SHORT, IS_DISTINCT = 1, 2, 4
 """With IS_DISTINCT, a text that occurs twice in a record makes the record not plain."""
 
 NO_PLACE = -1
+OTHER = -1
+"""Instead of a value version: the other layout of version 0."""
 
 Name = TypeVar("Name")
 
@@ -183,13 +185,14 @@ def scan_state_of(programs: Mapping[tuple[int, int | None], Program], *, seed: i
     """Return a scan state (`arrays`) that contains programs.
 
     Args:
-        programs: by record type and version; version None for the key.
+        programs: by record type and version; version None for the key, `OTHER` for another layout.
         seed: an unpredictable seed of the hashes.
     """
     code, begins = table_of(programs)
     scan_state = a.new_scan_state(code, seed=seed)
     for number in range(a.RECORD_TYPES):
         scan_state[a.KEY_PROGRAMS + number] = begins.get((number, None), NO_PLACE)
+        scan_state[a.OTHER_PROGRAMS + number] = begins.get((number, OTHER), NO_PLACE)
         for version in range(a.VERSIONS):
             place = a.VALUE_PROGRAMS + number * a.VERSIONS + version
             scan_state[place] = begins.get((number, version), NO_PLACE)

@@ -1,0 +1,113 @@
+"""What a bulk check knows of groups of the newer kinds: whether they exist, and which of them ends a load first.
+
+`columnar.folds.newer` has seen that members and partitions come and go in order. Then a group's existence depends on
+how it began and whether it was removed, which is one of few timelines, and only two things end a load: a simple group
+that was there before (``J-19``), and what a record needs and does not find (``J-18``). The group where that is first is
+read again, and each of which this is not sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from offsets_log.columnar import arrays as a
+from offsets_log.columnar.folds import newer
+from offsets_log.columnar.folds.state import ColumnarState
+from offsets_log.columnar.materialize import timelines as tl
+from offsets_log.messages.registry import RECORD_TYPES, CoordinatorRecord
+from offsets_log.replay.groups import replay_timeline
+from offsets_log.replay.profile import Profile
+from offsets_log.replay.timeline import GroupEvent, Timeline
+
+Bools = npt.NDArray[np.bool_]
+
+ALIVE, REMOVED, BACK = range(3)
+"""How a group ends: it is there, it was removed, or offsets came after that."""
+
+
+class NewerGroups:
+    """The groups of a state, by number, as far as they have records of newer kinds.
+
+    Attributes:
+        shapes: the timelines that they can have.
+        doubtful: whether a group must be read again.
+    """
+
+    def __init__(self, state: ColumnarState, count: int) -> None:
+        groups = state.arrays.groups[:count]
+        flags, anchors = groups[:, a.NEWER_FLAGS], groups[:, a.ANCHOR_OFFSET]
+        self._kinds = groups[:, a.NEWER_KIND]
+        self._since = groups[:, a.NEWER_SINCE]
+        is_newer, is_made = self._kinds != 0, anchors != a.NEVER
+        is_removed = is_made & (flags & newer.ENDED != 0)
+        has_value = (groups[:, a.METADATA_OFFSET] != a.NEVER) & (groups[:, a.IS_TOMBSTONE] == 0)
+        is_unclear = (flags & newer.WHOLE != 0) | has_value | (~is_made & (groups[:, a.VALUE_OFFSET] != a.NEVER))
+        self._missing, has_targets, has_members = _members(state, count)
+        is_unclear |= (flags & newer.EPOCH_GONE != 0) & has_targets
+        is_unclear |= is_removed & (has_members | (flags & newer.EPOCH_GONE == 0))
+        is_unclear[list(state.events)] = True
+        self._missing[anchors != self._since] = self._since[anchors != self._since]
+        self.doubtful: Bools = is_newer & is_unclear
+        self._is_plain: Bools = is_newer & ~is_unclear
+        self._is_made: Bools = self._is_plain & is_made
+        had_offset = groups[:, a.VALUE_BEFORE] != a.NEVER
+        ends = is_removed * (REMOVED + (groups[:, a.VALUE_OFFSET] > groups[:, a.NEWER_LAST]))
+        self.shapes = list(_shapes())
+        self._shape_of = np.where(self._is_made, ((self._kinds - 1) * 2 + had_offset) * (BACK + 1) + ends, 0)
+
+    def known_to(self, profile: Profile) -> Bools:
+        """Return which groups the rules of a release know as newer ones, of those that need no reading."""
+        kinds = [newer.TYPES[number, newer.KIND] for number in newer.HEADS if number in profile.known_types]
+        return self._is_plain & np.isin(self._kinds, kinds)
+
+    def shape_of(self, profile: Profile, others: a.Int64s, first: int) -> a.Int64s:
+        """Return the number of each group's timeline.
+
+        Args:
+            others: of groups that are no newer ones by these rules.
+            first: added to the numbers of newer ones.
+        """
+        return np.where(self._is_made & self.known_to(profile), self._shape_of + first, others)
+
+    def first_failing(self, profile: Profile) -> int | None:
+        """Return the group whose record is the first that ends a load; None if none of them does."""
+        fails = np.array([bool(replay_timeline("", shape, profile)[1]) for shape in self.shapes])[self._shape_of]
+        missing = self._missing if profile.tombstones_need_their_target else np.full(len(fails), _NONE)
+        first = np.where(fails & self._is_made, self._since, missing)
+        first[~self.known_to(profile)] = _NONE
+        return int(first.argmin()) if len(first) and first.min() < _NONE else None
+
+
+_NONE = np.iinfo(np.int64).max
+
+
+def _members(state: ColumnarState, count: int) -> tuple[a.Int64s, Bools, Bools]:
+    """Return by group the first record that needs a member and finds none, and whether targets and members are left."""
+    rows, states = tl.members(state)
+    groups, known = rows[:, a.GROUP], states[:, newer.STATE_OF]
+    missing = np.full(count, _NONE)
+    for place in (newer.NEEDED, newer.MISSED):
+        is_there = states[:, place] != 0
+        np.minimum.at(missing, groups[is_there], states[is_there, place] - 1)
+    has_targets, has_members = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    has_targets[groups[known & newer.HAS_TARGET != 0]] = True
+    has_members[groups[~np.isin(known & newer.PHASE, (newer.UNKNOWN, newer.GONE))]] = True
+    return missing, has_targets, has_members | has_targets
+
+
+def _shapes() -> Iterator[Timeline]:
+    """Yield a timeline for each kind, with an offset before or none, and for each end."""
+    for head, epoch in zip(newer.HEADS, newer.EPOCHS, strict=True):
+        removed = [GroupEvent(0, _record(epoch, False)), GroupEvent(0, _record(head, False))]
+        offset = [GroupEvent(0, None)]
+        for before, end in product(([], offset), ([], removed, removed + offset)):
+            yield Timeline([*before, GroupEvent(0, _record(head, True)), *end])
+
+
+def _record(number: int, is_value: bool) -> CoordinatorRecord:
+    row = RECORD_TYPES[number]
+    return CoordinatorRecord(record_type=number, key=row.key.zeros(0), value=row.values[0].zeros(0) if is_value else None)
