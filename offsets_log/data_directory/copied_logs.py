@@ -42,10 +42,6 @@ class CopiedPartition(PartitionFiles, Protocol):
         """The offset from which on all of the log is here; of a disk 0."""
         ...
 
-    def index_size(self, base_offset: int) -> int:
-        """The size of a segment's index in bytes; 0 without one. Raises InputError."""
-        ...
-
     def read(self, name: str) -> bytes | None:
         """A small file beside the segments; None if there is none. Raises InputError."""
         ...

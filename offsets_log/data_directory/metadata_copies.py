@@ -7,7 +7,7 @@ known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 class MetadataPartition(CopiedPartition, Protocol):
     """The directory of a copy."""
+
+    def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
+        """The whole contents of a segment. Raises InputError."""
+        ...
 
     def names(self) -> list[str]:
         """Of all files in it. Raises InputError."""
