@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import Time
-from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.options import ReadOptions
@@ -61,10 +60,9 @@ def check_usage(reading: ReadOptions, decide: bool, *, as_broker: bool = False) 
     if as_broker:
         raise click.UsageError("--decide and --as-broker exclude each other: a broker that starts decides nothing")
     if is_bounded(reading):
-        raise click.UsageError(
-            "--decide tells what became of transactions open at the log's end; --until-offset and --until-time end "
-            "before it"
-        )
+        from offsets_log.data_directory.decisions import BOUNDED
+
+        raise click.UsageError(BOUNDED)
 
 
 def is_bounded(reading: ReadOptions) -> bool:
@@ -74,16 +72,12 @@ def is_bounded(reading: ReadOptions) -> bool:
 
 def outcomes_of(session: Session, now_ms: int | None) -> Outcomes | None:
     """Return what tells outcomes; None without a copy of that topic, or if the run ends before the log does."""
-    from offsets_log.data_directory.decisions import Outcomes
-    from offsets_log.messages.internal_topics import TRANSACTION_STATE
-
     inputs = session.inputs
-    if is_bounded(inputs.reading) or not inputs.copied_logs.partition_count(TRANSACTION_STATE):
+    if is_bounded(inputs.reading) or (outcomes := inputs.outcomes(now_ms)) is None:
         return None
-    states = inputs.transaction_states
-    for damage in states.damages:
+    for damage in inputs.transaction_states.damages:
         session.account.on_damage(damage)
-    return Outcomes(states, now_ms, inputs.home_of, inputs.batches_of)
+    return outcomes
 
 
 def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:
@@ -92,30 +86,14 @@ def begin_to_decide(session: Session, decide: DecideOptions) -> Outcomes | None:
     if decide.decide:
         session.engine.decides = outcomes
         if outcomes is None:
-            session.account.say(
-                "--decide: no __transaction_state lies beside these partitions: give the broker's whole data directory"
-            )
+            from offsets_log.data_directory.decisions import NO_STATES
+
+            session.account.say(NO_STATES)
     return outcomes
-
-
-SAID = 5
-"""How many transactions are named one by one."""
 
 
 def say_of_decided(session: Session) -> None:
     """Report what was decided, what was not, and where a marker is missing."""
-    outcomes = session.engine.decides
-    if outcomes is None:
-        return
-    met = ", ".join(
-        f"{count} {outcome} ({counted(outcomes.offsets[outcome], 'offset')})"
-        for outcome, count in sorted(outcomes.transactions.items())
-    )
-    session.account.say(f"--decide: open transactions by __transaction_state: {met or 'none'}")
-    for partition, transactional_id in outcomes.without_marker[:SAID]:
-        session.account.say(
-            f"offsets partition {partition} lacks the marker of a transaction of {transactional_id!r} that is over: "
-            "this copy of it is older than that of __transaction_state, or was cut off"
-        )
-    if len(outcomes.without_marker) > SAID:
-        session.account.say(f"{len(outcomes.without_marker) - SAID} more markers are missing")
+    if session.engine.decides is not None:
+        for words in session.engine.decides.in_words():
+            session.account.say(words)

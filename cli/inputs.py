@@ -4,44 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from copy import copy
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cli.options import ReadOptions
+from offsets_log.disk.beside import Beside
 from offsets_log.disk.folder import DirectoryName
 from offsets_log.disk.reader import DiskLogs
 from offsets_log.errors import InputError
 from offsets_log.events import Until
-from offsets_log.log_format.batch import NO_TIMESTAMP, RecordBatch
+from offsets_log.log_format.batch import NO_TIMESTAMP
 from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.log_format.primitives import Uuid
-from offsets_log.messages.internal_topics import OFFSETS_TOPIC, SHARE_GROUP_STATE, TRANSACTION_STATE
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.other_topic import is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount
 from offsets_log.rows.tables import partition_name
 from offsets_log.words import counted
 
-if TYPE_CHECKING:
-    from offsets_log.data_directory.copied_logs import CopiedLogs
-    from offsets_log.data_directory.metadata_copies import ClusterMetadata, Clusters
-    from offsets_log.data_directory.share_groups import ShareStates
-    from offsets_log.data_directory.stranded import Stranded
-    from offsets_log.data_directory.transactions import TransactionStates
-    from offsets_log.disk.packed_partitions import PackedPartition
-    from offsets_log.disk.user_partitions import UserPartition
-    from offsets_log.replay.partial import OffsetAndMetadata
 
-_ABOVE = re.compile(r"(.*)[/!][^/!]+/[^/]*", re.DOTALL)
-"""A segment's file: the data directory, or the archive that is one, and the partition in it."""
-
-
-class Inputs:
-    """The opened logs, and the bounds and filters for them.
+class Inputs(Beside):
+    """The opened logs and what lies beside them, and the bounds and filters for them.
 
     Attributes:
         reading: the options that say what is read.
@@ -50,49 +37,27 @@ class Inputs:
         partitions: how many partitions were read.
         damages: what could not be read of dumps and archives when they were opened.
         locate: sets the position of damage in a dump to its line there.
-        in_order: as `map`, for what is read of other topics' partitions.
-        batches_of: returns the batches of a log.
         shows_group: whether ``--group`` shows a group of this name.
         shows_topic: whether ``--topic`` shows a topic of this name.
     """
 
-    def __init__(self, reading: ReadOptions, opened: DiskLogs) -> None:
+    def __init__(self, reading: ReadOptions, opened: DiskLogs, **how: Any) -> None:
+        """Args:
+        how: more arguments of `Beside`.
+        """
+        super().__init__(opened, **how)
         self.reading = reading
-        self.logs = opened.logs
         self.files = opened.files
         self.absent = opened.absent
         self.damages = opened.damages
         self.partitions = len(opened.logs)
         self.locate = opened.locate
-        self.in_order: Callable[..., Iterator[Any]] = map
-        self.batches_of: Callable[[PartitionLog], Iterable[RecordBatch]] = batches_of
         self.shows_group = matcher(reading.group)
         self.shows_topic = matcher(reading.topic)
-        self._opened = opened
-
-    @property
-    def topic_ids(self) -> dict[bytes, str]:
-        """Topic id → name, from the folders of other topics beside the partitions, else from the cluster's metadata."""
-        return self._opened.topic_ids
 
     def close_logs(self) -> None:
         """Close the logs' files, where they are read in another way from here on."""
         self._opened.close()
-
-    @property
-    def clusters(self) -> Clusters:
-        """The clusters of the data directories, with what their metadata says."""
-        return self._opened.clusters
-
-    @property
-    def metadata(self) -> ClusterMetadata | None:
-        """The state in the cluster's metadata log in the data directories; None if there is none to trust."""
-        return self.clusters.metadata
-
-    @property
-    def user_partitions(self) -> list[UserPartition | PackedPartition]:
-        """The directories of partitions in the data directories, of all topics."""
-        return self._opened.user_partitions
 
     def offsets_partition_count(self, given: int | None = None) -> PartitionCount | None:
         """Return how many partitions the offsets topic has, unless only groups could tell.
@@ -104,64 +69,6 @@ class Inputs:
             return PartitionCount(given, "option")
         told = None if self.metadata is None else self.metadata.partition_count(OFFSETS_TOPIC)
         return None if told is None else PartitionCount(told, "metadata")
-
-    @cached_property
-    def copied_logs(self) -> CopiedLogs:
-        """The logs of other topics beside the partitions, for their ends."""
-        from offsets_log.data_directory.copied_logs import CopiedLogs
-        from offsets_log.data_directory.metadata_copies import leader_copies
-
-        partitions = self._opened.user_partitions
-        leaders = leader_copies(partitions, lambda: self.metadata)
-        return CopiedLogs(partitions, leaders, self._opened.told_ends, self.in_order)
-
-    def iter_stranded(self, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
-        """Yield the given offsets that lead to no record in the other topics' logs."""
-        from offsets_log.data_directory.stranded import Topics, find_stranded
-
-        replay = None if self.metadata is None else self.metadata.replay
-        return find_stranded(self.copied_logs, Topics(self.copied_logs, replay), offsets)
-
-    @cached_property
-    def transaction_states(self) -> TransactionStates:
-        """The states of transactional ids in ``__transaction_state`` beside the partitions."""
-        from offsets_log.data_directory.transactions import replay_transaction_log
-        from offsets_log.disk.reader import open_partitions
-
-        with open_partitions(self.copied_logs.chosen(TRANSACTION_STATE)) as logs:
-            missing = self.copied_logs.short(TRANSACTION_STATE)
-            still_homes = frozenset[str]() if missing else self._still_homes()
-            return replay_transaction_log(logs, home_of=self.home_of, still_homes=still_homes, missing=missing)
-
-    @cached_property
-    def share_states(self) -> ShareStates:
-        """The states of share groups in ``__share_group_state`` beside the partitions."""
-        from offsets_log.data_directory.share_groups import replay_share_group_log
-        from offsets_log.disk.reader import open_partitions
-
-        with open_partitions(self.copied_logs.chosen(SHARE_GROUP_STATE)) as logs:
-            states = replay_share_group_log(logs)
-        states.damages += self.copied_logs.short(SHARE_GROUP_STATE)
-        return states
-
-    def home_of(self, log: PartitionLog) -> str:
-        """Return the broker whose copy a log is, by its ``meta.properties``; without one, the data directory."""
-        match = _ABOVE.match(log.segments[0].file)
-        directory = match[1] if match else ""
-        return self._homes.get(directory, directory)
-
-    @cached_property
-    def _homes(self) -> dict[str, str]:
-        """Map data directories to their brokers."""
-        return {one.directory.shown_path.rstrip("/"): one.home for one in self.clusters.identities}
-
-    def _still_homes(self) -> frozenset[str]:
-        """Return the brokers that had stopped in order, by all of their directories."""
-        from offsets_log.log_format.file_names import CLEAN_SHUTDOWN
-
-        found = self.clusters.identities
-        running = {one.home for one in found if CLEAN_SHUTDOWN not in one.directory.files}
-        return frozenset(one.home for one in found) - running
 
     @property
     def partitions_read(self) -> str:

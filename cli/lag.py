@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import Time
-from offsets_log.words import counted
 
 if TYPE_CHECKING:
     from cli.session import Session
@@ -59,10 +58,6 @@ def lag_options(command: Callable[..., None]) -> Callable[..., None]:
     return LAG(NOW(with_lag))
 
 
-SAID = 5
-"""How many notes of one kind are printed one by one."""
-
-
 def lag_logs(session: Session, lag: bool | None) -> CopiedLogs | None:
     """Return the logs that tell ends; None if they are not asked for, or not there and not asked for explicitly."""
     if lag is False:
@@ -70,9 +65,9 @@ def lag_logs(session: Session, lag: bool | None) -> CopiedLogs | None:
     logs = session.inputs.copied_logs
     if not logs:
         if lag:
-            session.account.say(
-                "--lag: no other topic's partition lies beside these: give the broker's whole data directory"
-            )
+            from offsets_log.data_directory.lag import NO_LOGS
+
+            session.account.say(NO_LOGS)
         return logs if lag else None
     return logs
 
@@ -81,19 +76,12 @@ def say_of_lag(session: Session, logs: CopiedLogs | None) -> None:
     """Report what could not be read of these logs, and count it."""
     if logs is None:
         return
-    if several := logs.of_leaders + logs.of_others:
-        session.account.say(
-            f"{counted(several, 'partition has', 'partitions have')} several copies: {logs.of_leaders} times that of "
-            f"the last leader counts, by the cluster's metadata; {logs.of_others} times another of the latest leader "
-            "epoch, of these the longest"
-        )
     from cli.decide import is_bounded
+    from offsets_log.data_directory.lag import BOUNDED
 
     if is_bounded(session.inputs.reading):
-        session.account.say("lag is counted to where the copied logs end, not to where they ended at the bound")
-    for note in logs.notes[:SAID]:
-        session.account.say(note)
-    if len(logs.notes) > SAID:
-        session.account.say(f"{len(logs.notes) - SAID} more of this kind")
+        session.account.say(BOUNDED)
+    for words in logs.in_words():
+        session.account.say(words)
     for damage in logs.damages:
         session.account.on_damage(damage)

@@ -32,13 +32,12 @@ def share_offsets_of(session: Session, logs: CopiedLogs | None) -> ShareOffsets 
     states = inputs.share_states
     for damage in states.damages:
         session.account.on_damage(damage)
-    partitions = {log.offsets_partition for log in inputs.logs}
     return ShareOffsets(
         states,
         _topics(session, {key.group for key in states.by_key}),
         inputs.topic_ids,
         logs,
-        is_whole=not inputs.absent and partitions == set(range(len(partitions))),
+        is_whole=inputs.has_all_partitions,
         shows_group=inputs.shows_group,
         shows_topic=inputs.shows_topic,
     )

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 try:
     from cli.spark_inputs import is_parquet
     from cli.spark_rounds import RoundsOnCluster
+    from spark_jobs.beside import markers_of
     from spark_jobs.clean_cluster import SparkCluster
     from spark_jobs.cleaning import Rounds as CleaningRounds
     from spark_jobs.joined import joined_logs
@@ -143,10 +144,7 @@ class SparkEngine(Engine):
     def _decided(self, table: pa.Table) -> list[Row]:
         """Return markers of the open transactions whose outcome is certain, as rows of partials."""
         assert self.decides is not None
-        rows: list[Row] = []
-        for log, joined in zip(self.inputs.logs, joined_logs(table, len(self.inputs.logs)), strict=True):
-            rows += joined.decided(partial(self.decides.decide, log))
-        return rows
+        return markers_of(table, self.decides, self.inputs.logs)
 
     def _asked(self, **how: Any) -> SparkReading:
         reading = self.inputs.reading

@@ -33,6 +33,23 @@ COMMON = (
 )  # fmt: skip
 
 
+BESIDE = (
+    click.option("--lag/--no-lag", default=None, help="How far each offset is from the end of its partition, by the "
+                 "logs of other topics in the data directories; by default where these have them."),
+    click.option("--decide", is_flag=True, help="End open transactions that __transaction_state there says to be "
+                 "committed or aborted, as if their markers stood at the log's end."),
+    click.option("--now", "now_ms", type=int, metavar="MS", help="Until when behind_ms counts, and by when "
+                 "transactions would have timed out: epoch ms; by default the newest record there."),
+)  # fmt: skip
+"""Options of jobs that take what lies beside the offsets topic."""
+
+
+def _beside(function: Any) -> Any:
+    for option in reversed(BESIDE):
+        function = option(function)
+    return function
+
+
 def _common(function: Any) -> Any:
     for option in reversed(COMMON):
         function = option(function)
@@ -74,15 +91,17 @@ def main() -> None:
 
 @main.command(epilog="Example: python -m spark_jobs compact --input s3://backup/kafka --output offsets --master yarn")
 @_common
+@_beside
 @click.option("--orphans", is_flag=True, help="Also offsets whose group does not exist.")
 @click.option("--unstable", is_flag=True, help="A column that tells offsets under an open transaction.")
-def compact(orphans: bool, unstable: bool, **common: Any) -> None:
+def compact(lag: bool | None, decide: bool, now_ms: int | None, orphans: bool, unstable: bool, **common: Any) -> None:
     """Write the latest served offset of every group, topic and partition."""
-    run("compact", common, orphans=orphans, unstable=unstable)
+    run("compact", common, lag=lag, decide=decide, now_ms=now_ms, orphans=orphans, unstable=unstable)
 
 
 @main.command(epilog="Example: python -m spark_jobs rebuild --input backup/ --output memory --master 'local[4]'")
 @_common
+@_beside
 @click.option("--topic-ids", metavar="FILE", help="JSON object topic id -> name.")
 @click.option(
     "--as-broker",
@@ -90,9 +109,12 @@ def compact(orphans: bool, unstable: bool, **common: Any) -> None:
     help="Leave out partitions whose load a record would end. What a broker does with damaged files is not told here: "
     "offsets-log does.",
 )
-def rebuild(topic_ids: str | None, as_broker: bool, **common: Any) -> None:
-    """Write groups, members, offsets and pending offsets after loading, as a table each."""
-    run("rebuild", common, topic_ids=topic_ids, as_broker=as_broker)
+def rebuild(topic_ids: str | None, as_broker: bool, **options: Any) -> None:
+    """Write groups, members, offsets, pending and share groups' offsets after loading, as a table each."""
+    if as_broker and options["decide"]:
+        raise click.UsageError("--decide and --as-broker exclude each other: a broker that starts decides nothing")
+    beside = {name: options.pop(name) for name in ("lag", "decide", "now_ms")}
+    run("rebuild", options, topic_ids=topic_ids, as_broker=as_broker, **beside)
 
 
 @main.command(epilog="Example: python -m spark_jobs replay --input backup/ --output events --master 'local[4]'")
@@ -123,7 +145,7 @@ def run(job: str, common: dict[str, Any], topic_ids: str | None = None, **more: 
     if not common["quiet"]:
         for line in (*account.lines(), words):
             click.echo(line, err=True)
-    sys.exit(EXIT_DAMAGED if account.is_damaged or account.lost else 0)
+    sys.exit(EXIT_DAMAGED if account.is_damaged or account.lost or account.is_mixed else 0)
 
 
 def _reading(common: dict[str, Any]) -> SourceOptions:

@@ -6,41 +6,49 @@ be read is counted on standard error, kept in ``--quarantine``, and shown by the
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
-from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of
-from offsets_log.errors import InputError, MissingLogError, OffsetsLogError
-from offsets_log.log_format.completeness import Missing
-from offsets_log.rows.survey import describe_tail
+from offsets_log.data_directory.decisions import BOUNDED, NO_STATES
+from offsets_log.data_directory.lag import BOUNDED as LAG_BOUNDED
+from offsets_log.data_directory.lag import NO_LOGS
+from offsets_log.disk.beside import Beside
+from offsets_log.errors import Damage, InputError, MissingLogError
+from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
 from offsets_log.rows.tables import Row, partition_name
 from offsets_log.words import counted
 from spark_jobs import jobs
+from spark_jobs.account import Account, account_of, damage_error, quarantine_of
+from spark_jobs.beside import (
+    Opened,
+    markers_of,
+    no_logs,
+    open_found,
+    share_offsets,
+    with_lag,
+    with_markers,
+    with_outcomes,
+)
 from spark_jobs.fold import memory
 from spark_jobs.options import SourceOptions
-from spark_jobs.pieces import tail_of
 from spark_jobs.records import partials_of
-from spark_jobs.source import register, schema_text
+from spark_jobs.source import register
 from spark_jobs.stores import holds_parquet
 from spark_jobs.writing import write_parquet
 
-DAMAGE_SHOWN = 5
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """Setting of the number of shuffle partitions; by default a few for each core, since little is shuffled."""
 GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Environment variable that is set for programs run by spark-submit."""
-QUARANTINE = "file string, position bigint, record_offset bigint, field string, kind string, problem string"
 _OWN_ERROR = re.compile(r"offsets_log\.errors\.\w+: (.*)")
 
 
@@ -78,74 +86,6 @@ def open_spark(master: str | None = None, *, default: str | None = None) -> Iter
             spark.stop()
 
 
-@dataclass(slots=True)
-class Account:
-    """The report about a run, besides its answer.
-
-    Attributes:
-        words: notes and tails, one sentence each.
-        lost: log that is missing without explanation.
-        damages: facts of the first few pieces that could not be read.
-    """
-
-    records: int = 0
-    partitions: int = 0
-    corrupt: int = 0
-    unsupported: int = 0
-    words: list[str] = field(default_factory=list)
-    lost: list[Missing] = field(default_factory=list)
-    damages: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def is_damaged(self) -> bool:
-        """Whether something could not be read."""
-        return bool(self.corrupt or self.unsupported)
-
-    def lines(self) -> Iterator[str]:
-        """Yield the lines for standard error."""
-        yield from self.words
-        yield from (f"missing: {missing.in_words()}" for missing in self.lost)
-        for facts in self.damages[:DAMAGE_SHOWN]:
-            yield f"{facts['kind']}: {damage_error(facts)}"
-        if self.is_damaged:
-            yield f"not everything could be read: {self.corrupt} corrupt, {self.unsupported} unsupported"
-
-
-def damage_error(facts: dict[str, Any]) -> OffsetsLogError:
-    """Return the error of a damaged piece from its facts."""
-    place = {name: facts[name] for name in ("file", "position", "record_offset", "field")}
-    return OffsetsLogError(facts["problem"], **place)
-
-
-def account_of(rows: DataFrame) -> Account:
-    """Return the account of `fold.memory`'s rows, which should be persisted."""
-    found = rows.where(f.col("kind").isin("piece", "tail", "missing")).select("kind", "log", "piece", "facts").collect()
-    account = Account(partitions=len({row["log"] for row in found}))
-    for row in sorted(found, key=lambda row: (row["log"] or 0, row["piece"] or 0)):
-        facts = json.loads(row["facts"])
-        match row["kind"]:
-            case "piece":
-                account.records += facts["records"]
-                account.corrupt += facts["corrupt"]
-                account.unsupported += facts["unsupported"]
-                account.words += facts["notes"]
-            case "tail":
-                account.words.append(f"{facts['file']}: {describe_tail(tail_of(facts))}")
-            case "missing":
-                account.lost += (missing for missing in (Missing(**facts),) if missing.is_lost)
-    if account.is_damaged:
-        shown = rows.where(f.col("kind") == "damage").select("facts").limit(DAMAGE_SHOWN).collect()
-        account.damages = [json.loads(row["facts"]) for row in shown]
-    return account
-
-
-def quarantine_of(rows: DataFrame) -> DataFrame:
-    """Return pieces that could not be read, in the form of the command line's quarantine."""
-    damaged = rows.where(f.col("kind") == "damage")
-    raw = f.regexp_replace(f.base64("value"), r"\s", "").alias("raw_base64")  # Spark breaks it into lines
-    return damaged.select(f.from_json("facts", QUARANTINE).alias("facts"), raw).select("facts.*", "raw_base64")
-
-
 # ------------------------------------------------------------------------------------------------ the jobs
 
 
@@ -156,6 +96,9 @@ class JobOptions:
     Attributes:
         output, quarantine: directories to make, with one table each; `rebuild` makes one below for each of its tables.
         strict: write nothing if something could not be read.
+        lag: whether to tell lag; None if the data directories tell it.
+        now_ms: the time to which ages count, and by when transactions would have timed out.
+        decide: whether to end transactions whose outcome is certain.
     """
 
     reading: SourceOptions
@@ -165,6 +108,9 @@ class JobOptions:
     orphans: bool = False
     unstable: bool = False
     as_broker: bool = False
+    lag: bool | None = None
+    now_ms: int | None = None
+    decide: bool = False
     topic_ids: dict[bytes, str] = field(default_factory=dict)
 
 
@@ -200,13 +146,11 @@ def joined_table(
     """
     order = JobOptions(reading=reading if decide is None else replace(reading, group=(), topic=()), output="")
     partials = _partials(spark, order, reading.members)
-    if decide is not None:
-        partials = partials.persist()
-    try:
-        if decide is not None and (markers := decide(memory(partials, reading.profile).toArrow())):
-            rows = spark.createDataFrame(table_of(markers), schema_text(PARTIAL_COLUMNS))
-            return _joined(partials.unionByName(rows), reading)
+    if decide is None:
         return _joined(partials, reading)
+    partials = partials.persist()
+    try:
+        return _joined(with_markers(spark, partials, reading.profile, decide), reading)
     finally:
         partials.unpersist()
 
@@ -215,19 +159,117 @@ def _joined(partials: DataFrame, reading: SourceOptions) -> pa.Table:
     return memory(partials, reading.profile, topic=reading.topic, group=reading.group).toArrow()
 
 
+class _Directories:
+    """The data directories that are read, and what they tell beside the offsets topic; use `_directories`."""
+
+    def __init__(self, spark: SparkSession, order: JobOptions, opened: Opened) -> None:
+        """Raises:
+        InputError: less than the whole log is read, and transactions are to be decided at its end.
+        """
+        self._spark = spark
+        self._order = order
+        self._opened = opened.logs
+        self.beside = Beside(opened.logs, **opened.how)
+        reading = order.reading
+        self._is_bounded = bool(reading.until_offset) or reading.until_time is not None
+        if order.decide and self._is_bounded:
+            raise InputError(BOUNDED)
+        is_told = order.lag is not False and bool(self.beside.copied_logs)
+        self.logs = self.beside.copied_logs if is_told else None
+        self.outcomes = None if self._is_bounded else self.beside.outcomes(order.now_ms)
+
+    def partials(self, stack: ExitStack, *, members: bool) -> DataFrame:
+        """Return the partial states of what is read, with markers if transactions are decided."""
+        order, reading = self._order, self._order.reading
+        if not order.decide or self.outcomes is None:
+            return _partials(self._spark, order, members)
+        whole = replace(reading, group=(), topic=())
+        partials = _partials(self._spark, replace(order, reading=whole), members).persist()
+        stack.callback(partials.unpersist)
+        decide = partial(markers_of, outcomes=self.outcomes, logs=self.beside.logs)
+        return with_markers(self._spark, partials, reading.profile, decide)
+
+    def with_lag(self, offsets: DataFrame) -> DataFrame:
+        """Append the columns of lag, if they are told."""
+        return offsets if self.logs is None else with_lag(self._spark, offsets, self.logs, self._order.now_ms)
+
+    def with_outcomes(self, pending: DataFrame, whole: DataFrame) -> DataFrame:
+        """Append the columns of outcomes, if they are told.
+
+        Args:
+            whole: as of `beside.with_outcomes`.
+        """
+        if self.outcomes is None:
+            return pending
+        return with_outcomes(self._spark, pending, whole, self.outcomes, self.beside.logs)
+
+    def share_offsets(self, reading: SourceOptions) -> dict[str, DataFrame]:
+        """Return the table of share groups' offsets by its name; none if these are not told.
+
+        Args:
+            reading: with the filters of what is shown.
+        """
+        if self._is_bounded:
+            return {}
+        found = share_offsets(self._spark, self.beside, reading, self.logs)
+        return {} if found is None else {"share_offsets": found}
+
+    def tell(self, account: Account) -> None:
+        """Add what was said of these directories. Raises OffsetsLogError for damage, if that is to end the run."""
+        account.words += [note for note in self._opened.notes if note not in account.words]
+        account.words += self.beside.clusters.notes
+        account.is_mixed = self.beside.clusters.are_mixed
+        damages = [*self._opened.damages, *self._damages()]
+        if self.logs is not None:
+            account.words += [*([LAG_BOUNDED] if self._is_bounded else []), *self.logs.in_words()]
+        elif self._order.lag:
+            account.words.append(NO_LOGS)
+        if self._order.decide:
+            account.words += [NO_STATES] if self.outcomes is None else self.outcomes.in_words()
+        if self._order.strict and damages:
+            raise damages[0].error
+        for damage in damages:
+            account.on_damage(damage)
+
+    def _damages(self) -> Iterator[Damage]:
+        if self.logs is not None:
+            yield from self.logs.damages
+        if self.outcomes is not None:
+            yield from self.beside.transaction_states.damages
+        if not self._is_bounded and self.beside.copied_logs.partition_count(SHARE_GROUP_STATE):
+            yield from self.beside.share_states.damages
+
+
+def _directories(spark: SparkSession, order: JobOptions, stack: ExitStack) -> _Directories:
+    reading = order.reading
+    if is_parquet(reading):
+        opened = no_logs(stack)
+    else:
+        opened = open_found(
+            reading.paths,
+            stack,
+            as_partition=reading.as_partition,
+            partitions=reading.offsets_partition,
+            options=reading.storage_options,
+        )
+    return _Directories(spark, order, opened)
+
+
 def run_compact(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
     """Run `compact`; return the summary and the account."""
     reading = order.reading
-    rows = memory(_partials(spark, order, False), reading.profile, topic=reading.topic, group=reading.group).persist()
-    try:
+    with ExitStack() as stack:
+        directories = _directories(spark, order, stack)
+        partials = directories.partials(stack, members=False)
+        rows = memory(partials, reading.profile, topic=reading.topic, group=reading.group).persist()
+        stack.callback(rows.unpersist)
         account = _begun(rows, order)
-        offsets = jobs.compact_rows(rows, orphans=order.orphans, unstable=order.unstable)
+        offsets = directories.with_lag(jobs.compact_rows(rows, orphans=order.orphans, unstable=order.unstable))
         ordered = offsets.orderBy("group", "topic", "partition", "offsets_partition")
-        _keep(spark, rows, order)
+        directories.tell(account)
+        _keep(spark, rows, account, order)
         write_parquet(spark, {"": ordered}, order.output)
         count = offsets.count()
-    finally:
-        rows.unpersist()
     return f"{counted(count, 'offset')}, {counted(account.partitions, 'partition')}; profile {reading.profile}", account
 
 
@@ -235,16 +277,20 @@ def run_rebuild(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
     """Run `rebuild`; return the summary and the account."""
     reading = order.reading
     reading_all = replace(reading, group=())  # a group that is not shown may end the load too
-    rows = memory(
-        _partials(spark, replace(order, reading=reading_all), True),
-        reading.profile,
-        topic=reading.topic,
-        group=reading.group,
-    ).persist()
-    try:
+    with ExitStack() as stack:
+        directories = _directories(spark, replace(order, reading=reading_all), stack)
+        partials = directories.partials(stack, members=True)
+        rows = memory(partials, reading.profile, topic=reading.topic, group=reading.group).persist()
+        stack.callback(rows.unpersist)
         account = _begun(rows, order)
-        tables = jobs.rebuilt(rows, reading.profile, order.topic_ids, as_broker=order.as_broker).tables()
-        _keep(spark, rows, order)
+        names = directories.beside.topic_ids | order.topic_ids
+        tables = jobs.rebuilt(rows, reading.profile, names, as_broker=order.as_broker).tables()
+        tables["offsets"] = directories.with_lag(tables["offsets"])
+        whole = rows if not (reading.group or reading.topic) else memory(partials, reading.profile)
+        tables["pending"] = directories.with_outcomes(tables["pending"], whole)
+        tables |= directories.share_offsets(reading)
+        directories.tell(account)
+        _keep(spark, rows, account, order)
         write_parquet(spark, tables, order.output)
         counts = ", ".join(f"{tables[name].count()} {name}" for name in ("groups", "offsets", "pending"))
         for load in tables["loads"].where("not ok").collect():
@@ -252,8 +298,6 @@ def run_rebuild(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
                 f"offsets partition {partition_name(load['offsets_partition'])}: a {reading.profile} coordinator would "
                 f"not load it: record offset {load['record_offset']}, {load['rule']}: {load['problem']}"
             )
-    finally:
-        rows.unpersist()
     return f"{counts}, {counted(account.partitions, 'partition')}; profile {reading.profile}", account
 
 
@@ -264,7 +308,7 @@ def run_replay(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
     rows = memory(jobs.read_partials(spark, replace(whole, members=False)), reading.profile).persist()
     try:
         account = _begun(rows, order)
-        _keep(spark, rows, order)
+        _keep(spark, rows, account, order)
         events = jobs.replay(jobs.read(spark, replace(reading, level="events")))
         write_parquet(spark, {"": events}, order.output, partition_by=("offsets_partition", "day"))
     finally:
@@ -272,9 +316,9 @@ def run_replay(spark: SparkSession, order: JobOptions) -> tuple[str, Account]:
     return f"{counted(account.records, 'record')}, {counted(account.partitions, 'partition')}", account
 
 
-def _keep(spark: SparkSession, rows: DataFrame, order: JobOptions) -> None:
+def _keep(spark: SparkSession, rows: DataFrame, account: Account, order: JobOptions) -> None:
     if order.quarantine is not None:
-        write_parquet(spark, {"": quarantine_of(rows)}, order.quarantine)
+        write_parquet(spark, {"": quarantine_of(spark, rows, account.beside)}, order.quarantine)
 
 
 JOBS = {"compact": run_compact, "rebuild": run_rebuild, "replay": run_replay}

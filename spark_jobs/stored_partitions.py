@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from offsets_log.data_directory.log_ends import Fetch, FilesElsewhere
-from offsets_log.data_directory.offset_index import ReadAt
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.errors import InputError
 from offsets_log.log_format.file_names import PARTITION_METADATA
-from offsets_log.log_format.segment import Buffer
+from offsets_log.log_format.segment import NO_PIECES, Pieces
 
 if TYPE_CHECKING:
     from spark_jobs.stores import FoundFile
@@ -25,7 +21,7 @@ BLOCK_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
-class StoredPartition(PackedPartition, FilesElsewhere):
+class StoredPartition(PackedPartition):
     """A partition's directory; see `data_directory.log_ends.PartitionFiles`.
 
     Attributes:
@@ -39,43 +35,31 @@ class StoredPartition(PackedPartition, FilesElsewhere):
         """All of its log is here."""
         return 0
 
-    @contextmanager
-    def open_room(self, base_offset: int) -> Iterator[tuple[Buffer, Fetch]]:
-        """Implement `FilesElsewhere.open_room`; its topic id is read too, while others wait for theirs."""
+    def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """A segment of which pieces are read; its topic id is read too, while others wait for theirs."""
         with suppress(InputError):
             self.read(PARTITION_METADATA)
-        file = self.stored[f"{base_offset:020}.log"]
-        room = np.zeros(file.size, np.uint8).data  # it takes no memory where nothing is written
-        here: set[int] = set()
+        return nullcontext(_in_blocks(self.stored[f"{base_offset:020}.log"]))
 
-        def fetch(position: int, size_bytes: int) -> None:
-            blocks = range(position // BLOCK_BYTES, -(-min(position + size_bytes, file.size) // BLOCK_BYTES))
-            missing = [number for number in blocks if number not in here]
-            if missing:
-                begin = missing[0] * BLOCK_BYTES
-                data = file.read_at(begin, (missing[-1] + 1) * BLOCK_BYTES - begin)
-                room[begin : begin + len(data)] = data
-                here.update(missing)
-
-        yield room, fetch
-
-    @contextmanager
-    def open_index(self, base_offset: int) -> Iterator[ReadAt]:
-        """How to read the index of a segment, in pieces."""
+    def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """Its index likewise; one that is not there has no bytes."""
         file = self.stored.get(f"{base_offset:020}.index")
+        return nullcontext(NO_PIECES if file is None else _in_blocks(file))
 
-        @cache
-        def block(number: int) -> bytes:
-            position = number * BLOCK_BYTES
-            return b"" if file is None or position >= file.size else file.read_at(position, BLOCK_BYTES)
 
-        def read_at(position: int, size_bytes: int) -> bytes:
-            number, begin = divmod(position, BLOCK_BYTES)
-            return block(number)[begin : begin + size_bytes]  # an index is read in pieces that divide a block
+def _in_blocks(file: FoundFile) -> Pieces:
+    """A file in a store, of which a block is requested once: each request costs more than its bytes."""
+    here: dict[int, bytes] = {}
 
-        yield read_at
+    def read_at(position: int, size_bytes: int) -> bytes:
+        first, beyond = position // BLOCK_BYTES, -(-min(position + size_bytes, file.size) // BLOCK_BYTES)
+        missing = [number for number in range(first, beyond) if number not in here]
+        if missing:
+            begin = missing[0] * BLOCK_BYTES
+            data = file.read_at(begin, (missing[-1] + 1) * BLOCK_BYTES - begin)
+            for number in range(missing[0], missing[-1] + 1):
+                here[number] = data[number * BLOCK_BYTES - begin :][:BLOCK_BYTES]
+        found = b"".join(here[number] for number in range(first, beyond))
+        return found[position - first * BLOCK_BYTES :][:size_bytes]
 
-    def index_size(self, base_offset: int) -> int:
-        """The size of a segment's index in bytes; 0 without one."""
-        file = self.stored.get(f"{base_offset:020}.index")
-        return 0 if file is None else file.size
+    return Pieces(file.size, read_at)

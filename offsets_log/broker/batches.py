@@ -25,8 +25,12 @@ HEADER_UP_TO_MAGIC = b.MAGIC_POSITION + 1
 LEGACY_ATTRIBUTES_POSITION = 17
 
 _ENTRY = struct.Struct(">qiib")
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-
+_HEADER_FORMAT = "qiibIhiqqqhii"
+_HEADER_FIELDS = [
+    (struct.Struct(">" + kind), struct.calcsize(">" + _HEADER_FORMAT[:index]))
+    for index, kind in enumerate(_HEADER_FORMAT)
+]
+"""What reads each field of the header of magic 2, and where it stands."""
 
 _PLAIN_MARKER = re.compile(
     rb"\x00\x00\x00\x01\x20.([\x00-\x7f])\x00\x08\x00\x00\x00([\x00\x01])\x0c[\x00-\x7f].(.{4})\x00", re.DOTALL
@@ -73,9 +77,10 @@ class FileBatch(NamedTuple):
 
     def _field(self, index: int) -> int:
         """Return a field of the header of magic 2, whatever its magic is. Raises BrokerError."""
-        if self.limit - self.position < _HEADER.size:
+        if self.limit - self.position < b.BATCH_HEADER_SIZE:
             raise BrokerError("the batch header is cut off", rule="D-9", file=self.file, position=self.position)
-        value: int = _HEADER.unpack_from(self.view, self.position)[index]
+        numbers, place = _HEADER_FIELDS[index]
+        value: int = numbers.unpack_from(self.view, self.position + place)[0]
         return value
 
     @property

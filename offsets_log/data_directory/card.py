@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -15,6 +16,7 @@ from offsets_log.data_directory.metadata_copies import Clusters
 from offsets_log.data_directory.told_ends import LOG_ENDS
 from offsets_log.errors import Damage, OffsetsLogError
 from offsets_log.log_format.file_names import CLEAN_SHUTDOWN, HIGH_WATERMARKS
+from offsets_log.log_format.segment import NO_PIECES
 from offsets_log.messages.internal_topics import INTERNAL_TOPICS
 from offsets_log.rows.tables import Column, Row
 from offsets_log.words import counted
@@ -228,10 +230,9 @@ def _add_index(logs: _Logs, partition: CopiedPartition) -> None:
     """Whether the last entry of the active index is one that nobody wrote."""
     try:
         bases = partition.base_offsets()
-        size_bytes = partition.index_size(bases[-1]) if bases else 0
-        if size_bytes:
-            with partition.open_index(bases[-1]) as read_at:
-                last = read_at(max(size_bytes - _INDEX_ENTRY_BYTES, 0), _INDEX_ENTRY_BYTES)
+        with partition.open_index(bases[-1]) if bases else nullcontext(NO_PIECES) as index:
+            if index.size_bytes:
+                last = index.read_at(max(index.size_bytes - _INDEX_ENTRY_BYTES, 0), _INDEX_ENTRY_BYTES)
                 logs.indexes += 1
                 logs.with_room += len(last) == _INDEX_ENTRY_BYTES and not any(last)
     except OffsetsLogError:

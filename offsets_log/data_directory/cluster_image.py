@@ -59,12 +59,14 @@ class TopicImage:
 
     Attributes:
         partitions: by number.
+        created_at_ms: when the record that makes it was written, in the log or in the snapshot that was read.
         removed_at_ms: when the record that deletes it was written; None of a topic that is there.
     """
 
     name: str
     topic_id: Uuid
     partitions: dict[int, PartitionImage] = field(default_factory=dict)
+    created_at_ms: int | None = field(default=None, compare=False)
     removed_at_ms: int | None = None
 
 
@@ -151,8 +153,9 @@ def _not_there(what: str) -> ReplayError:
 Fields = Mapping[str, Any]
 
 
-def _add_topic(image: ClusterImage, fields: Fields, _: int) -> None:
-    image.topics[fields["topic_id"]] = TopicImage(fields["name"], fields["topic_id"])
+def _add_topic(image: ClusterImage, fields: Fields, timestamp_ms: int) -> None:
+    topic_id = fields["topic_id"]
+    image.topics[topic_id] = TopicImage(fields["name"], topic_id, created_at_ms=timestamp_ms)
 
 
 def _remove_topic(image: ClusterImage, fields: Fields, timestamp_ms: int) -> None:

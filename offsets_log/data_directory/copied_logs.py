@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 from offsets_log.data_directory.checkpoints import (
@@ -11,6 +12,7 @@ from offsets_log.data_directory.checkpoints import (
     decode_leader_epoch_checkpoint,
     decode_offset_checkpoint,
 )
+from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.identity import decode_partition_metadata
 from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
 from offsets_log.data_directory.told_ends import ToldEnds
@@ -25,8 +27,12 @@ from offsets_log.log_format.file_names import (
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.internal_topics import INTERNAL_TOPICS
+from offsets_log.words import counted
 
 Opener = Callable[[], Buffer]
+
+SAID = 5
+"""How many notes are told one by one."""
 
 
 class CopiedPartition(PartitionFiles, Protocol):
@@ -40,10 +46,6 @@ class CopiedPartition(PartitionFiles, Protocol):
     @property
     def dated_from(self) -> int:
         """The offset from which on all of the log is here; of a disk 0."""
-        ...
-
-    def index_size(self, base_offset: int) -> int:
-        """The size of a segment's index in bytes; 0 without one. Raises InputError."""
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -88,13 +90,16 @@ class CopiedLogs:
         leaders: Mapping[TopicPartition, LeaderCopies] | None = None,
         told: tuple[ToldEnds, list[Damage]] | None = None,
         in_order: Callable[..., Iterator[Any]] = map,
+        made: Callable[[], Iterable[TopicImage]] = tuple,
     ) -> None:
         """Args:
         leaders: of partitions with several copies who led them last, where the cluster's metadata tells.
         told: ends of logs that have no copy, and what could not be read of them.
+        made: asked once which topics the cluster's metadata says to have been made, and when.
         in_order: as `map`; one that asks several copies at once is faster where each waits for a network.
         """
         self._in_order = in_order
+        self._ask_made = made
         self._told, damages = told or (ToldEnds(), [])
         self._notes: dict[str, None] = {}
         self._damages = {str(one.error): one for one in damages}
@@ -115,6 +120,18 @@ class CopiedLogs:
     def notes(self) -> list[str]:
         """What was passed over or chosen, one sentence each."""
         return list(self._notes)
+
+    def in_words(self) -> Iterator[str]:
+        """Which copies count, and the first notes, a sentence each."""
+        if several := self.of_leaders + self.of_others:
+            yield (
+                f"{counted(several, 'partition has', 'partitions have')} several copies: {self.of_leaders} times that "
+                f"of the last leader counts, by the cluster's metadata; {self.of_others} times another of the latest "
+                "leader epoch, of these the longest"
+            )
+        yield from self.notes[:SAID]
+        if len(self.notes) > SAID:
+            yield f"{len(self.notes) - SAID} more of this kind"
 
     @property
     def damages(self) -> list[Damage]:
@@ -142,14 +159,50 @@ class CopiedLogs:
             self.look_at({key: ()})
         return self._ends[key]
 
-    def ends_for(self, topic: str, partition: int, topic_id: str | None) -> LogEnds | None:
+    def ends_for(
+        self, topic: str, partition: int, topic_id: str | None, committed_ms: int | None = None
+    ) -> LogEnds | None:
         """The same for one topic of that name; None where the copy is of a former or later one (``DD-4``).
 
         Args:
-            topic_id: None where it is not known, and any will do.
+            topic_id: None where it is not known. Then any will do, unless it was made after the commit.
+            committed_ms: the time of the commit; None where it is not known.
         """
-        own = self.topic_id(topic, partition) if topic_id is not None else None
-        return self.ends(topic, partition) if own is None or str(own) == topic_id else None
+        if topic_id is None:
+            is_of_copy = self.made_after(topic, partition, committed_ms) is None
+        else:
+            own = self.topic_id(topic, partition)
+            is_of_copy = own is None or str(own) == topic_id
+        return self.ends(topic, partition) if is_of_copy else None
+
+    def made_after(
+        self, topic: str, partition: int, committed_ms: int | None, topic_id: Uuid | None = None
+    ) -> int | None:
+        """When a topic was made, if that was after a commit, which then was for a former one (``DD-4``).
+
+        Args:
+            committed_ms: the time of the commit; None or below 0 where it is not known.
+            topic_id: of the topic; None for that of the copy that counts.
+        """
+        if committed_ms is None or not 0 <= committed_ms < self.newest_made_ms(topic):
+            return None
+        own = topic_id or self.topic_id(topic, partition)
+        own_ms = None if own is None else self._made[0].get(own)
+        return own_ms if own_ms is not None and committed_ms < own_ms else None
+
+    def newest_made_ms(self, topic: str) -> int:
+        """When the newest topic of a name was made; −1 where the metadata does not tell."""
+        return self._made[1].get(topic, -1)
+
+    @cached_property
+    def _made(self) -> tuple[dict[Uuid, int], dict[str, int]]:
+        """Topic id → when it was made; name → when the newest topic of that name was."""
+        made_ms, newest_ms = dict[Uuid, int](), dict[str, int]()
+        for topic in self._ask_made():
+            if topic.created_at_ms is not None:
+                made_ms[topic.topic_id] = topic.created_at_ms
+                newest_ms[topic.name] = max(topic.created_at_ms, newest_ms.get(topic.name, -1))
+        return made_ms, newest_ms
 
     def chosen(self, topic: str) -> list[CopiedPartition]:
         """Of each partition of a topic the copy that counts, in their order."""

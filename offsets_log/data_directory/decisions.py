@@ -6,7 +6,7 @@ What is certain can be applied as if the markers stood at the end of each log, o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from offsets_log.log_format.batch import RecordBatch
 from offsets_log.log_format.partition_log import PartitionLog, batches_of
 from offsets_log.replay.partial import EndTransactionMarker, OffsetAndMetadata
 from offsets_log.rows.tables import Row
+from offsets_log.words import counted
 
 BOOTSTRAP_SERVER = "HOST:PORT"
 """Stands in command lines for a broker of the cluster, which no log names."""
@@ -58,6 +59,16 @@ def pending_transactions(pending: Iterable[OffsetAndMetadata]) -> list[PendingTr
         times.setdefault(value.producer_id, []).append(value.commit_timestamp_ms)
     found = (PendingTransaction(producer_id, min(ms), max(ms), len(ms)) for producer_id, ms in times.items())
     return sorted(found, key=lambda one: (one.newest_ms, one.producer_id))
+
+
+NO_STATES = "--decide: no __transaction_state lies beside these partitions: give the broker's whole data directory"
+BOUNDED = (
+    "--decide tells what became of transactions open at the log's end; --until-offset and --until-time end before it"
+)
+"""Why nothing is decided."""
+
+SAID = 5
+"""How many transactions are named one by one."""
 
 
 class Outcomes:
@@ -141,6 +152,21 @@ class Outcomes:
                 is_commit = outcome.outcome == COMMITTED
                 state.add_marker(transaction.producer_id, EndTransactionMarker(is_commit, marker_offset))
                 marker_offset += 1
+
+    def in_words(self) -> Iterator[str]:
+        """What was decided, what was not, and where a marker is missing, a sentence each."""
+        met = ", ".join(
+            f"{count} {outcome} ({counted(self.offsets[outcome], 'offset')})"
+            for outcome, count in sorted(self.transactions.items())
+        )
+        yield f"--decide: open transactions by __transaction_state: {met or 'none'}"
+        for partition, transactional_id in self.without_marker[:SAID]:
+            yield (
+                f"offsets partition {partition} lacks the marker of a transaction of {transactional_id!r} that is "
+                "over: this copy of it is older than that of __transaction_state, or was cut off"
+            )
+        if len(self.without_marker) > SAID:
+            yield f"{len(self.without_marker) - SAID} more markers are missing"
 
 
 def first_offsets(batches: Iterable[RecordBatch], producer_ids: Collection[int]) -> dict[int, int]:

@@ -32,6 +32,9 @@ GROUP_LAG_COLUMNS = (
 NO_LAG = {"lag": None, "max_lag": None, "partitions_without_lag": 0}
 """`GROUP_LAG_COLUMNS` of a group without offsets."""
 
+NO_LOGS = "--lag: no other topic's partition lies beside these: give the broker's whole data directory"
+BOUNDED = "lag is counted to where the copied logs end, not to where they ended at the bound"
+
 HIGH_WATERMARK = "high watermark"
 LOG_END = "log end"
 
@@ -41,7 +44,7 @@ _INT64 = 1 << 63
 
 def lag_of(logs: CopiedLogs, row: Mapping[str, Any], now_ms: int | None) -> Row:
     """`LAG_COLUMNS` of a row of `compact`, whose offset `look_at` was given."""
-    ends = logs.ends_for(row["topic"], row["partition"], row.get("topic_id"))
+    ends = logs.ends_for(row["topic"], row["partition"], row.get("topic_id"), row.get("commit_timestamp_ms"))
     if ends is None:
         return dict.fromkeys(column.name for column in LAG_COLUMNS)
     return {
@@ -94,7 +97,7 @@ def group_lags(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> dict[s
     logs.find((value.topic, value.partition) for value in offsets)
     for value in offsets:
         of_group = found.setdefault(value.group, dict(NO_LAG))
-        ends = logs.ends_for(value.topic, value.partition, value.topic_id)
+        ends = logs.ends_for(value.topic, value.partition, value.topic_id, value.commit_timestamp_ms)
         if ends is None:
             of_group["partitions_without_lag"] += 1
             continue

@@ -20,7 +20,7 @@ def lag_table(logs: CopiedLogs, table: pa.Table, now_ms: int | None) -> pa.Table
     """What `data_directory.lag.with_lag` adds to the rows of a table, in their order.
 
     Args:
-        table: ``topic``, ``partition``, ``topic_id`` and ``committed_offset`` of each row.
+        table: ``topic``, ``partition``, ``topic_id``, ``commit_timestamp_ms`` and ``committed_offset`` of each row.
         now_ms: as there.
     """
     topics = table["topic"].combine_chunks().dictionary_encode()
@@ -47,7 +47,7 @@ def lag_table(logs: CopiedLogs, table: pa.Table, now_ms: int | None) -> pa.Table
     ]
     age_of_row = np.empty(len(committed), np.int64)
     age_of_row[order] = rank
-    here, stop = is_there[place_of] & _is_of_copy(logs, table["topic_id"], keys, place_of), stops[place_of]
+    here, stop = is_there[place_of] & _is_of_copy(logs, table, keys, place_of), stops[place_of]
     fits = here & (committed >= stop - _MOST)
     age = np.array([0 if age is None else age for age in ages], np.int64)
     is_aged = np.array([age is not None for age in ages], np.bool_)
@@ -63,17 +63,31 @@ def lag_table(logs: CopiedLogs, table: pa.Table, now_ms: int | None) -> pa.Table
 
 
 def _is_of_copy(
-    logs: CopiedLogs, topic_ids: pa.ChunkedArray, keys: list[tuple[str, int]], place_of: Longs
+    logs: CopiedLogs, table: pa.Table, keys: list[tuple[str, int]], place_of: Longs
 ) -> npt.NDArray[np.bool_]:
     """Of each row whether the copy of its partition is of the topic that the offset was committed for."""
-    ids = topic_ids.combine_chunks().dictionary_encode()
-    if ids.null_count == len(ids):
-        return np.ones(len(ids), np.bool_)
+    ids = table["topic_id"].combine_chunks().dictionary_encode()
+    has_id = ids.is_valid().to_numpy(zero_copy_only=False)
+    made = np.ones(len(ids), np.bool_)
+    committed_ms = _longs(table["commit_timestamp_ms"].fill_null(-1))
+    for row in np.flatnonzero(~has_id & _may_be_former(logs, keys, place_of, committed_ms)).tolist():
+        topic, partition = keys[place_of[row]]
+        made[row] = logs.ends_for(topic, partition, None, int(committed_ms[row])) is not None
+    if not has_id.any():
+        return made
     names = ids.dictionary.to_pylist()
     pairs, pair_of = np.unique((place_of << 32) + _longs(ids.indices.fill_null(len(names))), return_inverse=True)
     names.append(None)
     told = [(*keys[pair >> 32], names[pair & 0xFFFFFFFF]) for pair in pairs.tolist()]
-    return np.array([logs.ends_for(*one) is not None for one in told], np.bool_)[pair_of]
+    return made & np.array([logs.ends_for(*one) is not None for one in told], np.bool_)[pair_of]
+
+
+def _may_be_former(
+    logs: CopiedLogs, keys: list[tuple[str, int]], place_of: Longs, committed_ms: Longs
+) -> npt.NDArray[np.bool_]:
+    """Of each row whether a topic of that name was made after the commit."""
+    newest = np.array([logs.newest_made_ms(topic) for topic, _ in keys], np.int64)
+    return (committed_ms >= 0) & (committed_ms < newest[place_of]) if len(keys) else committed_ms > 0
 
 
 def _longs(column: pa.ChunkedArray | pa.Array) -> Longs:

@@ -5,17 +5,16 @@ References: ``data-dir.md`` §3; ``LocalLog.java``, ``LogSegment.readNextOffset`
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from offsets_log.broker.batches import FileBatch, entry_at
 from offsets_log.broker.failures import BrokerError
-from offsets_log.data_directory.offset_index import OffsetIndex, ReadAt
-from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError
+from offsets_log.data_directory.offset_index import OffsetIndex
+from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format.batch import (
     BATCH_HEADER_SIZE,
     NO_PARTITION_LEADER_EPOCH,
@@ -24,7 +23,7 @@ from offsets_log.log_format.batch import (
 )
 from offsets_log.log_format.compression import codec_of
 from offsets_log.log_format.record import Record, iter_deltas, iter_records
-from offsets_log.log_format.segment import Buffer
+from offsets_log.log_format.segment import NO_PIECES, Pieces, pieces_of
 
 INDEX_INTERVAL = 4096
 """A segment no longer than this, in bytes, is walked through without its index."""
@@ -53,25 +52,13 @@ class PartitionFiles(Protocol):
         """Those of its segments, rising. Raises InputError."""
         ...
 
-    def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
-        """The records of a segment. Raises InputError."""
+    def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """The records of a segment, of which only pieces are read. Raises InputError."""
         ...
 
-    def open_index(self, base_offset: int) -> AbstractContextManager[ReadAt]:
-        """How to read its index, in pieces; nothing is read of one that is not there. Raises InputError."""
+    def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """Its index likewise; one that is not there has no bytes. Raises InputError."""
         ...
-
-
-Fetch = Callable[[int, int], None]
-"""Position and size of bytes that will be looked at."""
-
-
-class FilesElsewhere(ABC):
-    """A `PartitionFiles` on another machine: of its segments only what is looked at comes here."""
-
-    @abstractmethod
-    def open_room(self, base_offset: int) -> AbstractContextManager[tuple[Buffer, Fetch]]:
-        """Zeros in place of the records of a segment, and what brings some of them there. Raises InputError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,35 +144,17 @@ def find_log_ends(
             is_clean=is_clean,
             directory=files.shown_path,
             problem=end.problem,
-            first_timestamps=_first_timestamps(files, bases, batches, sorted(set(dating))),
+            first_timestamps=_first_timestamps(files, bases, batches, end, sorted(set(dating))),
         )
 
 
 @contextmanager
 def _open_batches(files: PartitionFiles, base_offset: int) -> Iterator[_Batches]:
-    with _open_log(files, base_offset) as (log, fetch):
-        opened = files.open_index(base_offset) if len(log) > INDEX_INTERVAL else nullcontext(_read_nothing)
-        with opened as read_index:
+    with files.open_segment(base_offset) as log:
+        has_index = log.size_bytes > INDEX_INTERVAL
+        with files.open_index(base_offset) if has_index else nullcontext(NO_PIECES) as index:
             file = f"{files.shown_path}/{base_offset:020}.log"
-            yield _Batches(file, base_offset, log, OffsetIndex(read_index), fetch)
-
-
-@contextmanager
-def _open_log(files: PartitionFiles, base_offset: int) -> Iterator[tuple[Buffer, Fetch]]:
-    if isinstance(files, FilesElsewhere):
-        with files.open_room(base_offset) as opened:
-            yield opened
-        return
-    with files.open_log(base_offset) as log:
-        yield log, _fetch_nothing
-
-
-def _fetch_nothing(position: int, size_bytes: int) -> None:
-    pass
-
-
-def _read_nothing(position: int, size_bytes: int) -> bytes:
-    return b""
+            yield _Batches(file, base_offset, log, OffsetIndex(index.read_at))
 
 
 class _End(NamedTuple):
@@ -226,7 +195,7 @@ def _time_of(batch: FileBatch) -> int | None:
 
 
 def _first_timestamps(
-    files: PartitionFiles, bases: list[int], last: _Batches, offsets: list[int]
+    files: PartitionFiles, bases: list[int], last: _Batches, end: _End, offsets: list[int]
 ) -> dict[int, int | None]:
     """Offset → the time of the first record at or behind it; those behind the last record are left out.
 
@@ -235,7 +204,7 @@ def _first_timestamps(
         offsets: rising.
     """
     found: dict[int, int | None] = {}
-    left = deque(offsets)
+    left = deque(offset for offset in offsets if offset < end.offset or end.problem)
     for base, following in zip(bases, [*bases[1:], _OFFSETS_END], strict=True):
         if not left or left[0] >= following:
             continue
@@ -247,25 +216,42 @@ def _first_timestamps(
     return found
 
 
-def _times(batch: FileBatch) -> Iterator[tuple[int, int]]:
+class _Placed(NamedTuple):
+    """A batch of which the header alone was read, where it lies, and its last offset.
+
+    The batch's own positions count from where it lies.
+    """
+
+    position: int
+    batch: FileBatch
+    last_offset: int
+
+
+def _times(placed: _Placed, log: Pieces) -> Iterator[tuple[int, int]]:
     """Offset and timestamp of each data record of a batch; consumers do not get control records.
+
+    Of one that is not compressed only the heads of records are read, as far as they are asked for.
 
     Raises:
         OffsetsLogError: one cannot be read: what is behind it is not the first.
     """
+    position, batch, last = placed
     if batch.is_control:
         return
     if batch.is_legacy:
-        yield from _times_of_messages(batch)
+        yield from _times_of_messages(batch._replace(view=memoryview(log.read_at(position, batch.size_bytes))))
         return
     codec = codec_of(batch.attributes)
-    body = batch.view[batch.position + BATCH_HEADER_SIZE : batch.end]
+    read_at, begin, end = log.read_at, position + BATCH_HEADER_SIZE, position + batch.size_bytes
+    if begin > end:
+        raise CorruptBatchError(f"{batch.size_bytes} bytes are too few for a batch", field="batch_length")
+    if codec.id:
+        _, read_at = records = pieces_of(codec.decompress(bytes(read_at(begin, end - begin)), batch.magic))
+        begin, end = 0, records.size_bytes
     fixed_ms = batch.max_timestamp_ms if batch.attributes & TIMESTAMP_TYPE_MASK else None
     least = base = batch.offset
-    base_ms, last = batch.base_timestamp_ms, batch.last_offset
-    for offset_delta, delta_ms in iter_deltas(
-        codec.decompress(bytes(body), batch.magic) if codec.id else body, batch.records_count
-    ):
+    base_ms = batch.base_timestamp_ms
+    for offset_delta, delta_ms in iter_deltas(read_at, begin, end, batch.records_count):
         offset = base + offset_delta
         if not least <= offset <= last:
             raise CorruptRecordError(f"offset {offset} where {least} to {last} are to come", field="offset_delta")
@@ -274,7 +260,7 @@ def _times(batch: FileBatch) -> Iterator[tuple[int, int]]:
 
 
 def _times_of_messages(batch: FileBatch) -> Iterator[tuple[int, int]]:
-    """The same of magic 0 and 1, which are few and read whole."""
+    """The same of magic 0 and 1: a message is one record, or records that are compressed together."""
     for item in iter_records(batch.whole()):
         if isinstance(item, Damage):
             raise item.error
@@ -283,33 +269,25 @@ def _times_of_messages(batch: FileBatch) -> Iterator[tuple[int, int]]:
 
 
 class _Batches:
-    """The batches of one segment, found by its index where that fits the log."""
+    """The batches of one segment, found by its index where that fits the log. Only headers are read."""
 
-    def __init__(self, file: str, base_offset: int, log: Buffer, index: OffsetIndex, fetch: Fetch) -> None:
+    def __init__(self, file: str, base_offset: int, log: Pieces, index: OffsetIndex) -> None:
         self.problem: str | None = None
         self._base_offset = base_offset
         self._file = file
-        self._log = memoryview(log)
+        self._log = log
         self._index = index
-        self._fetch = fetch
+        self._read: _Placed | None = None
 
     def last(self) -> FileBatch | None:
-        """The last whole batch whose checksum is right, as a broker keeps it that recovers the log."""
-        last: FileBatch | None = None
+        """The last batch that is whole by its size, as a broker finds it that opens a log without recovery."""
         for start in (self._position(self._index.count - 1), 0):
-            for batch in self._from(start):
-                last = batch
+            last: FileBatch | None = None
+            for placed in self._from(start):
+                last = placed.batch
             if last is not None or start == 0:
                 break
-        while last is not None:
-            self._fetch(last.position, last.size_bytes)
-            try:
-                last.ensure_valid()
-                return last
-            except BrokerError as error:
-                self.problem = f"{self._file}: {error.problem}"
-            last = self._before(last.position)
-        return None
+        return last
 
     def date(self, left: deque[int], end: int, found: dict[int, int | None]) -> None:
         """Take offsets from the left for as long as this segment tells the time of the first record from each on.
@@ -323,13 +301,12 @@ class _Batches:
         while left and left[0] < end:
             asked = left[0]
             start = max(reached, self._position(self._index.slot(asked - self._base_offset), asked))
-            for batch in self._from(start):
-                if batch.last_offset < asked:
+            for placed in self._from(start):
+                if placed.last_offset < asked:
                     continue
-                reached = batch.position
-                self._fetch(reached, batch.size_bytes)
-                self._date_in(batch, left, found)
-                if not left or left[0] > batch.last_offset:
+                reached = placed.position
+                self._date_in(placed, left, found)
+                if not left or left[0] > placed.last_offset:
                     break
             else:
                 if not self.problem:
@@ -337,48 +314,54 @@ class _Batches:
                 while left and left[0] < end:
                     found[left.popleft()] = None
 
-    @staticmethod
-    def _date_in(batch: FileBatch, left: deque[int], found: dict[int, int | None]) -> None:
+    def _date_in(self, placed: _Placed, left: deque[int], found: dict[int, int | None]) -> None:
         try:
-            for offset, time_ms in _times(batch):
+            for offset, time_ms in _times(placed, self._log):
                 while left and left[0] <= offset:
                     found[left.popleft()] = None if time_ms == NO_TIMESTAMP else time_ms
                 if not left:
                     return
         except OffsetsLogError:
-            while left and left[0] <= batch.last_offset:
+            while left and left[0] <= placed.last_offset:
                 found[left.popleft()] = None
 
-    def _before(self, end: int) -> FileBatch | None:
-        found = None
-        for batch in self._from(0):
-            if batch.end > end:
-                return found
-            found = batch
-        return found
-
-    def _from(self, start: int) -> Iterator[FileBatch]:
+    def _from(self, start: int) -> Iterator[_Placed]:
         """Whole batches with rising offsets, from a position on."""
-        position, next_offset, size = start, self._base_offset, len(self._log)
+        position, next_offset = start, self._base_offset
         while True:
-            self._fetch(position, BATCH_HEADER_SIZE)
             try:
-                batch = entry_at(self._file, self._log, position, size)
-                if batch is None:
-                    return
-                last = batch.last_offset
+                placed = self._batch_at(position)
             except BrokerError as error:
                 self._note(error.problem, position)
                 return
-            if not next_offset <= batch.offset <= last < _OFFSETS_END - 1:
-                self._note(f"offset {batch.offset} where {next_offset} or a later one is expected", position)
+            if placed is None:
                 return
-            yield batch
-            position, next_offset = position + batch.size_bytes, last + 1
+            offset, last = placed.batch.offset, placed.last_offset
+            if not next_offset <= offset <= last < _OFFSETS_END - 1:
+                self._note(f"offset {offset} where {next_offset} or a later one is expected", position)
+                return
+            yield placed
+            position, next_offset = position + placed.batch.size_bytes, last + 1
+
+    def _batch_at(self, position: int) -> _Placed | None:
+        """The batch at a position, without its records; None if no whole one ends within the file.
+
+        Raises:
+            BrokerError: it is none.
+        """
+        if self._read is None or self._read.position != position:
+            left = self._log.size_bytes - position
+            header = self._log.read_at(position, BATCH_HEADER_SIZE) if left > 0 else b""
+            if len(header) < min(left, BATCH_HEADER_SIZE):  # cut off since it was opened
+                left = len(header)
+            batch = entry_at(self._file, memoryview(header), 0, left)
+            if batch is None:
+                return None
+            self._read = _Placed(position, batch, batch.last_offset)
+        return self._read
 
     def _note(self, problem: str, position: int) -> None:
-        self._fetch(position, 64)
-        if any(self._log[position : position + 64]):  # zeros are room that was made beforehand
+        if any(self._log.read_at(position, BATCH_HEADER_SIZE)):  # zeros are room that was made beforehand
             self.problem = f"{self._file}, position {position}: {problem}"
 
     def _position(self, slot: int, asked: int | None = None) -> int:
@@ -386,13 +369,12 @@ class _Batches:
         if slot < 0:
             return 0
         relative, position = self._index.entry(slot)
-        if not 0 < position < len(self._log):
+        if not 0 < position < self._log.size_bytes:
             return 0
-        self._fetch(position, BATCH_HEADER_SIZE)
         try:
-            batch = entry_at(self._file, self._log, position, len(self._log))
-            if batch is None or relative < 0 or not self._base_offset <= batch.offset <= batch.last_offset:
-                return 0
+            placed = self._batch_at(position)
         except BrokerError:
             return 0
-        return position if asked is None or batch.offset <= asked else 0
+        if placed is None or relative < 0 or not self._base_offset <= placed.batch.offset <= placed.last_offset:
+            return 0
+        return position if asked is None or placed.batch.offset <= asked else 0

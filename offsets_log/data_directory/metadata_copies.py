@@ -6,8 +6,8 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 class MetadataPartition(CopiedPartition, Protocol):
     """The directory of a copy."""
+
+    def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
+        """The whole contents of a segment. Raises InputError."""
+        ...
 
     def names(self) -> list[str]:
         """Of all files in it. Raises InputError."""
@@ -134,12 +138,28 @@ def _replayed(partition: MetadataPartition) -> MetadataReplay:
     from offsets_log.data_directory.metadata_log import SNAPSHOT, replay_metadata_log
 
     with ExitStack() as stack:
-        segments = tuple(
+        files = {name: partial(_contents, partition, name) for name in partition.names() if SNAPSHOT.fullmatch(name)}
+        return replay_metadata_log(_log(partition, stack), files)
+
+
+def topics_made(partitions: Iterable[MetadataPartition]) -> Iterator[TopicImage]:
+    """Topics that any copy's log makes (`metadata_log.topics_made`); what cannot be opened is passed over."""
+    from offsets_log.data_directory import metadata_log
+
+    for partition in partitions:
+        if (partition.topic, partition.partition) == (CLUSTER_METADATA, 0):
+            with suppress(OffsetsLogError), ExitStack() as stack:
+                yield from metadata_log.topics_made(_log(partition, stack))
+
+
+def _log(partition: MetadataPartition, stack: ExitStack) -> PartitionLog:
+    return PartitionLog(
+        None,
+        tuple(
             Segment(f"{partition.shown_path}/{base:020}.log", base, stack.enter_context(partition.open_log(base)))
             for base in partition.base_offsets()
-        )
-        files = {name: partial(_contents, partition, name) for name in partition.names() if SNAPSHOT.fullmatch(name)}
-        return replay_metadata_log(PartitionLog(None, segments), files)
+        ),
+    )
 
 
 def _contents(partition: MetadataPartition, name: str) -> Buffer:

@@ -43,6 +43,8 @@ BEGIN, END, ABORT = 23, 24, 25
 """API keys of the marks of metadata transactions."""
 NAMING = frozenset({2, 3, 9, BEGIN, END, ABORT})
 """API keys of what tells which topics there once were."""
+MAKING = NAMING - {3}
+"""The same without their partitions."""
 
 _BASE_OFFSET_AND_SIZE = struct.Struct(">qi")
 _ATTRIBUTES_AND_LAST_DELTA = struct.Struct(">hi")
@@ -273,9 +275,17 @@ def _former_topics(
     return {topic_id: topic for topic_id, topic in former.items() if topic_id not in now.topics}
 
 
-def _topics_in(log: PartitionLog) -> dict[Uuid, TopicImage]:
+def topics_made(log: PartitionLog) -> Iterator[TopicImage]:
+    """Topics that records of the log make, deleted ones too, without partitions.
+
+    Snapshots do not tell when a topic was made. Bytes that cannot be read only say less.
+    """
+    yield from _topics_in(log, MAKING).values()
+
+
+def _topics_in(log: PartitionLog, only: frozenset[int] = NAMING) -> dict[Uuid, TopicImage]:
     replay = MetadataReplay()
-    fold = _Fold(replay, NAMING)
+    fold = _Fold(replay, only)
     for segment in log.segments:
         for batch in _naming_batches(segment.buffer):
             fold.batch(batch, segment.file)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+
+from offsets_log.log_format.segment import ReadAt
 
 ENTRY = struct.Struct(">ii")
 """Relative offset, position. A broker makes the file large beforehand: zeros follow the last entry."""
@@ -13,9 +14,6 @@ _NO_ENTRY = bytes(ENTRY.size)
 _CHUNK_ENTRIES = 128
 _CHUNK_BYTES = _CHUNK_ENTRIES * ENTRY.size
 """So much of an index is read at once."""
-
-ReadAt = Callable[[int, int], bytes]
-"""Position and size → the bytes there, fewer at the end of the file and nothing behind it."""
 
 
 class OffsetIndex:
@@ -34,7 +32,9 @@ class OffsetIndex:
         return self._count
 
     def _find_count(self) -> int:
-        high = 1
+        if not self._is_full(0):  # as most are
+            return self._entries_in(0)
+        high = 2
         while self._is_full(high - 1):
             high *= 2
         number = bisect_left(range(high), True, lo=high // 2, key=lambda one: not self._is_full(one))
@@ -61,6 +61,6 @@ class OffsetIndex:
     def _chunk(self, number: int) -> bytes:
         """Whole entries only."""
         if number not in self._chunks:
-            chunk = self._read_at(number * _CHUNK_BYTES, _CHUNK_BYTES)
+            chunk = bytes(self._read_at(number * _CHUNK_BYTES, _CHUNK_BYTES))
             self._chunks[number] = chunk[: len(chunk) // ENTRY.size * ENTRY.size]
         return self._chunks[number]

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.copied_logs import CopiedLogs
 from offsets_log.data_directory.metadata_log import MetadataReplay
+from offsets_log.log_format.primitives import Uuid
 from offsets_log.replay.partial import OffsetAndMetadata
 from offsets_log.words import counted
 
@@ -60,17 +62,45 @@ class Topics:
 
     def absence(self, topic: str, partition: int) -> str | None:
         """Why there is no such partition; None where there is one, or nothing is known."""
-        if self._metadata is None or self._by_name.get(topic) is None:
-            return None if self._metadata is None else "the cluster has no such topic"
-        count = len(self._by_name[topic].partitions)
-        return None if partition in self._by_name[topic].partitions else f"the topic has {counted(count, 'partition')}"
+        if self._metadata is None:
+            return None
+        found = self._by_name.get(topic)
+        if found is not None and partition in found.partitions:
+            return None
+        if self._is_newer(self._copied_id(topic, partition)):
+            return None
+        return "the cluster has no such topic" if found is None else f"the topic has {_partitions(found)}"
 
     def topic_id(self, topic: str, partition: int) -> str | None:
-        """The id of the topic that has this name now: by the metadata, or by the copy of the partition."""
-        if topic in self._by_name:
-            return str(self._by_name[topic].topic_id)
-        found = self._logs.topic_id(topic, partition)
-        return None if found is None else str(found)
+        """The id of the topic that has this name now: by the metadata, or by the copy of the partition.
+
+        The copy's counts where the metadata does not know it: then that is the older of the two.
+        """
+        found = self._by_name.get(topic)
+        copied = self._copied_id(topic, partition)
+        if found is None or self._is_newer(copied):
+            return None if copied is None else str(copied)
+        return str(found.topic_id)
+
+    def made_after(self, value: OffsetAndMetadata) -> int | None:
+        """When the topic that has this name now was made, if that was after an offset was committed."""
+        found = self._by_name.get(value.topic)
+        copied = self._copied_id(value.topic, value.partition)
+        own = copied if found is None or self._is_newer(copied) else found.topic_id
+        return self._logs.made_after(value.topic, value.partition, value.commit_timestamp_ms, own)
+
+    def _copied_id(self, topic: str, partition: int) -> Uuid | None:
+        return self._logs.topic_id(topic, partition)
+
+    def _is_newer(self, copied: Uuid | None) -> bool:
+        """Whether a copy is of a topic of which the metadata does not know yet."""
+        if copied is None or self._metadata is None:
+            return False
+        return copied not in self._metadata.image.topics and copied not in self._metadata.former_topics
+
+
+def _partitions(topic: TopicImage) -> str:
+    return counted(len(topic.partitions), "partition")
 
 
 def find_stranded(logs: CopiedLogs, topics: Topics, offsets: Iterable[OffsetAndMetadata]) -> Iterator[Stranded]:
@@ -85,7 +115,14 @@ def _of_topic(topics: Topics, value: OffsetAndMetadata) -> Stranded | None:
     place = {"committed_offset": value.committed_offset}
     if (why := topics.absence(value.topic, value.partition)) is not None:
         return Stranded(ABSENT, value, why, place)
-    now = topics.topic_id(value.topic, value.partition) if value.topic_id is not None else None
+    if value.topic_id is None:
+        made_ms = topics.made_after(value)
+        if made_ms is None:
+            return None
+        words = f"committed {made_ms - value.commit_timestamp_ms} ms before the topic of that name was made"
+        times = {"commit_timestamp_ms": value.commit_timestamp_ms, "topic_made_ms": made_ms}
+        return Stranded(FORMER, value, words, place | times)
+    now = topics.topic_id(value.topic, value.partition)
     if now is None or now == value.topic_id:
         return None
     words = f"committed for topic id {value.topic_id}, the topic's id is {now}"
@@ -93,7 +130,7 @@ def _of_topic(topics: Topics, value: OffsetAndMetadata) -> Stranded | None:
 
 
 def _of_range(logs: CopiedLogs, value: OffsetAndMetadata) -> Stranded | None:
-    ends = logs.ends_for(value.topic, value.partition, value.topic_id)
+    ends = logs.ends_for(value.topic, value.partition, value.topic_id, value.commit_timestamp_ms)
     if ends is None:
         return None
     start, end, committed = ends.log_start_offset, ends.end_offset, value.committed_offset

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from offsets_log.errors import InputError
-from offsets_log.log_format.segment import Buffer
+from offsets_log.log_format.segment import NO_PIECES, Buffer, Pieces
 
 T = TypeVar("T")
 
@@ -83,51 +83,27 @@ class Opened(AbstractContextManager[T]):
         self.close()
 
 
-READ_AT_ONCE = 1 << 15
-"""A file no longer than this, in bytes, is read: that is less work than to map it."""
+def open_pieces(path: str, *, is_optional: bool = False) -> AbstractContextManager[Pieces]:
+    """How to read pieces of a file; the system is told to read nothing around them.
 
-ReadAt = Callable[[int, int], bytes]
-
-
-def open_sparingly(path: str) -> AbstractContextManager[Buffer]:
-    """A file's contents, of which little will be looked at: the system is told to read nothing around that.
+    Args:
+        is_optional: whether a file that is not there is one of no bytes.
 
     Raises:
-        InputError: it is not there, may not be read, or is no file.
+        InputError: it is not there, may not be read, or is no file; reading may raise it too.
     """
     try:
         descriptor = _with_descriptors(lambda: os.open(path, os.O_RDONLY | os.O_NONBLOCK))
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError("it is no regular file", file=path)
-            if status.st_size <= READ_AT_ONCE:
-                return nullcontext(os.pread(descriptor, status.st_size, 0))
-            mapping = _with_descriptors(lambda: mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ))
-        finally:
-            os.close(descriptor)
     except (OSError, ValueError) as error:
+        if is_optional and isinstance(error, FileNotFoundError):
+            return nullcontext(NO_PIECES)
         raise _refused(path, error) from None
-    if hasattr(mmap, "MADV_RANDOM"):
-        mapping.madvise(mmap.MADV_RANDOM)
-    view = memoryview(mapping)
-    return Opened[Buffer](view, partial(_unmap, mapping, view))
-
-
-def open_pieces(path: str) -> AbstractContextManager[ReadAt]:
-    """How to read pieces of a file: position and size → bytes, none where there is no such file.
-
-    Raises:
-        InputError: it may not be read.
-    """
-    try:
-        descriptor = _with_descriptors(lambda: os.open(path, os.O_RDONLY | os.O_NONBLOCK))
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-    except FileNotFoundError:
-        return nullcontext(lambda position, size_bytes: b"")
-    except (OSError, ValueError) as error:
-        raise _refused(path, error) from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise InputError("it is no regular file", file=path)
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
     def read_at(position: int, size_bytes: int) -> bytes:
         try:
@@ -135,7 +111,7 @@ def open_pieces(path: str) -> AbstractContextManager[ReadAt]:
         except OSError as error:
             raise _refused(path, error) from None
 
-    return Opened[ReadAt](read_at, partial(os.close, descriptor))
+    return Opened(Pieces(status.st_size, read_at), partial(os.close, descriptor))
 
 
 def end_of_data(descriptor: int, size_bytes: int) -> int:

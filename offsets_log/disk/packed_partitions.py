@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
-from offsets_log.data_directory.offset_index import ReadAt
 from offsets_log.disk.folder import SEGMENT, Folder, Opener
 from offsets_log.disk.user_partitions import OFFSETS_END
 from offsets_log.log_format.partition_log import PartitionLog, Segment
-from offsets_log.log_format.segment import Buffer
+from offsets_log.log_format.segment import Buffer, Pieces, pieces_of
 
 
 @dataclass(frozen=True)
@@ -61,25 +60,22 @@ class PackedPartition:
             begin = base_offset
         return begin
 
-    @contextmanager
-    def open_log(self, base_offset: int) -> Iterator[Buffer]:
+    def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
         """What there is of a segment."""
-        yield self.folder.files[f"{base_offset:020}.log"]()
+        return nullcontext(self.folder.files[f"{base_offset:020}.log"]())
 
-    @contextmanager
-    def open_index(self, base_offset: int) -> Iterator[ReadAt]:
-        """How to read the index of a segment; that of one of which the beginning is not here fits nothing."""
-        index = memoryview(self._index(base_offset))
-        yield lambda position, size: bytes(index[position : position + size])
+    def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """The same in pieces."""
+        return nullcontext(pieces_of(memoryview(self.folder.files[f"{base_offset:020}.log"]())))
+
+    def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """The index of a segment; that of one of which the beginning is not here fits nothing."""
+        return nullcontext(pieces_of(self._index(base_offset)))
 
     def _index(self, base_offset: int) -> Buffer:
         name = f"{base_offset:020}.index"
         is_whole = f"{base_offset:020}.log" not in self.folder.kept_from
         return self.folder.beside[name]() if is_whole and name in self.folder.beside else b""
-
-    def index_size(self, base_offset: int) -> int:
-        """The size of a segment's index in bytes; 0 without one."""
-        return len(self._index(base_offset))
 
     def read(self, name: str) -> bytes | None:
         """A small file beside the segments; None if there is none."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from offsets_log.data_directory.offset_index import ReadAt
 from offsets_log.disk.folder import SEGMENT, Opener
-from offsets_log.disk.local import input_errors, is_file, list_names, map_file, open_pieces, open_sparingly
-from offsets_log.log_format.segment import Buffer
+from offsets_log.disk.local import Opened, is_file, list_names, map_file, open_pieces
+from offsets_log.log_format.segment import Buffer, Pieces
 
 OFFSETS_END = 1 << 63
 
@@ -50,18 +49,17 @@ class UserPartition:
         return sorted(base for base in bases if base < OFFSETS_END)  # a broker reads no greater number
 
     def open_log(self, base_offset: int) -> AbstractContextManager[Buffer]:
-        """The records of a segment, for as long as the context lasts. Raises InputError."""
-        return open_sparingly(f"{self.path}/{base_offset:020}.log")
+        """The whole contents of a segment, for as long as the context lasts. Raises InputError."""
+        stack = ExitStack()
+        return Opened(map_file(self.path / f"{base_offset:020}.log", stack), stack.close)
 
-    def open_index(self, base_offset: int) -> AbstractContextManager[ReadAt]:
-        """How to read the index of a segment, for as long as the context lasts. Raises InputError."""
-        return open_pieces(f"{self.path}/{base_offset:020}.index")
+    def open_segment(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """The same of which only pieces are read."""
+        return open_pieces(f"{self.path}/{base_offset:020}.log")
 
-    def index_size(self, base_offset: int) -> int:
-        """Return the size of a segment's index in bytes; 0 if there is none. Raises InputError."""
-        path = self.path / f"{base_offset:020}.index"
-        with input_errors(path):
-            return path.stat().st_size if is_file(path) else 0
+    def open_index(self, base_offset: int) -> AbstractContextManager[Pieces]:
+        """The index of a segment likewise; one that is not there has no bytes."""
+        return open_pieces(f"{self.path}/{base_offset:020}.index", is_optional=True)
 
     def read(self, name: str) -> bytes | None:
         """Read a small file beside the segments; return None if there is none. Raises InputError."""

@@ -22,6 +22,7 @@ from offsets_log.log_format import primitives as p
 from offsets_log.log_format.batch import RecordBatch, decode_batch_header
 from offsets_log.log_format.java_text import decode_string
 from offsets_log.log_format.readers import NOT_PLAIN
+from offsets_log.log_format.segment import ReadAt
 
 VARINT_BYTES = p.Sized(p.VARINT, nullable=True)
 
@@ -180,11 +181,16 @@ def _decode_default(batch: RecordBatch, raw: bytes, position: int, layout: c.Con
 _VARINT, _VARLONG = p.VARINT.unsigned.reader(), p.VARLONG.unsigned.reader()
 
 
-def iter_deltas(body: bytes | memoryview, count: int) -> Iterator[tuple[int, int]]:
+RECORD_HEAD_BYTES = 5 + 1 + 10 + 5
+"""The most that the length, the attributes and the deltas of time and offset of a record take: its key follows them."""
+
+
+def iter_deltas(read_at: ReadAt, begin: int, end: int, count: int) -> Iterator[tuple[int, int]]:
     """Offset delta and timestamp delta of each record of magic 2; keys, values and headers stay unread.
 
     Args:
-        body: the records of a batch, uncompressed.
+        read_at: how to read pieces of the records of a batch, uncompressed. Nothing is read of what is not asked for.
+        begin, end: where they lie.
         count: how many they are.
 
     Raises:
@@ -193,17 +199,20 @@ def iter_deltas(body: bytes | memoryview, count: int) -> Iterator[tuple[int, int
     """
     if count < 0:
         raise CorruptBatchError(f"the count is {count}", field="records_count")
-    at, end = 0, len(body)
+    at = begin
     for i in range(count):
+        left = end - at
+        head = read_at(at, RECORD_HEAD_BYTES if left > RECORD_HEAD_BYTES else left)
         try:
-            size, start = _VARINT(body, at)
-            time, place = _VARLONG(body, start + 1)  # behind the attributes
-            offset, place = _VARINT(body, place)
+            size, start = _VARINT(head, 0)
+            time, place = _VARLONG(head, start + 1)  # behind the attributes
+            offset, place = _VARINT(head, place)
         except NOT_PLAIN:
             raise CorruptRecordError(f"record {i} of {count} is cut off or begins with no numbers") from None
-        at = start + (size >> 1)
-        if size & 1 or not place <= at <= end:
+        size_bytes = size >> 1
+        if size & 1 or not place - start <= size_bytes <= left - start:
             raise CorruptRecordError(f"record {i} of {count} does not end where its length says", field="length")
+        at += start + size_bytes
         yield offset >> 1 ^ -(offset & 1), time >> 1 ^ -(time & 1)
     if at != end:
         raise CorruptBatchError(f"{end - at} bytes are left behind the last of {count} records", field="records")

@@ -11,14 +11,33 @@ References: ``FileLogInputStream.java``, ``LogSegment.recover``; ``records:T1``â
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from offsets_log.errors import CorruptBatchError, Damage, OffsetsLogError, TruncatedBatchError
 from offsets_log.log_format import batch as b
 from offsets_log.log_format.batch import RecordBatch
 
 Buffer = bytes | bytearray | memoryview
+
+ReadAt = Callable[[int, int], Buffer]
+"""Position and size â†’ the bytes there, fewer at the end of the file and none behind it."""
+
+
+class Pieces(NamedTuple):
+    """A file of which only what is asked for is read."""
+
+    size_bytes: int
+    read_at: ReadAt
+
+
+def pieces_of(data: Buffer) -> Pieces:
+    """The same of bytes in memory."""
+    return Pieces(len(data), lambda position, size_bytes: data[position : position + size_bytes])
+
+
+NO_PIECES = pieces_of(b"")
 """Anything with bytes; a mapped file is a memoryview."""
 
 MAX_QUARANTINED_BYTES = 16 * 1024 * 1024

@@ -11,14 +11,13 @@ from offsets_log.rows.tables import Row
 
 LAG_TABLE_COLUMNS = ("group", "lag", "max_lag", "max_behind_ms", "partitions_with_lag", "partitions_without_lag")
 
+_KEYS = ("group", "topic", "partition", "topic_id", "commit_timestamp_ms", "committed_offset")
+
 
 def lag_rows(logs: CopiedLogs, offsets: Iterable[OffsetAndMetadata]) -> list[Row]:
     """Rows of `LAG_TABLE_COLUMNS`, the group that is furthest behind first."""
     values = list(offsets)
-    keys = [
-        {"group": v.group, "topic": v.topic, "partition": v.partition, "committed_offset": v.committed_offset}
-        for v in values
-    ]
+    keys = [{name: getattr(value, name) for name in _KEYS} for value in values]
     ages: dict[str, list[int]] = {}
     behind: dict[str, int] = {}
     for row in with_lag(logs, keys, None):

@@ -8,7 +8,7 @@ from itertools import islice
 
 from offsets_log.coordinator_document import Memory, PartitionPart
 from offsets_log.data_directory.stranded import ABSENT, BELOW, BEYOND, FORMER, Stranded, in_words
-from offsets_log.data_directory.transactions import DECIDED
+from offsets_log.data_directory.transactions import DECIDED, HANGING
 from offsets_log.replay.partition_for import partition_for
 from offsets_log.restore import share_groups
 from offsets_log.restore.names import shown
@@ -177,11 +177,7 @@ def _of_groups(plan: Row) -> Iterator[str]:
             f"offsets in open transactions, whose end is not known, so that the values before them are taken: "
             f"{waiting.total()} of {_named(waiting)}"
         )
-    if certain := sum(row.get("outcome") in DECIDED for row in plan["pending"]):
-        yield (
-            f"of these, offsets of transactions that __transaction_state says to be over, which --decide ends: "
-            f"{certain}"
-        )
+    yield from _of_outcomes(plan["pending"])
     homes = plan["offsets_partitions"]["count"]
     astray = [
         row["group"]
@@ -193,6 +189,21 @@ def _of_groups(plan: Row) -> Iterator[str]:
             f"groups in an offsets partition that is not theirs ({len(astray)}), where no broker looks for them: "
             f"{_named(astray)}"
         )
+
+
+def _of_outcomes(pending: Sequence[Row]) -> Iterator[str]:
+    """What becomes of open transactions by their coordinator's log, and the commands for those that hang."""
+    found: dict[str, list[Row]] = {}
+    for row in pending:
+        if row.get("outcome") is not None:
+            found.setdefault(row["outcome"], []).append(row)
+    for outcome, rows in sorted(found.items()):
+        by = ", which --decide ends" if outcome in DECIDED else ""
+        groups = _named(dict.fromkeys(row["group"] for row in rows))
+        yield f"of these, offsets of transactions {outcome} by __transaction_state{by}: {len(rows)} of {groups}"
+    commands = dict.fromkeys(row["abort_command"] for row in found.get(HANGING, ()) if row["abort_command"])
+    if commands:
+        yield f"what ends hanging transactions on the cluster that they are of: {_some(commands)}"
 
 
 def _of_share_offsets(rows: Sequence[Row], groups: Sequence[str]) -> Iterator[str]:

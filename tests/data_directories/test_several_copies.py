@@ -25,9 +25,6 @@ class Copy(Files):
     epochs: bytes | None = None
     dated_from = 0
 
-    def index_size(self, base_offset: int) -> int:
-        return 0
-
     def read(self, name: str) -> bytes | None:
         return self.epochs if name == "leader-epoch-checkpoint" else None
 
@@ -37,11 +34,12 @@ def copy_of(path: str, *runs: tuple[int, int], noted: int | None = None, is_dama
     runs: leader epoch and how many records were written in it.
     noted: the last epoch of the leader-epoch-checkpoint.
     """
-    log, offset = b"", 0
+    log, offset, last = b"", 0, 0
     for epoch, count in runs:
+        last = len(log)
         log += build_batch([record(offset + n) for n in range(count)], partition_leader_epoch=epoch)
         offset += count
-    log = log[:-1] + bytes([log[-1] ^ 1]) if is_damaged else log
+    log = log[: last + 8] + bytes(4) + log[last + 12 :] if is_damaged else log  # the last batch has no length
     return Copy({0: log}, shown_path=path, epochs=None if noted is None else f"0\n1\n{noted} 0\n".encode())
 
 

@@ -17,10 +17,11 @@ from offsets_log.checking.stranded import IDLE_MS, stranded_findings
 from offsets_log.columnar.materialize.arrow import table_of_rows
 from offsets_log.data_directory.cluster_image import TopicImage
 from offsets_log.data_directory.copied_logs import CopiedLogs
-from offsets_log.data_directory.lag import LAG_COLUMNS, with_lag
+from offsets_log.data_directory.lag import LAG_COLUMNS, group_lags, with_lag
 from offsets_log.data_directory.lag_columns import lag_table
 from offsets_log.data_directory.metadata_log import MetadataReplay
 from offsets_log.data_directory.stranded import Stranded, Topics, find_stranded
+from offsets_log.disk.beside import Beside
 from offsets_log.disk.reader import open_logs
 from offsets_log.log_format.primitives import Uuid
 from offsets_log.rows.tables import COMPACT_COLUMNS
@@ -107,6 +108,9 @@ def test_an_offset_of_a_former_topic_is_told_by_its_id(recorded: Recorded) -> No
     old, new, none = (committed(row | {"topic_id": topic_id}) for topic_id in (str(former), str(now), None))
     with open_logs([str(path) for path in data_directories(recorded("kafka-4.3-one"), "stopped")]) as disk_logs:
         logs = CopiedLogs(disk_logs.user_partitions)
+        copied = logs.topic_id("orders", 0)
+        assert copied is not None
+        metadata.former_topics[copied] = TopicImage("orders", copied)
         (found,) = find_stranded(logs, Topics(logs, metadata), [old, new, none])
         assert (found.rule, found.value) == ("DD-4", old)
         assert found.detail == {"committed_offset": 5, "topic_id": str(former), "topic_id_now": str(now)}
@@ -115,8 +119,41 @@ def test_an_offset_of_a_former_topic_is_told_by_its_id(recorded: Recorded) -> No
         assert found.detail["topic_id_now"] == own
         assert logs.ends_for("orders", 0, own) == logs.ends_for("orders", 0, None) == logs.ends("orders", 0) is not None
         assert logs.ends_for("orders", 0, str(former)) is None
+        del metadata.former_topics[copied]  # then it is older than the copy, whose id counts
+        row["topic_id"] = own
+        found = [one.rule for one in find_stranded(logs, Topics(logs, metadata), [committed(row), new])]
+        assert found == ["DD-4"]
+        later = committed(row | {"partition": 1})  # a partition that was added since
+        assert not list(find_stranded(logs, Topics(logs, metadata), [later]))
         metadata.is_partial = True  # what it lacks may be there
         assert not list(find_stranded(logs, Topics(logs, metadata), [committed(row | {"partition": 70})]))
+
+
+def test_an_offset_without_an_id_is_of_a_former_topic_if_this_one_was_made_later(recorded: Recorded) -> None:
+    """``DD-4``: by the times of the commit and of the record in the metadata log that makes the topic."""
+    paths = data_directories(recorded("kafka-3.9-one"), "stopped")
+    with open_logs([str(path) for path in paths]) as disk_logs:
+        beside = Beside(disk_logs)
+        logs = beside.copied_logs
+        made_ms = logs.newest_made_ms("reborn")
+        assert 0 < logs.newest_made_ms("orders") < made_ms
+        place = {"group": "g", "topic": "reborn", "partition": 0, "committed_offset": 0}
+        times = (made_ms - 1500, made_ms - 1, made_ms, made_ms + 1, -1)
+        values = [committed(place | {"commit_timestamp_ms": time_ms}) for time_ms in times]
+        found = list(beside.iter_stranded(values))
+        assert [(one.rule, one.detail["commit_timestamp_ms"]) for one in found] == [
+            ("DD-4", times[0]),
+            ("DD-4", times[1]),
+        ]
+        assert found[0].words == "committed 1500 ms before the topic of that name was made"
+        rows = [place | {"commit_timestamp_ms": time_ms, "topic_id": None} for time_ms in times]
+        told = list(with_lag(logs, rows, None))
+        assert [row["lag"] is None for row in told] == [True, True, False, False, False]
+        table = lag_table(logs, table_of_rows(rows, COMPACT_COLUMNS), None)
+        assert table["lag"].to_pylist() == [row["lag"] for row in told]
+        assert group_lags(logs, values)["g"]["partitions_without_lag"] == 2
+        without = CopiedLogs(disk_logs.user_partitions)
+        assert [row["lag"] is None for row in with_lag(without, rows, None)] == [False] * 5
 
 
 def test_columns_of_a_table_are_those_of_its_rows(recorded: Recorded) -> None:

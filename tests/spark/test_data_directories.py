@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Barrier
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -25,6 +26,7 @@ from offsets_log.disk.folder import Folder
 from offsets_log.disk.reader import DiskLogs, open_logs
 from offsets_log.disk.user_partitions import UserPartition
 from spark_jobs import jobs
+from spark_jobs.__main__ import main as spark_jobs_main
 from spark_jobs.stored_partitions import BLOCK_BYTES, StoredPartition
 from spark_jobs.stores import FoundFile, find_logs
 from tests.data_directories.copies import Recorded, data_directories, recorded
@@ -33,6 +35,7 @@ from tests.data_directories.test_log_ends import batches, index_of
 __all__ = ["recorded"]
 
 NOW = ("--now", "2026-12-24")
+PROGRAM_NOW = 1_800_000_000_000
 OPEN, WHOLE = "kafka-3.9-blocked", "kafka-4.3-one"
 QUESTIONS = {
     "compact": (WHOLE, ("compact", "--unstable", "--orphans", "-o", "jsonl")),
@@ -105,6 +108,46 @@ def test_lag_and_outcomes_are_told(data: Data) -> None:
     assert "aborted" in told
     _, output, _ = answer(QUESTIONS["rebuild-decided"][1], str(data(OPEN)))
     assert {row["group"] for row in json.loads(output)["offsets"]} == {"g-tx-prepared-commit"}
+
+
+def program(job: str, place: str, to: Path, *more: str) -> tuple[int, list[str]]:
+    """Exit status and words of a job that writes Parquet."""
+    arguments = [job, "--input", place, "--output", str(to), "--now", str(PROGRAM_NOW), *more]
+    done = CliRunner().invoke(spark_jobs_main, arguments, catch_exceptions=False)
+    return done.exit_code, done.stderr.splitlines()
+
+
+def test_the_program_compact_writes_the_same_columns(data: Data, spark: Any, tmp_path: Path) -> None:
+    """And says the same of transactions."""
+    here = tmp_path / "here.parquet"
+    question = ("compact", "--decide", "-o", "parquet", "--to", str(here), "--now", str(PROGRAM_NOW))
+    status, _, words = answer(question, str(data(OPEN)))
+    assert program("compact", f"local://{data(OPEN)}", tmp_path / "there", "--decide")[0] == status == 0
+    assert pq.read_table(tmp_path / "there").equals(pq.read_table(here))
+    done = program("compact", str(data(OPEN)), tmp_path / "filtered", "--decide", "--option", "group=*prepared*")
+    rows = [row for row in pq.read_table(here).to_pylist() if "prepared" in row["group"]]
+    assert pq.read_table(tmp_path / "filtered").to_pylist() == rows != []
+    assert [line for line in words if line.startswith("--decide")] == done[1][:1]
+
+
+def test_the_program_rebuild_writes_the_same_columns(data: Data, spark: Any, tmp_path: Path) -> None:
+    """Lag of offsets, outcomes of pending ones, share groups' offsets, names of topic ids."""
+    status, output, _ = answer(("rebuild", "-o", "json", "--now", str(PROGRAM_NOW)), str(data(WHOLE)))
+    assert program("rebuild", str(data(WHOLE)), tmp_path / "there")[0] == status == 0
+    document = json.loads(output)
+    for table in ("offsets", "pending", "share_offsets"):
+        rows = pq.read_table(tmp_path / "there" / table).to_pylist()
+        assert sorted(map(in_order, rows)) == sorted(map(in_order, document[table])) != [], table
+    groups = {row["group"]: json.loads(row["document"]) for row in pq.read_table(tmp_path / "there/groups").to_pylist()}
+    assert groups == {row["group"]: row for row in document["groups"]}
+    bounded = program("rebuild", str(data(WHOLE)), tmp_path / "none", "--decide", "--option", "until_offset=5")
+    assert (bounded[0], "--until-offset" in bounded[1][-1]) == (1, True)
+
+
+def in_order(row: dict[str, Any]) -> str:
+    """A row as text; what is null, and text within text, as elsewhere."""
+    known = {name: json.loads(value) if str(value).startswith("[") else value for name, value in row.items()}
+    return json.dumps({name: value for name, value in known.items() if value is not None}, sort_keys=True)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,254 @@
+"""What lies beside the offsets topic in data directories, here or in a store: the driver reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from offsets_log.columnar.choose.selection import Selection
+from offsets_log.columnar.materialize.arrow import table_of_rows
+from offsets_log.columnar.scan.reading import ScanOrder
+from offsets_log.columnar.shuffle.partials import PARTIAL_COLUMNS, table_of
+from offsets_log.data_directory.copied_logs import CopiedLogs
+from offsets_log.data_directory.decisions import Outcomes
+from offsets_log.data_directory.lag import LAG_COLUMNS
+from offsets_log.data_directory.lag_columns import lag_table
+from offsets_log.data_directory.share_offsets import (
+    SHARE_OFFSET_COLUMNS,
+    STATE_PARTITION_METADATA,
+    ShareGroupTopics,
+    ShareOffsets,
+    is_of_states,
+)
+from offsets_log.data_directory.transactions import OUTCOME_COLUMNS
+from offsets_log.disk.beside import Beside
+from offsets_log.disk.dumps import Dumps
+from offsets_log.disk.finder import Finder
+from offsets_log.disk.reader import DiskLogs, open_logs
+from offsets_log.log_format.batch import RecordBatch
+from offsets_log.log_format.partition_log import PartitionLog, Segment, batches_of
+from offsets_log.messages.internal_topics import SHARE_GROUP_STATE
+from offsets_log.rows.tables import Column, Row
+from spark_jobs.fold import memory
+from spark_jobs.joined import joined_logs
+from spark_jobs.options import SourceOptions, matcher
+from spark_jobs.source import schema_text
+from spark_jobs.stores import FoundFile, FoundLogs, find_logs, path_here
+from spark_jobs.tasks import Made, choose, chosen_events, plan
+
+STORED_AT_ONCE = 32
+"""How many partitions of other topics are looked at in a store at once: each waits for the network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Logs that tasks read.
+
+    Attributes:
+        logs: of a store only names and sizes.
+        how: more arguments of `Beside`.
+    """
+
+    logs: DiskLogs
+    how: Mapping[str, Any]
+
+
+def open_found(
+    paths: Sequence[str],
+    stack: ExitStack,
+    *,
+    as_partition: int | None = None,
+    partitions: Collection[int] = (),
+    input_format: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Opened:
+    """Open logs of this machine, or find those of a store; arguments as in `open_logs` and `find_logs`.
+
+    Raises:
+        InputError: nothing was found, or something cannot be read.
+    """
+    here = [path for path in map(path_here, paths) if path is not None]
+    if len(here) == len(paths):
+        opened = open_logs(here, as_partition=as_partition, partitions=partitions, input_format=input_format)
+        return Opened(stack.enter_context(opened), {})
+    finder = Finder(partitions, stack)
+    found = find_logs(paths, stack, as_partition=as_partition, partitions=partitions, options=options, finder=finder)
+    return Opened(
+        DiskLogs([log.unread() for log in found.logs], Dumps(None), finder, stack, found.absent),
+        {
+            "in_order": stack.enter_context(ThreadPoolExecutor(STORED_AT_ONCE)).map,
+            "batches_of": partial(_stored_batches, _files_of(found)),
+        },
+    )
+
+
+def no_logs(stack: ExitStack) -> Opened:
+    """What is opened of records that come in Parquet: nothing lies beside them."""
+    return Opened(DiskLogs([], Dumps(None), Finder((), stack), stack), {})
+
+
+def _files_of(found: FoundLogs) -> dict[str, FoundFile]:
+    return {file.path: file for log in found.logs for file in log.files}
+
+
+def _stored_batches(files: Mapping[str, FoundFile], log: PartitionLog) -> Iterator[RecordBatch]:
+    """Yield the batches of a log, of which one segment at a time is brought here."""
+    for segment in log.segments:
+        file = files[segment.file]
+        opened = Segment(file.path, file.base_offset, file.open(ExitStack()))
+        yield from batches_of(replace(log, segments=(opened,)))
+
+
+# ------------------------------------------------------------------------------------------- lag
+
+
+def with_lag(spark: SparkSession, offsets: DataFrame, logs: CopiedLogs, now_ms: int | None) -> DataFrame:
+    """Append `LAG_COLUMNS` to rows of `compact`; their partitions and offsets come to the driver, each once.
+
+    Args:
+        now_ms: as of `lag_table`.
+    """
+    asked = offsets.select(*_ASKED).distinct().toArrow()
+    told = lag_table(logs, asked, now_ms)
+    for name in _ASKED:
+        told = told.append_column(f"of_{name}", asked[name])
+    columns = (*LAG_COLUMNS, *(Column(f"of_{name}", kind, "as asked") for name, kind in _ASKED.items()))
+    return _beside(spark, offsets, told, columns, {name: f"of_{name}" for name in _ASKED})
+
+
+_ASKED = {
+    "topic": "string",
+    "partition": "int",
+    "topic_id": "string",
+    "commit_timestamp_ms": "bigint",
+    "committed_offset": "bigint",
+}
+"""Columns that tell how far behind an offset is."""
+
+
+def _beside(
+    spark: SparkSession, rows: DataFrame, told: pa.Table, columns: Sequence[Column], keys: Mapping[str, str]
+) -> DataFrame:
+    """Append the columns of a small table to the rows with the same keys.
+
+    Args:
+        keys: column of the rows → that of the table, which is left out.
+    """
+    if not told.num_rows:
+        empty = [column for column in columns if column.name not in keys.values()]
+        return rows.select("*", *(f.lit(None).cast(column.sql_type).alias(column.name) for column in empty))
+    small = spark.createDataFrame(told, schema_text(columns))
+    same: Expression = f.lit(True)
+    for name, of_table in keys.items():
+        same = same & rows[name].eqNullSafe(small[of_table])
+    return rows.join(f.broadcast(small), same, "left").drop(*keys.values())
+
+
+# ------------------------------------------------------------------------------------------- transactions
+
+DECIDING = ("log", "piece", "open")
+"""Kinds of rows of `fold.memory` that say what is pending in a log."""
+
+
+def markers_of(table: pa.Table, outcomes: Outcomes, logs: Sequence[PartitionLog]) -> list[Row]:
+    """Return markers of the open transactions whose outcome is certain, as rows of partials.
+
+    Args:
+        table: rows of `DECIDING` of all groups and topics.
+    """
+    rows: list[Row] = []
+    for log, joined in zip(logs, joined_logs(table, len(logs)), strict=True):
+        rows += joined.decided(partial(outcomes.decide, log))
+    return rows
+
+
+def with_markers(
+    spark: SparkSession, partials: DataFrame, profile: str, decide: Callable[[pa.Table], list[Row]]
+) -> DataFrame:
+    """Return partials with the markers of decided transactions behind them.
+
+    Args:
+        partials: of all groups, which should be persisted.
+        decide: returns markers as `markers_of`.
+    """
+    table = memory(partials, profile).where(f.col("kind").isin(*DECIDING)).toArrow()
+    markers = decide(table)
+    if not markers:
+        return partials
+    return partials.unionByName(spark.createDataFrame(table_of(markers), schema_text(PARTIAL_COLUMNS)))
+
+
+def with_outcomes(
+    spark: SparkSession, pending: DataFrame, whole: DataFrame, outcomes: Outcomes, logs: Sequence[PartitionLog]
+) -> DataFrame:
+    """Append `OUTCOME_COLUMNS` to rows of pending offsets.
+
+    Args:
+        whole: rows of `fold.memory` of all groups and topics.
+    """
+    table = whole.where(f.col("kind").isin(*DECIDING)).toArrow()
+    rows: list[Row] = []
+    for log, joined in zip(logs, joined_logs(table, len(logs)), strict=True):
+        place = {"of_offsets_partition": log.offsets_partition}
+        cells = outcomes.cells(log, joined.pending())
+        rows += (told | place | {"of_producer_id": producer_id} for producer_id, told in cells.items())
+    keys = {"offsets_partition": "int", "producer_id": "bigint"}
+    columns = (*OUTCOME_COLUMNS, *(Column(f"of_{name}", kind, "as pending") for name, kind in keys.items()))
+    return _beside(spark, pending, table_of_rows(rows, columns), columns, {name: f"of_{name}" for name in keys})
+
+
+# ------------------------------------------------------------------------------------------- share groups
+
+
+def share_offsets(
+    spark: SparkSession, beside: Beside, reading: SourceOptions, logs: CopiedLogs | None
+) -> DataFrame | None:
+    """Return where share groups are; None without a copy of ``__share_group_state``.
+
+    Args:
+        logs: tell the ends of partitions; None if these are not asked for.
+    """
+    if not beside.copied_logs.partition_count(SHARE_GROUP_STATE):
+        return None
+    states = beside.share_states
+    shows = {"group": matcher(reading.group), "topic": matcher(reading.topic)}
+    found = ShareOffsets(
+        states,
+        _topics(spark, beside, reading, {key.group for key in states.by_key}),
+        beside.topic_ids,
+        logs,
+        is_whole=beside.has_all_partitions,
+        shows_group=shows["group"] or _all,
+        shows_topic=shows["topic"] or _all,
+    )
+    return spark.createDataFrame(table_of_rows(found.rows(), SHARE_OFFSET_COLUMNS), schema_text(SHARE_OFFSET_COLUMNS))
+
+
+def _all(name: str) -> bool:
+    return True
+
+
+def _topics(spark: SparkSession, beside: Beside, reading: SourceOptions, groups: set[str]) -> ShareGroupTopics:
+    """Return what records of these groups say of their topics."""
+    topics = ShareGroupTopics()
+    if not groups:
+        return topics
+    selection = Selection(groups.__contains__, record_types=frozenset({STATE_PARTITION_METADATA}))
+    whole = replace(reading, group=(), topic=())
+    made = Made(spark, whole, plan(spark, whole, {}), choose(selection))
+    try:
+        for number, log in enumerate(beside.logs):
+            order = ScanOrder(log, reading.until(log.offsets_partition), reading.kafka)
+            topics.add(chosen_events(order, made.of_log(number), is_of_states))
+    finally:
+        made.close()
+    return topics
