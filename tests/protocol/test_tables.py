@@ -59,6 +59,7 @@ OF_KIO = {
     "error_code": st.sampled_from([-1, 0, 3, 35, 69]),
     "timestamp": st.integers(0, 1 << 41),
     "throttle_time_ms": st.integers(0, 1 << 30),
+    "session_lifetime_ms": st.integers(0, 1 << 30),
     "topic_id": st.binary(min_size=16, max_size=16).filter(any).map(Uuid),
 }
 """Values that kio knows where it has types of its own."""
