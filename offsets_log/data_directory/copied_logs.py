@@ -193,6 +193,10 @@ class CopiedLogs:
         """How many partitions of a topic have a copy."""
         return sum(name == topic for name, _ in self._copies)
 
+    def partitions(self) -> list[TopicPartition]:
+        """Return those that have a copy, or an end that was told, rising."""
+        return sorted({*self._copies, *self._told.spans})
+
     def _damage(self, error: OffsetsLogError) -> None:
         """Note it, once however often the file is asked."""
         self._damages.setdefault(str(error), Damage(error, b""))
