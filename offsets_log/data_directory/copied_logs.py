@@ -12,7 +12,8 @@ from offsets_log.data_directory.checkpoints import (
     decode_offset_checkpoint,
 )
 from offsets_log.data_directory.identity import decode_partition_metadata
-from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
+from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
+from offsets_log.data_directory.segment_batches import PartitionFiles
 from offsets_log.data_directory.told_ends import ToldEnds
 from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
 from offsets_log.log_format.file_names import (
