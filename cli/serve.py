@@ -9,7 +9,6 @@ import click
 
 from cli.options import PROFILE, TOPIC_IDS, ReadOptions, Time, gather, reading_options
 
-
 END_OFFSETS = ("data-dir", "committed", "unknown")
 """Names of `serving.topics.END_OFFSETS`, stated here too so that help does not load them; a test compares both."""
 
