@@ -159,6 +159,10 @@ class CopiedLogs:
         ends = {partition: self.ends(topic, partition) for partition in partitions}
         return [self._chosen[topic, partition] for partition in partitions if ends[partition] is not None]
 
+    def copy_that_counts(self, topic: str, partition: int) -> CopiedPartition | None:
+        """Return the copy of one partition that counts; None without one that can be read."""
+        return None if self.ends(topic, partition) is None else self._chosen.get((topic, partition))
+
     def look_at(self, asked: Mapping[TopicPartition, Collection[int]]) -> None:
         """Find the ends of logs, each file opened once, and when the records at offsets in them were written."""
         copies = {key: self._copies.get(key, []) for key in asked}
