@@ -45,6 +45,12 @@ ANSWERS: Mapping[int, Answer] = {
 LAST_VERSIONS: Mapping[int, int] = {OFFSET_FETCH: 9, FETCH: 12}
 """Those below the last of their tables, because later ones name topics by their ids."""
 
+PRODUCE, PRODUCE_VERSIONS = 0, (3, 7)
+"""Told to clients that are made of librdkafka, which read no batches of magic 2, nor zstd, from a broker that does not
+take them, too. One that is sent is refused as everything that writes."""
+_LIBRDKAFKA = "rdkafka"
+"""Stands in the name or the version of such a client."""
+
 NOT_KEPT = frozenset({FETCH})
 """Answers that are too large to be kept."""
 _HEAD = struct.Struct(">hhih")
@@ -128,16 +134,20 @@ def _api_versions(frame: bytes, asked: Question) -> bytes:
     """Answer ApiVersions: of a version that is not known in version 0, with an error, from which clients learn."""
     first, last = versions_of(API_VERSIONS)
     is_known = first <= asked.version <= last
+    told: Body = {}
     if is_known:
         try:
-            asked.api.decode_request(frame)
+            _, told = asked.api.decode_request(frame)
         except CorruptRecordError as error:
             raise NotServedError(f"a request to {asked.api.name} is not well-formed: {error}") from None
+    versions = {key: versions_of(key) for key in sorted({*ANSWERS, API_VERSIONS})}
+    if any(_LIBRDKAFKA in text for text in told.values()):
+        versions = {PRODUCE: PRODUCE_VERSIONS} | versions
     body = {
         "error_code": NO_ERROR if is_known else UNSUPPORTED_VERSION,
         "api_keys": [
-            dict(zip(("api_key", "min_version", "max_version"), (key, *versions_of(key)), strict=True))
-            for key in sorted({*ANSWERS, API_VERSIONS})
+            dict(zip(("api_key", "min_version", "max_version"), (key, *span), strict=True))
+            for key, span in versions.items()
         ],
         "throttle_time_ms": 0,
         "supported_features": [],
