@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from offsets_log.data_directory.checkpoints import TopicPartition
@@ -93,11 +93,11 @@ def _ends(
     return found
 
 
-def partitions_of(known: set[int]) -> Sequence[int]:
+def partitions_of(known: set[int]) -> Collection[int]:
     """Return the partitions of a topic of which some are known: all up to the highest, if these are not too many.
 
     A hostile log may name partition 2³¹ − 1: then there are only those that it names.
     """
     numbers = sorted(number for number in known if number >= 0)
     highest = numbers[-1] if numbers else -1
-    return range(highest + 1) if highest < 2 * len(numbers) + _GAPS else numbers
+    return range(highest + 1) if highest < 2 * len(numbers) + _GAPS else dict.fromkeys(numbers).keys()
