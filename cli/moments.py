@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from offsets_log.replay.profile import PROFILES, Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.survey import Survey
 from offsets_log.rows.tables import COMPACT_COLUMNS, Row, committed_rows
+from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 from offsets_log.serving.state import Cluster, Ends, Served
 from offsets_log.serving.topics import assigned_partitions, topics_of
@@ -30,7 +32,7 @@ Part = tuple[PartitionLog, CoordinatorState, pa.Table]
 """A log, the state it leads to, of which the committed offsets may be in the table alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Moments:
     """A run's logs, which may be asked for the state at any moment.
 
@@ -44,6 +46,11 @@ class Moments:
     profile: str
     given_names: Mapping[bytes, str]
     end_offsets: str
+
+    @cached_property
+    def logs(self) -> ServedLogs:
+        """The logs themselves, whatever the moment."""
+        return ServedLogs(self.session.inputs.copied_logs, self.session.inputs.logs)
 
     def at(self, until_time: int | None) -> Served:
         """Return the state at a moment, of which nothing is reported; None is where the run's own bounds are."""
@@ -83,6 +90,7 @@ class Moments:
             names=names,
             cluster=self._cluster(),
             share_offsets=self._share_offsets(session),
+            logs=self.logs,
         )
 
     def _cluster(self) -> Cluster:

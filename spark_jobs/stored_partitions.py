@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from offsets_log.data_directory.log_ends import Fetch, FilesElsewhere
 from offsets_log.data_directory.offset_index import ReadAt
+from offsets_log.data_directory.segment_batches import Fetch, FilesElsewhere
 from offsets_log.disk.packed_partitions import PackedPartition
 from offsets_log.errors import InputError
 from offsets_log.log_format.file_names import PARTITION_METADATA
@@ -26,7 +26,7 @@ BLOCK_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class StoredPartition(PackedPartition, FilesElsewhere):
-    """A partition's directory; see `data_directory.log_ends.PartitionFiles`.
+    """A partition's directory; see `data_directory.segment_batches.PartitionFiles`.
 
     Attributes:
         stored: its files by their names.

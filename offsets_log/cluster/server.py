@@ -14,12 +14,14 @@ from typing import Protocol
 
 from offsets_log.errors import OffsetsLogError
 from offsets_log.protocol.api import SIZE_BYTES
+from offsets_log.serving.asked import Held
 
 Address = tuple[str, int]
 """Host and port."""
 
 Respond = Callable[[bytes, Address], bytes]
-"""Makes the frame of an answer from that of a request without its size; raises OffsetsLogError to close."""
+"""Makes the frame of an answer, maybe a `Held` one, from that of a request without its size; raises OffsetsLogError to
+close."""
 
 TLS_HANDSHAKE = b"\x16\x03"
 HTTP_METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ")
@@ -136,7 +138,7 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._loop = loop
         self._buffer = bytearray()
-        self._is_blocked = self._is_scheduled = self._is_over = False
+        self._is_blocked = self._is_held = self._is_scheduled = self._is_over = False
         self._last_byte = self._blocked_since = self._begun = loop.time()
         self._peer = ""
         self._address = ("", 0)
@@ -177,7 +179,7 @@ class _Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """It does again."""
         self._is_blocked = False
-        if not self._is_over:
+        if not self._is_over and not self._is_held:
             self._transport.resume_reading()
             if not self._is_scheduled:
                 self._answer()
@@ -187,7 +189,7 @@ class _Connection(asyncio.Protocol):
         self._is_scheduled = False
         position, buffer = 0, self._buffer
         for _ in range(FRAMES_AT_ONCE):
-            if self._is_blocked or self._is_over or len(buffer) - position < SIZE_BYTES:
+            if self._is_blocked or self._is_held or self._is_over or len(buffer) - position < SIZE_BYTES:
                 break
             size = int.from_bytes(buffer[position : position + SIZE_BYTES], signed=True)
             if not 0 <= size <= self._server.limits.request_bytes:
@@ -213,8 +215,23 @@ class _Connection(asyncio.Protocol):
         except OffsetsLogError as error:
             self.end(str(error))
             return False
-        self._transport.write(answer)
+        if isinstance(answer, Held):
+            self._is_held = True
+            self._transport.pause_reading()
+            self._loop.call_later(answer.wait_s, self._release, answer)
+        else:
+            self._transport.write(answer)
         return True
+
+    def _release(self, answer: bytes) -> None:
+        """Send an answer that was held back, and go on with what has waited in the client's own buffers."""
+        if self._is_over:
+            return
+        self._is_held = False
+        self._transport.write(answer)
+        if not self._is_blocked:
+            self._transport.resume_reading()
+            self._answer()
 
     def _why_not(self, first: bytes, size: int) -> str:
         if first.startswith(TLS_HANDSHAKE):

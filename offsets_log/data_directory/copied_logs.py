@@ -12,7 +12,8 @@ from offsets_log.data_directory.checkpoints import (
     decode_offset_checkpoint,
 )
 from offsets_log.data_directory.identity import decode_partition_metadata
-from offsets_log.data_directory.log_ends import LogEnds, PartitionFiles, find_log_ends
+from offsets_log.data_directory.log_ends import LogEnds, find_log_ends
+from offsets_log.data_directory.segment_batches import PartitionFiles
 from offsets_log.data_directory.told_ends import ToldEnds
 from offsets_log.errors import Damage, MissingLogError, OffsetsLogError
 from offsets_log.log_format.file_names import (
@@ -157,6 +158,10 @@ class CopiedLogs:
         self.find((topic, partition) for partition in partitions)
         ends = {partition: self.ends(topic, partition) for partition in partitions}
         return [self._chosen[topic, partition] for partition in partitions if ends[partition] is not None]
+
+    def copy_that_counts(self, topic: str, partition: int) -> CopiedPartition | None:
+        """Return the copy of one partition that counts; None without one that can be read."""
+        return None if self.ends(topic, partition) is None else self._chosen.get((topic, partition))
 
     def look_at(self, asked: Mapping[TopicPartition, Collection[int]]) -> None:
         """Find the ends of logs, each file opened once, and when the records at offsets in them were written."""

@@ -14,8 +14,8 @@ from offsets_log.errors import CorruptRecordError, OffsetsLogError
 from offsets_log.protocol.api import Api
 from offsets_log.protocol.error_codes import NO_ERROR, UNSUPPORTED_VERSION
 from offsets_log.protocol.registry import APIS
-from offsets_log.serving import cluster_answers, groups, offset_answers
-from offsets_log.serving.asked import Asked, Body
+from offsets_log.serving import cluster_answers, fetch, groups, offset_answers
+from offsets_log.serving.asked import Asked, Body, Held
 from offsets_log.serving.state import Served
 
 Answer = Callable[[Served, Body, Asked], Body]
@@ -24,6 +24,7 @@ FETCH, LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR = 1, 2, 3, 9, 10
 API_VERSIONS, SASL_HANDSHAKE = 18, 17
 
 ANSWERS: Mapping[int, Answer] = {
+    FETCH: fetch.fetch,
     LIST_OFFSETS: offset_answers.list_offsets,
     METADATA: cluster_answers.metadata,
     OFFSET_FETCH: offset_answers.fetch_offsets,
@@ -70,7 +71,7 @@ def versions_of(key: int) -> tuple[int, int]:
 
 
 def respond(served: Served, frame: bytes, address: tuple[str, int]) -> bytes:
-    """Return the frame of the answer to a request.
+    """Return the frame of the answer to a request; a `Held` one for a client that waits.
 
     Args:
         frame: without its size.
@@ -86,6 +87,8 @@ def respond(served: Served, frame: bytes, address: tuple[str, int]) -> bytes:
         found = _answer(served, frame, asked, address)
         if asked.api.key not in NOT_KEPT:
             served.answered.keep(kept, found)
+    if isinstance(found, Held):
+        return found
     return b"".join((found[:4], frame[_CORRELATION], found[8:]))
 
 
@@ -117,7 +120,8 @@ def _answer(served: Served, frame: bytes, asked: Question, address: tuple[str, i
     except CorruptRecordError as error:
         raise NotServedError(f"a request to {api.name} is not well-formed: {error}") from None
     answer = ANSWERS[api.key](served, body, Asked(version, *address))
-    return api.encode_response(asked.correlation_id, version, answer)
+    found = api.encode_response(asked.correlation_id, version, answer)
+    return Held(found, wait_ms / 1000) if (wait_ms := answer.get("wait_ms", 0)) else found
 
 
 def _api_versions(frame: bytes, asked: Question) -> bytes:

@@ -11,6 +11,17 @@ NOT_ASKED = -(1 << 31)
 """Authorized operations that are not told."""
 
 
+class Held(bytes):
+    """The frame of an answer that is to be held back for some seconds."""
+
+    wait_s: float
+
+    def __new__(cls, frame: bytes, wait_s: float) -> Held:
+        held = super().__new__(cls, frame)
+        held.wait_s = wait_s
+        return held
+
+
 class Asked(NamedTuple):
     """A request beside its message.
 

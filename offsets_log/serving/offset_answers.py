@@ -10,17 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from offsets_log.coordinator.errors import CoordinatorError
 from offsets_log.coordinator.validation import MemberIdentity, validate_fetch
+from offsets_log.errors import OffsetsLogError
 from offsets_log.log_format.primitives import ZERO_UUID, Uuid
 from offsets_log.protocol.error_codes import (
     GROUP_ID_NOT_FOUND,
     NO_ERROR,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSTABLE_OFFSET_COMMIT,
 )
-from offsets_log.protocol.list_offsets import EARLIEST, EARLIEST_LOCAL, LATEST
+from offsets_log.protocol.list_offsets import EARLIEST, EARLIEST_LOCAL, LATEST, MAX_TIMESTAMP
 from offsets_log.replay.group import SHARE
 from offsets_log.rows.tables import Row
 from offsets_log.serving.asked import Asked, Body
+from offsets_log.serving.log_reader import LogReader, Place
 from offsets_log.serving.offsets import NO_LEADER_EPOCH, CommittedOffset
 from offsets_log.serving.state import Ends, Served
 
@@ -182,12 +185,28 @@ def _listed(served: Served, name: str, asked: Body) -> Body:
     if topic is None or number not in topic.partitions:
         return row | {"error_code": UNKNOWN_TOPIC_OR_PARTITION}
     ends = topic.ends.get(number)
-    offset = None if ends is None else _offset_at(ends, asked["timestamp"])
-    if ends is None or offset is None:
+    if ends is None:
         return row
-    return row | {"offset": offset, "leader_epoch": ends.leader_epoch}
+    known = {LATEST: ends.end_offset, EARLIEST: ends.start_offset, EARLIEST_LOCAL: ends.start_offset}
+    if asked["timestamp"] in known:
+        return row | {"offset": known[asked["timestamp"]], "leader_epoch": ends.leader_epoch}
+    try:
+        place = _place_of(served.logs.of(name, number), ends, asked["timestamp"])
+    except OffsetsLogError:
+        return row | {"error_code": UNKNOWN_SERVER_ERROR}
+    if place is None:
+        return row
+    return row | {"timestamp": place.timestamp_ms, "offset": place.offset, "leader_epoch": place.leader_epoch}
 
 
-def _offset_at(ends: Ends, timestamp: int) -> int | None:
-    """Return the offset that a timestamp below 0 stands for."""
-    return {LATEST: ends.end_offset, EARLIEST: ends.start_offset, EARLIEST_LOCAL: ends.start_offset}.get(timestamp)
+def _place_of(log: LogReader | None, ends: Ends, timestamp: int) -> Place | None:
+    """Return the first record as late as a time, or with the largest one; None where there is none.
+
+    Raises:
+        OffsetsLogError: the log cannot be read there.
+    """
+    if log is None:
+        return None
+    if timestamp == MAX_TIMESTAMP:
+        return log.at_largest_time(ends.start_offset, ends.end_offset)
+    return None if timestamp < 0 else log.at_time(timestamp, ends.start_offset, ends.end_offset)

@@ -15,6 +15,7 @@ from offsets_log.replay.partial import GroupTopicPartition
 from offsets_log.replay.profile import Profile
 from offsets_log.replay.topic_names import TopicNames
 from offsets_log.rows.tables import Row
+from offsets_log.serving.log_reader import ServedLogs
 from offsets_log.serving.offsets import CommittedOffsets
 
 NO_NODE = 1
@@ -105,6 +106,7 @@ class Served:
         topics: by name, rising.
         share_offsets: rows of `data_directory.share_offsets`, by group; None where the copy does not tell.
         names: topic id → name.
+        logs: of the copy, for those who read records.
         answered: what was answered before.
     """
 
@@ -116,4 +118,5 @@ class Served:
     names: TopicNames
     cluster: Cluster = Cluster()
     share_offsets: Mapping[str, Sequence[Row]] | None = None
+    logs: ServedLogs = field(default_factory=ServedLogs)
     answered: Answered = field(default_factory=Answered)
